@@ -1,0 +1,46 @@
+# Settings: make fuzz FUZZTIME=1m
+FUZZTIME ?= 20s
+
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+
+.DEFAULT_GOAL := help
+.PHONY: help build setup test lint fmt fuzz soak bench clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the programs into bin/
+	go build -o bin/ ./cmd/...
+
+setup: ## install what tests and linters need and the machine lacks
+	scripts/setup
+
+test: ## install what is missing, run all tests with the race detector
+	scripts/setup go gcc redis-server rsync
+	go vet ./...
+	CGO_ENABLED=1 go test -race -count=1 ./...
+	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
+		(cd $$module && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...); done
+	go build -modfile=tools/go.mod -o /dev/null tool
+
+lint: ## check format, Go, Lua, shell and go.mod
+	scripts/setup go luacheck shellcheck
+	scripts/lint
+
+fmt: ## format the Go files
+	go tool -modfile=tools/go.mod gofumpt -w .
+
+fuzz: ## run each fuzz target for FUZZTIME (20s)
+	scripts/setup go gcc redis-server rsync
+	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+soak: ## run the long versions of the soak tests (up to an hour each package)
+	scripts/setup go gcc redis-server rsync
+	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
+
+bench: ## measure what the calls cost
+	scripts/setup go redis-server
+	cd bench && go run .
+
+clean: ## remove what the other targets made
+	rm -rf bin dist

@@ -1,0 +1,164 @@
+package tdf
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The lists of the original TDF in which its server kept tasks between two steps.
+const (
+	LegacyTimeout State = "timeout"
+	LegacyFailure State = "failure"
+)
+
+// Lists are all lists that may hold a task's id: one for each state, and the two of the
+// original TDF.
+var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
+
+// A Sighting is a task as it was found, together with the lists that hold its id.
+type Sighting struct {
+	ID      int64
+	Task    *Task // nil: there is no hash
+	Invalid error // what makes no sense about an open task
+	Lists   []State
+}
+
+// VerbMend is the verb of a repair. It is no transition: it makes a task whole again that
+// somebody else left between two.
+const VerbMend Verb = "mend"
+
+// Mend says what is wrong with a task and how it is put right, at the time now; false means
+// that nothing is wrong. What is wrong may be somebody's move that is under way, so a
+// caller mends only what it has seen wrong twice, some time apart and unchanged
+// (docs/guarantees.md, "The audit").
+func (s Sighting) Mend(now Time) (Move, bool) {
+	if s.Task == nil {
+		m := Move{ID: s.ID, Verb: VerbMend, Mend: true, Look: until(Never)}
+		m.Note = "an id without a task"
+		return m, len(s.Lists) > 0
+	}
+	home := s.home()
+	switch {
+	case s.Lingers():
+		return s.takeOn(), true
+	case home == Executed && !s.Task.Current().Committed:
+		return s.torn("executed, but the round has no whole result", now), true
+	case home == Running && s.abandoned(now):
+		return s.torn("running, but no worker has it", now), true
+	case s.Task.State != home || !slices.Equal(s.Lists, []State{home}):
+		return s.putBack(home, "out of place"), true
+	}
+	return Move{}, false
+}
+
+// home returns the state that the task should have: the one that its hash names, but for
+// what the original TDF left half-way.
+func (s Sighting) home() State {
+	t := s.Task
+	switch {
+	case slices.Contains(s.Lists, Archived) && (t.Outcome != "" || t.State.Judged()):
+		return Archived
+	case t.Outcome == Cancelled && !t.State.Finished():
+		return Expired
+	case t.Outcome != "" && !t.State.Finished():
+		return State(t.Outcome)
+	case slices.Contains(States, t.State):
+		return t.State
+	case len(s.Lists) == 1:
+		return s.Lists[0]
+	}
+	return Open
+}
+
+// abandoned: a running round that nothing will ever bring to an end.
+func (s Sighting) abandoned(now Time) bool {
+	r := s.Task.Current()
+	if r.Claim != "" {
+		return !slices.Contains(s.Lists, Running) && now >= s.Task.LeaseUntil
+	}
+	return r.Entered[Running] == 0 || !slices.Contains(s.Lists, Running)
+}
+
+// torn gives a round back to its worker while the worker's lease lives; else it is lost.
+func (s Sighting) torn(why string, now Time) Move {
+	if r := s.Task.Current(); r.Claim != "" && now < s.Task.LeaseUntil {
+		return s.putBack(Running, why)
+	}
+	m, _ := s.Task.lose(s.Task.State)
+	m.Mend = true
+	m.Note = why + ": " + m.Note
+	return m
+}
+
+// putBack puts the task into the one list where it belongs.
+func (s Sighting) putBack(home State, why string) Move {
+	t := s.Task
+	m := Move{
+		ID: t.ID, Verb: VerbMend, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
+		Note: "put back as " + string(home) + ": " + why, Mend: true,
+	}
+	at := *t
+	at.State = home
+	m.set(fieldState, string(home))
+	m.Look = until(at.Look(0))
+	entered := t.Current().Entered[home]
+	m.Score = Moment{Min: entered, Max: entered}
+	switch {
+	case home == Open:
+		ready := max(t.Ready, t.StartAfter, entered)
+		m.Score = Moment{Min: ready, Max: ready}
+	case home == Archived && t.Outcome == "":
+		m.set(fieldOutcome, string(t.State))
+	case home.Judged() && t.Outcome == "":
+		m.set(fieldOutcome, string(home))
+	}
+	return m
+}
+
+// Lingers reports whether the task was left by the original TDF's server between two steps.
+// That server must not run beside ours, so nobody will take the second step: it is mended at once.
+func (s Sighting) Lingers() bool {
+	return slices.Contains(s.Lists, LegacyTimeout) || slices.Contains(s.Lists, LegacyFailure)
+}
+
+// takeOn makes the step that the original TDF's server did not get to: the round has timed
+// out or failed, and the task is open again or ends.
+func (s Sighting) takeOn() Move {
+	t := *s.Task
+	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // it stopped after it had counted
+	var m Move
+	if slices.Contains(s.Lists, LegacyTimeout) {
+		t.State = Running
+		if counted {
+			t.Timeouts = max(0, t.Timeouts-1)
+		}
+		m, _ = t.TimeOut()
+	} else {
+		t.State = Executed
+		if counted {
+			t.Fails = max(0, t.Fails-1)
+		}
+		m, _ = t.fail()
+	}
+	m.From = s.Task.State
+	m.Mend = true
+	return m
+}
+
+// Restore writes the task's places in what is derived from it anew.
+func (s Sighting) Restore(why string) Move { return s.putBack(s.Task.State, why) }
+
+// Miscounted says how a task's counters and its round contradict each other; "" if they do
+// not. Each round but the current one ended in one count; an ending that was final was
+// counted without a new round, and stays counted when the task is opened again.
+func (t *Task) Miscounted() string {
+	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
+	most := t.Reopens
+	if t.State.Finished() {
+		most++
+	}
+	if more < 0 || more > most {
+		return fmt.Sprintf("it is in round %d, but its counters add up to %d", t.Round, t.Round+more)
+	}
+	return ""
+}

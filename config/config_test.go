@@ -1,0 +1,122 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestLoadReadsTheEnvironment(t *testing.T) {
+	clearEnvironment(t)
+	path := write(t, "[tdf]\nnamespace=FromFile\n[redis]\npassword=file\n")
+	t.Setenv("TDF_CFG_REDIS_PASSWORD", " variable ")
+	server, err1 := LoadServer(path)
+	worker, err2 := LoadWorker(path)
+	manager, err3 := LoadManager(path)
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	for _, r := range []Redis{server.Redis, worker.Redis, manager.Redis} {
+		if r.Password != " variable " {
+			t.Errorf("password is %q, not the variable's", r.Password)
+		}
+	}
+	if server.Namespace != "FromFile" {
+		t.Errorf("namespace is %q", server.Namespace)
+	}
+}
+
+func TestDefaultsReadTheEnvironment(t *testing.T) {
+	clearEnvironment(t)
+	t.Setenv("TDF_CFG_WORKER_GRACE", "inf")
+	t.Setenv("TDF_CFG_TDF_NAMESPACE", "Other")
+	worker, err := DefaultWorker("N")
+	if err != nil || worker.Grace != Forever || worker.Namespace != "Other" {
+		t.Errorf("grace %v, namespace %q, error %v", worker.Grace, worker.Namespace, err)
+	}
+	_, err = DefaultManager("two words")
+	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces`)
+}
+
+func TestWrongVariables(t *testing.T) {
+	for variable, want := range map[string]string{
+		"TDF_CFG_REDIS_PASSWRD=hunter2":      "TDF_CFG_REDIS_PASSWRD: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_redis_password=hunter2":     "TDF_CFG_redis_password: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_=":                          "TDF_CFG_: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_REDIS_PASSWORD=None # none": "TDF_CFG_REDIS_PASSWORD: the value is not a password, or None for none (comments stand on lines of their own)",
+		"TDF_CFG_REDIS_PORT=":                `TDF_CFG_REDIS_PORT: "" is not a whole number from 1 to 65535`,
+		"TDF_CFG_TDF_NAMESPACE=":             `TDF_CFG_TDF_NAMESPACE: "" is not a name of 1 to 200 bytes without spaces`,
+	} {
+		_, err := load(source, []byte(minimal), []string{variable})
+		wantError(t, err, want)
+	}
+	mustLoad(t, minimal, "TDF_OTHER=1", "tdf_cfg_x=1", "=C:=x", "")
+}
+
+// A variable wins, but does not hide what is wrong in the file.
+func TestOverriddenKeysAreChecked(t *testing.T) {
+	_, err := load(source, []byte(minimal+"[redis]\nport=x\n"), []string{"TDF_CFG_REDIS_PORT=1"})
+	wantError(t, err, `some.cfg: [redis] port: "x" is not a whole number from 1 to 65535`)
+}
+
+func TestKeysThatDependOnEachOther(t *testing.T) {
+	for _, c := range []struct{ file, variable, want string }{
+		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
+		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
+		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
+		{"[task_defaults]\nstart_after=5\nend_before=5", "", "some.cfg: [task_defaults] end_before: is not after start_after: no task could ever run; expected a later time, or inf"},
+	} {
+		_, err := load(source, []byte(minimal+c.file), []string{c.variable})
+		wantError(t, err, c.want)
+	}
+}
+
+func TestEmbeddedIsForTheServer(t *testing.T) {
+	clearEnvironment(t)
+	path := write(t, minimal+"[redis]\nhost=embedded\nport=7000\n")
+	server, err := LoadServer(path)
+	if err != nil || !server.Redis.Embedded() || server.Redis.Addr() != "127.0.0.1:7000" {
+		t.Errorf("redis %v, error %v", server.Redis, err)
+	}
+	const problem = `"embedded" is for the server alone; expected the address it can be reached at, such as 127.0.0.1`
+	for _, name := range []string{"worker", "manager"} {
+		wantError(t, loaders[name](path), path+": [redis] host: "+problem)
+	}
+	t.Setenv("TDF_CFG_REDIS_HOST", "127.0.0.1")
+	if worker, err := LoadWorker(path); err != nil || worker.Redis.Embedded() {
+		t.Errorf("the variable did not help: redis %v, error %v", worker.Redis, err)
+	}
+}
+
+func TestAddr(t *testing.T) {
+	for host, want := range map[string]string{"localhost": "localhost:6379", "::1": "[::1]:6379", "10.0.0.1": "10.0.0.1:6379"} {
+		if got := (Redis{Host: host, Port: 6379}).Addr(); got != want {
+			t.Errorf("address of %s is %s, want %s", host, got, want)
+		}
+	}
+}
+
+// However a configuration ends up in a log, its password does not.
+func TestPasswordIsNotPrinted(t *testing.T) {
+	const secret = "hunter2"
+	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret).server
+	asJSON, err := json.Marshal(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "server", server, "redis", server.Redis)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "server", server, "redis", server.Redis)
+	for _, text := range []string{
+		fmt.Sprint(server), fmt.Sprintf("%+v", server), fmt.Sprintf("%#v", server), string(asJSON), log.String(),
+	} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the password is in %s", text)
+		}
+	}
+	if got, want := server.Redis.String(), "ann@localhost:6379 db 0 (TLS)"; got != want {
+		t.Errorf("String() is %q, want %q", got, want)
+	}
+}

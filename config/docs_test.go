@@ -1,0 +1,133 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// row is how docs/configuration.md describes a key.
+func row(k key) string {
+	preset := "`" + k.preset + "`"
+	switch {
+	case k.name == "namespace":
+		preset = "required"
+	case k.preset == "":
+		preset = "empty"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
+}
+
+// The page has one table for each section, with a row for every key and no others, as the table in
+// the code says them.
+func TestDocumentationListsEveryKey(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading := regexp.MustCompile("^### `\\[(\\w+)\\]`")
+	got, section := map[string][]string{}, ""
+	for line := range strings.Lines(string(page)) {
+		line = strings.TrimSpace(line)
+		if m := heading.FindStringSubmatch(line); m != nil {
+			section = m[1]
+		}
+		if strings.HasPrefix(line, "| `") {
+			got[section] = append(got[section], line)
+		}
+	}
+	want := map[string][]string{}
+	for _, k := range keys {
+		want[k.section] = append(want[k.section], row(k))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/configuration.md against the table of keys (-want +got):\n%s", diff)
+	}
+}
+
+// components says which sections each of the files in configs/ holds.
+var components = map[string][]string{
+	"server":  {"redis", "tdf", "server", "log"},
+	"worker":  {"redis", "tdf", "worker", "log"},
+	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
+}
+
+// Each file in configs/ holds every key of its component, at its default, below a comment.
+func TestReadyToUseFiles(t *testing.T) {
+	for component, sections := range components {
+		t.Run(component, func(t *testing.T) {
+			path := "../configs/" + component + ".cfg"
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := parse(path, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(presets(sections), got, cmp.AllowUnexported(entry{})); diff != "" {
+				t.Errorf("keys and defaults (-want +got):\n%s", diff)
+			}
+			for _, line := range uncommented(string(data)) {
+				t.Errorf("no comment above %q", line)
+			}
+		})
+	}
+}
+
+func presets(sections []string) []entry {
+	var entries []entry
+	for _, k := range keys {
+		if !slices.Contains(sections, k.section) {
+			continue
+		}
+		if k.name == "namespace" {
+			k.preset = "MyProject"
+		}
+		entries = append(entries, entry{k.section, k.name, k.preset})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		return slices.Index(sections, a.section) - slices.Index(sections, b.section)
+	})
+	return entries
+}
+
+// uncommented returns the keys that have no comment on the line above.
+func uncommented(file string) []string {
+	var found []string
+	above := ""
+	for line := range strings.Lines(file) {
+		if strings.Contains(line, "=") && !strings.HasPrefix(line, "#") && !strings.HasPrefix(above, "#") {
+			found = append(found, line)
+		}
+		above = line
+	}
+	return found
+}
+
+func TestReadyToUseFilesAreTheDefaults(t *testing.T) {
+	clearEnvironment(t)
+	check := func(got, want any, err1, err2 error) {
+		t.Helper()
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	s, err1 := LoadServer("../configs/server.cfg")
+	ds, err2 := DefaultServer("MyProject")
+	check(s, ds, err1, err2)
+	w, err1 := LoadWorker("../configs/worker.cfg")
+	dw, err2 := DefaultWorker("MyProject")
+	check(w, dw, err1, err2)
+	m, err1 := LoadManager("../configs/manager.cfg")
+	dm, err2 := DefaultManager("MyProject")
+	check(m, dm, err1, err2)
+}

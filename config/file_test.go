@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+const minimal = "[tdf]\nnamespace=N\n"
+
+func TestFormat(t *testing.T) {
+	want := mustLoad(t, "[redis]\nhost=h\ndb=2\n[tdf]\nnamespace=N\n").server
+	for name, file := range map[string]string{
+		"byte order mark":      "\uFEFF[redis]\nhost=h\ndb=2\n[tdf]\nnamespace=N\n",
+		"Windows line ends":    "\uFEFF[redis]\r\nhost=h\r\ndb=2\r\n[tdf]\r\nnamespace=N\r\n",
+		"spaces":               " [redis] \n  host = h \n\tdb\t=\t2\t\n\n[tdf]\n namespace =N",
+		"comments":             "# one\n[redis]\n ; two=2\nhost=h\n;[server]\ndb=2\n#\n[tdf]\nnamespace=N",
+		"colons":               "[redis]\nhost: h\ndb:2\n[tdf]\nnamespace : N",
+		"upper case keys":      "[redis]\nHOST=h\nDb=2\n[tdf]\nNameSpace=N",
+		"other order":          "[tdf]\nnamespace=N\n[redis]\ndb=2\nhost=h",
+		"sections of others":   "[redis]\nhost=h\ndb=2\n[tdf]\nnamespace=N\n[worker]\nlease=5\n[task_defaults]\nmax_fails=1\n[manager]",
+		"empty value, no line": "[redis]\nhost=h\ndb=2\nusername=\n[tdf]\nnamespace=N",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mustLoad(t, file).server; got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestMalformedFiles(t *testing.T) {
+	const (
+		redisKeys = "host, port, username, password, db, tls, tls_ca, tls_server_name"
+		lines     = "expected [section], key=value, or a comment that begins with # or ;"
+		known     = "unknown section; known are [redis], [tdf], [server], [worker], [manager], [task_defaults], [log]"
+		isComment = " ends in a comment; comments stand on lines of their own, and the value is "
+	)
+	for file, want := range map[string]string{
+		"":                                "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces",
+		"[tdf]\n":                         "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces",
+		"host=h\n":                        "line 1: a key stands before the first [section]",
+		"[redis]\nhost=a\n[tdf]\n[redis]": "[redis]: stands twice in the file; put its keys together",
+		"[redis]\npassword=\nPassword=\n": "[redis] password: stands twice in its section; keep one",
+		"[redis]\ndb=1\ndb=1\n":           "[redis] db: stands twice in its section; keep one",
+		"[redis]\ntls_ca=x\ntls_ca=\n":    "[redis] tls_ca: stands twice in its section; keep one",
+		"[Redis]\n":                       "[Redis]: " + known,
+		"[DEFAULT]\n":                     "[DEFAULT]: " + known,
+		"[DEFAULT]\nhost=a\n":             "[DEFAULT]: " + known,
+		"[redis.x]\n":                     "[redis.x]: " + known,
+		"[redis]\npasswrod=hunter2\n":     "[redis] passwrod: unknown key; known are " + redisKeys,
+		"[redis]\nlease=30\n":             "[redis] lease: unknown key; known are " + redisKeys,
+		"[redis]\nhunter2\n":              "line 2: " + lines,
+		"[redis]\npassword hunter2=\n":    "line 2: " + lines,
+		"[redis]\n=hunter2\n":             "line 2: " + lines,
+		"[redis]\n\"host\"=a\n":           "line 2: " + lines,
+		"[redis]\n`host`=a\n":             "line 2: " + lines,
+		"[redis]\n-=a\n":                  "line 2: " + lines,
+		"[redis]hunter2\n":                "line 1: begins with [ but is no [section]; nothing may follow the ]",
+		"[redis\n":                        "line 1: begins with [ but is no [section]; nothing may follow the ]",
+		"[]\n":                            "line 1: begins with [ but is no [section]; nothing may follow the ]",
+		"\n\n[redis] password=hunter2]\n": "line 3: begins with [ but is no [section]; nothing may follow the ]",
+		"[redis]\npassword=h\xfcnter2\n":  "line 2: is not UTF-8 text; save the file as UTF-8",
+		"\xff\xfe[\x00t\x00":              "line 1: is not UTF-8 text; save the file as UTF-8",
+		"[redis]\nhost=a\x00b\n":          "line 2: holds a control character; expected plain text",
+		"[redis]\nhost=a\rport=3\n":       "line 2: holds a control character; expected plain text",
+		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
+		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
+		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
+		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces",
+		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (comments stand on lines of their own)",
+	} {
+		t.Run(file, func(t *testing.T) {
+			_, err := load(source, []byte(file), nil)
+			wantError(t, err, source+": "+want)
+		})
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	clearEnvironment(t)
+	dir := t.TempDir()
+	good := write(t, minimal)
+	for _, c := range []struct {
+		path   string
+		is     error
+		reason string
+	}{
+		{filepath.Join(dir, "none.cfg"), fs.ErrNotExist, "no such file or directory"},
+		{dir, syscall.EISDIR, "is a directory"},
+		{filepath.Join(good, "below.cfg"), syscall.ENOTDIR, "not a directory"},
+	} {
+		want := c.path + ": cannot be read: " + c.reason + "; expected a configuration file"
+		for name, load := range loaders {
+			t.Run(name+" "+c.reason, func(t *testing.T) {
+				err := load(c.path)
+				wantError(t, err, want)
+				if !errors.Is(err, c.is) {
+					t.Errorf("%v is not %v", err, c.is)
+				}
+			})
+		}
+	}
+}
+
+var loaders = map[string]func(string) error{
+	"server":  func(path string) error { _, err := LoadServer(path); return err },
+	"worker":  func(path string) error { _, err := LoadWorker(path); return err },
+	"manager": func(path string) error { _, err := LoadManager(path); return err },
+}
+
+func TestHugeFile(t *testing.T) {
+	path := write(t, strings.Repeat("#\n", maxFile/2)+minimal)
+	_, err := LoadServer(path)
+	wantError(t, err, path+": is larger than 65536 bytes, which no configuration is")
+}
+
+// A password is what stands behind the delimiter, whatever it is made of.
+func TestPasswords(t *testing.T) {
+	for line, want := range map[string]string{
+		`None`: "", ``: "", `none`: "none", `abc#def`: "abc#def", `#;% "$'`: `#;% "$'`, `; x`: `; x`, `a ; b # c`: `a ; b # c`,
+		`abc\`: `abc\`, `%(host)s`: `%(host)s`, `$HOME${x}`: `$HOME${x}`, `"quoted"`: `"quoted"`, `"`: `"`, `""`: `""`,
+		"`a`b": "`a`b", "`": "`", "``": "``", "`a": "`a", `"""a`: `"""a`, `"""a"""`: `"""a"""`, `a=b:c`: `a=b:c`, `[redis]`: `[redis]`, `  inner  space  `: `inner  space`, `ü€`: `ü€`,
+	} {
+		s := mustLoad(t, minimal+"[redis]\npassword="+line+"\nhost=next\n")
+		if s.redis.Password != want || s.redis.Host != "next" {
+			t.Errorf("password=%s is read as %q, host as %q", line, s.redis.Password, s.redis.Host)
+		}
+	}
+}
+
+func TestAnyPassword(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		given := func(s string) bool { return s != "None" && !noneWithComment.MatchString(s) }
+		want := rapid.String().Filter(given).Draw(t, "password")
+		if got := mustLoad(t, minimal, "TDF_CFG_REDIS_PASSWORD="+want).redis.Password; got != want {
+			t.Fatalf("environment: got %q, want %q", got, want)
+		}
+		if !plain(want) || strings.Trim(want, " ") != want {
+			return // the page says: by the environment only
+		}
+		if got := mustLoad(t, minimal+"[redis]\npassword="+want).redis.Password; got != want {
+			t.Fatalf("file: got %q, want %q", got, want)
+		}
+	})
+}
+
+// Whatever stands in a file and a variable, loading ends, and an error is one printable line.
+func FuzzLoad(f *testing.F) {
+	f.Add("[tdf]\nnamespace=N\n[redis]\npassword=#;%\"\n", "TDF_CFG_REDIS_PORT", "x\ny", "a.cfg")
+	f.Add("\uFEFF[a\u2028b]\n", "TDF_CFG_\n", "", "a\nb.cfg")
+	f.Add("[tdf]\nnamespace=a\u2028b\n", "PATH", "", "\xff")
+	f.Add("[redis]\nport=\u0085\n", "TDF_CFG_WORKER_LEASE", "1e400", strings.Repeat("/long", 100))
+	for _, name := range []string{"server", "worker", "manager"} {
+		data, err := os.ReadFile("../configs/" + name + ".cfg")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data), "TDF_CFG_LOG_LEVEL", "", name+".cfg")
+	}
+	f.Fuzz(func(t *testing.T, file, variable, value, path string) {
+		_, err := load(path, []byte(file), []string{variable + "=" + value})
+		if err == nil {
+			return
+		}
+		if strings.ContainsFunc(err.Error(), notPrintable) || !utf8.ValidString(err.Error()) {
+			t.Errorf("not one printable line: %q", err)
+		}
+		if _, ok := errors.AsType[*Error](err); !ok {
+			t.Errorf("error is a %T, not an *Error", err)
+		}
+	})
+}

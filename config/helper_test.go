@@ -1,0 +1,78 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// clearEnvironment hides the variables of whoever runs the tests.
+func clearEnvironment(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, envPrefix) {
+			t.Setenv(name, "")
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+const source = "some.cfg"
+
+// mustLoad loads the text of a file and an environment without looking at the machine's.
+func mustLoad(t fataler, file string, environ ...string) *settings {
+	t.Helper()
+	s, err := load(source, []byte(file), environ)
+	if err != nil {
+		t.Fatalf("loading %q with %q: %v", file, environ, err)
+	}
+	return s
+}
+
+// fataler is a *testing.T or a *rapid.T.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// wantError compares the whole line, and sees to it that it is an *Error.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || err.Error() != want {
+		t.Errorf("error\n got: %v\nwant: %s", err, want)
+	}
+	if _, ok := errors.AsType[*Error](err); !ok {
+		t.Errorf("error is a %T, not an *Error", err)
+	}
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tdf.cfg")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fileOf is a file with a namespace and one other key.
+func fileOf(k key, value string) string {
+	ns := "[tdf]\nnamespace=N\n"
+	if k.name == "namespace" {
+		ns = ""
+	}
+	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
+}
+
+// needs are the variables without which a valid value of k is refused.
+func needs(k key) []string {
+	environ := []string{}
+	if k.name == "tls_ca" || k.name == "tls_server_name" {
+		environ = append(environ, "TDF_CFG_REDIS_TLS=True")
+	}
+	return environ
+}

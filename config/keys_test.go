@@ -1,0 +1,177 @@
+package config
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tdf-framework/tdf"
+	"pgregory.net/rapid"
+)
+
+type sample struct {
+	key  string // as in the environment, without the prefix
+	text string
+	want any
+	get  func(*settings) any
+}
+
+// samples has a value other than the default for every key, and the public field that it belongs to.
+var samples = []sample{
+	{"REDIS_HOST", "::1", "::1", func(s *settings) any { return s.server.Redis.Host }},
+	{"REDIS_PORT", "65535", 65535, func(s *settings) any { return s.server.Redis.Port }},
+	{"REDIS_USERNAME", "Ann B", "Ann B", func(s *settings) any { return s.worker.Redis.Username }},
+	{"REDIS_PASSWORD", "p w", "p w", func(s *settings) any { return s.manager.Redis.Password }},
+	{"REDIS_DB", "7", 7, func(s *settings) any { return s.server.Redis.DB }},
+	{"REDIS_TLS", "yes", true, func(s *settings) any { return s.server.Redis.TLS }},
+	{"REDIS_TLS_CA", "/a/ca.pem", "/a/ca.pem", func(s *settings) any { return s.server.Redis.TLSCA }},
+	{"REDIS_TLS_SERVER_NAME", "r.example", "r.example", func(s *settings) any { return s.server.Redis.TLSServerName }},
+	{"TDF_NAMESPACE", "Projekt-Ü:1", "Projekt-Ü:1", func(s *settings) any { return s.server.Namespace }},
+	{"SERVER_ROUND_DURATION", "0", time.Duration(0), func(s *settings) any { return s.server.RoundDuration }},
+	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
+	{"SERVER_AUDIT_GRACE", "1e2", 100 * time.Second, func(s *settings) any { return s.server.AuditGrace }},
+	{"WORKER_DIRECTORY", "/var/lib/t d f", "/var/lib/t d f", func(s *settings) any { return s.worker.Directory }},
+	{"WORKER_TASK_OUTPUT_FILENAME", "$worker$round", "$worker$round", func(s *settings) any { return s.worker.TaskOutputFilename }},
+	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
+	{"WORKER_SLEEP_AFTER_SUCCESS", "1", time.Second, func(s *settings) any { return s.worker.SleepAfterSuccess }},
+	{"WORKER_SLEEP_AFTER_FAILURE", ".25", 250 * time.Millisecond, func(s *settings) any { return s.worker.SleepAfterFailure }},
+	{"WORKER_SLEEP_AFTER_NO_PROCESS_CLAIMED", "3", 3 * time.Second, func(s *settings) any { return s.worker.SleepAfterNoProcessClaimed }},
+	{"WORKER_LEASE", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.worker.Lease }},
+	{"WORKER_GRACE", "inf", Forever, func(s *settings) any { return s.worker.Grace }},
+	{"WORKER_KILL_GRACE", "0", time.Duration(0), func(s *settings) any { return s.worker.KillGrace }},
+	{"WORKER_FETCH_TIMEOUT", "1000000000", 1_000_000_000 * time.Second, func(s *settings) any { return s.worker.FetchTimeout }},
+	{"WORKER_MAX_PROGRAM_BYTES", "1000000000000000", int64(1e15), func(s *settings) any { return s.worker.Limits.Bytes }},
+	{"WORKER_MAX_PROGRAM_ENTRIES", "1", 1, func(s *settings) any { return s.worker.Limits.Entries }},
+	{"WORKER_MAX_PROGRAM_DEPTH", "2", 2, func(s *settings) any { return s.worker.Limits.Depth }},
+	{"WORKER_MAX_PROGRAM_RATIO", "3", 3, func(s *settings) any { return s.worker.Limits.Ratio }},
+	{"MANAGER_ROUND_DURATION", "2", 2 * time.Second, func(s *settings) any { return s.manager.RoundDuration }},
+	{"TASK_DEFAULTS_START_AFTER", "1700000000.25", tdf.Time(1700000000.25), func(s *settings) any { return s.manager.TaskDefaults.StartAfter }},
+	{"TASK_DEFAULTS_END_BEFORE", "1800000000", tdf.Time(1800000000), func(s *settings) any { return s.manager.TaskDefaults.EndBefore }},
+	{"TASK_DEFAULTS_TIMEOUT", "90", tdf.Seconds(90), func(s *settings) any { return s.manager.TaskDefaults.Timeout }},
+	{"TASK_DEFAULTS_MAX_FAILS", "1", 1, func(s *settings) any { return s.manager.TaskDefaults.MaxFails }},
+	{"TASK_DEFAULTS_MAX_TIMEOUTS", "2", 2, func(s *settings) any { return s.manager.TaskDefaults.MaxTimeouts }},
+	{"TASK_DEFAULTS_MAX_LOSSES", "0", 0, func(s *settings) any { return s.manager.TaskDefaults.MaxLosses }},
+	{"TASK_DEFAULTS_GROUP", "stage 1", "stage 1", func(s *settings) any { return s.manager.TaskDefaults.Group }},
+	{"TASK_DEFAULTS_META", `{"a": " ; #"}`, `{"a": " ; #"}`, func(s *settings) any { return s.manager.TaskDefaults.Meta }},
+	{"TASK_DEFAULTS_FAIL_ON", "any", tdf.FailOnAny, func(s *settings) any { return s.manager.TaskDefaults.FailOn }},
+	{"TASK_DEFAULTS_ADD_RANDOM_START_OFFSET", "ON", true, func(s *settings) any { return s.manager.AddRandomStartOffset }},
+	{"LOG_LEVEL", "Debug", slog.LevelDebug, func(s *settings) any { return s.worker.Log.Level }},
+	{"LOG_FORMAT", "json", "json", func(s *settings) any { return s.manager.Log.Format }},
+}
+
+func sampleOf(t fataler, k key) sample {
+	t.Helper()
+	for _, s := range samples {
+		if envPrefix+s.key == k.env() {
+			return s
+		}
+	}
+	t.Fatalf("no sample for %s", k.env())
+	return sample{}
+}
+
+func TestEveryKeyByFileAndEnvironment(t *testing.T) {
+	if len(samples) != len(keys) {
+		t.Errorf("%d samples for %d keys", len(samples), len(keys))
+	}
+	for _, k := range keys {
+		t.Run(k.env(), func(t *testing.T) {
+			s := sampleOf(t, k)
+			preset := s.get(mustLoad(t, "[tdf]\nnamespace=N"))
+			if cmp.Equal(preset, s.want) {
+				t.Fatalf("the sample %v is the default, and shows nothing", s.want)
+			}
+			inFile := s.get(mustLoad(t, fileOf(k, s.text), needs(k)...))
+			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(needs(k), k.env()+"="+s.text)...))
+			if diff := cmp.Diff([]any{s.want, s.want}, []any{inFile, inEnv}); diff != "" {
+				t.Errorf("by file, by environment (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Any set of keys means the same in a file, in the environment, and in both when the file says
+// something else.
+func TestFileAndEnvironmentAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		inFile := map[string][]string{"tdf": {"namespace=N"}}
+		presets := map[string][]string{"tdf": {"namespace=N"}}
+		environ := []string{}
+		var chosen []sample
+		for _, k := range keys {
+			if k.name == "namespace" || strings.HasPrefix(k.name, "tls_") || !rapid.Bool().Draw(t, k.env()) {
+				continue
+			}
+			s := sampleOf(t, k)
+			chosen = append(chosen, s)
+			inFile[k.section] = append(inFile[k.section], k.name+"="+s.text)
+			presets[k.section] = append(presets[k.section], k.name+" = "+k.preset)
+			environ = append(environ, k.env()+"="+s.text)
+		}
+		for _, s := range []*settings{
+			mustLoad(t, render(inFile)),
+			mustLoad(t, "[tdf]\nnamespace=N", environ...),
+			mustLoad(t, render(presets), environ...),
+		} {
+			for _, c := range chosen {
+				if got := c.get(s); !cmp.Equal(got, c.want) {
+					t.Fatalf("%s is %v, want %v", c.key, got, c.want)
+				}
+			}
+		}
+	})
+}
+
+func render(sections map[string][]string) string {
+	var b strings.Builder
+	for name, lines := range sections {
+		b.WriteString("[" + name + "]\n" + strings.Join(lines, "\n") + "\n")
+	}
+	return b.String()
+}
+
+func TestDefaults(t *testing.T) {
+	clearEnvironment(t)
+	redis, log := Redis{Host: "localhost", Port: 6379}, Log{Level: slog.LevelInfo, Format: "text"}
+	server, err := DefaultServer("N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := DefaultWorker("N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := DefaultManager("N")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		Server{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: time.Minute},
+		Worker{
+			Redis: redis, Namespace: "N", Log: log, Directory: ".",
+			TaskOutputFilename:         "$program/results/$worker-$taskId-$round.out",
+			TaskErrorFilename:          "$program/results/$worker-$taskId-$round.err",
+			SleepAfterFailure:          500 * time.Millisecond,
+			SleepAfterNoProcessClaimed: 2 * time.Second,
+			Lease:                      30 * time.Second, Grace: 10 * time.Second, KillGrace: 5 * time.Second, FetchTimeout: 10 * time.Minute,
+			Limits: Limits{Bytes: 1 << 30, Entries: 100_000, Depth: 32, Ratio: 200},
+		},
+		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Define("", "", "")},
+	}
+	if diff := cmp.Diff(want, []any{server, worker, manager}); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// Two keys of the same variable would make one of them unreachable.
+func TestVariablesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range keys {
+		if seen[k.env()] {
+			t.Errorf("two keys are set by %s", k.env())
+		}
+		seen[k.env()] = true
+	}
+}

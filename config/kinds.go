@@ -1,0 +1,188 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A kind is what a key accepts: in words, behind "is not", and as the code that stores it.
+type kind struct {
+	want string
+	set  func(*settings, string) bool
+}
+
+func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *T) kind {
+	return kind{want, func(s *settings, text string) bool {
+		v, ok := parse(text)
+		if ok {
+			*at(s) = v
+		}
+		return ok
+	}}
+}
+
+// matching is a kind of text that is kept as it stands.
+func matching(want string, valid func(string) bool, at func(*settings) *string) kind {
+	return bind(want, func(s string) (string, bool) { return s, valid(s) }, at)
+}
+
+func text(at func(*settings) *string) kind {
+	return matching("text without control characters", plain, at)
+}
+
+func path(at func(*settings) *string) kind {
+	return matching("a path", func(s string) bool { return s != "" && plain(s) }, at)
+}
+
+func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
+
+// noneWithComment is what stands in a file whose author took ";" for the begin of a comment.
+var noneWithComment = regexp.MustCompile(`^None\s+[;#]`)
+
+func password(at func(*settings) *string) kind {
+	parse := func(s string) (string, bool) {
+		if s == "None" {
+			s = ""
+		}
+		return s, !noneWithComment.MatchString(s)
+	}
+	return bind("a password, or None for none (comments stand on lines of their own)", parse, at)
+}
+
+func group(at func(*settings) *string) kind {
+	valid := func(s string) bool { return len(s) <= tdf.MaxName && plain(s) }
+	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), valid, at)
+}
+
+func meta(at func(*settings) *string) kind {
+	valid := func(s string) bool { return len(s) <= tdf.MaxMeta }
+	return matching(fmt.Sprintf("text of up to %d bytes", tdf.MaxMeta), valid, at)
+}
+
+func namespace(at func(*settings) *string) kind {
+	const most = 200
+	valid := func(s string) bool {
+		return s != "" && len(s) <= most && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace)
+	}
+	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces", most), valid, at)
+}
+
+// host refuses what has a port, a scheme or a path in it: each would fail later, less clearly.
+func host(at func(*settings) *string) kind {
+	valid := func(s string) bool {
+		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+			!strings.ContainsAny(s, "/@[]") && strings.Count(s, ":") != 1
+	}
+	return matching("a host's name or address (its port has a key of its own)", valid, at)
+}
+
+var placeholder = regexp.MustCompile(`\$(program|worker|taskId|round)`)
+
+func filename(at func(*settings) *string) kind {
+	valid := func(s string) bool {
+		return s != "" && plain(s) && !strings.Contains(placeholder.ReplaceAllString(s, ""), "$")
+	}
+	return matching("a path with no $ but in $program, $worker, $taskId and $round", valid, at)
+}
+
+func oneOf[T ~string](at func(*settings) *T, allowed ...string) kind {
+	parse := func(s string) (T, bool) { return T(s), slices.Contains(allowed, s) }
+	return bind("one of "+strings.Join(allowed, ", "), parse, at)
+}
+
+var levels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+}
+
+func level(at func(*settings) *slog.Level) kind {
+	parse := func(s string) (slog.Level, bool) {
+		l, ok := levels[strings.ToLower(s)]
+		return l, ok
+	}
+	return bind("one of debug, info, warn, error", parse, at)
+}
+
+func truth(at func(*settings) *bool) kind {
+	parse := func(s string) (value, ok bool) {
+		switch strings.ToLower(s) {
+		case "true", "yes", "on", "1":
+			return true, true
+		case "false", "no", "off", "0":
+			return false, true
+		}
+		return false, false
+	}
+	return bind("True or False", parse, at)
+}
+
+func whole[T ~int | ~int64](low, high int64, at func(*settings) *T) kind {
+	parse := func(s string) (T, bool) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return T(n), err == nil && low <= n && n <= high
+	}
+	return bind(fmt.Sprintf("a whole number from %d to %d", low, high), parse, at)
+}
+
+// maxSeconds, some 31 years, leaves room to add durations up.
+const maxSeconds = 1e9
+
+// duration reads seconds from 0 up; with above, 0 is refused, with inf, "inf" is Forever.
+func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
+	parse := func(s string) (time.Duration, bool) {
+		v, err := tdf.ParseSeconds(s)
+		d := v.Std()
+		switch {
+		case err != nil, opts.above && d <= 0:
+			return 0, false
+		case math.IsInf(float64(v), 1):
+			return Forever, opts.inf
+		}
+		return d, v <= maxSeconds
+	}
+	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
+}
+
+// seconds reads the same for a task, whose spans have no upper limit.
+func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
+	parse := func(s string) (tdf.Seconds, bool) {
+		v, err := tdf.ParseSeconds(s)
+		return v, err == nil && (v > 0 || !opts.above) && (opts.inf || v != tdf.Forever)
+	}
+	return bind(opts.want(""), parse, at)
+}
+
+func moment(inf bool, at func(*settings) *tdf.Time) kind {
+	want := "a Unix time in seconds from 0 up"
+	if inf {
+		want += ", or inf"
+	}
+	parse := func(s string) (tdf.Time, bool) {
+		t, err := tdf.ParseTime(s)
+		return t, err == nil && (inf || t != tdf.Never)
+	}
+	return bind(want, parse, at)
+}
+
+type spanOpts struct{ above, inf bool }
+
+func (o spanOpts) want(most string) string {
+	want := "a number of seconds from 0 up"
+	if o.above {
+		want = "a number of seconds above 0"
+	}
+	want += most
+	if o.inf {
+		want += ", or inf"
+	}
+	return want
+}

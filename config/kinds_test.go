@@ -1,0 +1,85 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// What every kind refuses, in a file and in the environment, with the very words.
+func TestWrongValues(t *testing.T) {
+	const (
+		aboveZero = "a number of seconds above 0, at most 1000000000"
+		fromZero  = "a number of seconds from 0 up, at most 1000000000"
+		span      = "a number of seconds above 0, or inf"
+		file      = "a path with no $ but in $program, $worker, $taskId and $round"
+		name      = "a name of 1 to 200 bytes without spaces"
+		hostName  = "a host's name or address (its port has a key of its own)"
+	)
+	for _, c := range []struct {
+		section, key string
+		want         string
+		values       []string
+	}{
+		{"redis", "host", hostName, []string{"", "localhost:6379", "[::1]:6379", "redis://localhost", "two words", "user@host", "/run/redis.sock"}},
+		{"redis", "port", "a whole number from 1 to 65535", []string{"", "0", "65536", "-1", "6379.0", "redis", "0x10", "99999999999999999999"}},
+		{"redis", "db", "a whole number from 0 to 1000000000", []string{"-1", "one", "1e3"}},
+		{"redis", "tls", "True or False", []string{"", "2", "maybe", "tru"}},
+		{"tdf", "namespace", name, []string{"", "two words", "a\u00a0b", "a\tb", strings.Repeat("n", 201), strings.Repeat("ü", 101)}},
+		{"server", "round_duration", fromZero, []string{"", "-1", "-0.001", "NaN", "inf", "-inf", "1s", "1,5", "1000000001"}},
+		{"worker", "lease", aboveZero, []string{"thirty", "0", "-0", "1e-12", "-30", "nan", "inf"}},
+		{"worker", "grace", fromZero + ", or inf", []string{"-1", "-inf", "infinite", "NaN"}},
+		{"worker", "directory", "a path", []string{""}},
+		{"worker", "task_output_filename", file, []string{"", "$", "$task/x", "$programs/$taskid", "${worker}"}},
+		{"worker", "max_program_bytes", "a whole number from 1 to 1000000000000000", []string{"0", "1GiB", "1000000000000001"}},
+		{"task_defaults", "start_after", "a Unix time in seconds from 0 up", []string{"-1", "inf", "NaN", "now", "2026-01-01"}},
+		{"task_defaults", "end_before", "a Unix time in seconds from 0 up, or inf", []string{"-1", "-inf", "NaN", "never"}},
+		{"task_defaults", "timeout", span, []string{"0", "-1", "NaN", "None"}},
+		{"task_defaults", "max_fails", "a whole number from 0 to 1000000000", []string{"-1", "inf", "1.5"}},
+		{"task_defaults", "group", "a name of up to 200 bytes", []string{strings.Repeat("g", 201)}},
+		{"task_defaults", "meta", "text of up to 4096 bytes", []string{strings.Repeat("m", 4097)}},
+		{"task_defaults", "fail_on", "one of stderr, exit, any", []string{"", "stdout", "Exit"}},
+		{"log", "level", "one of debug, info, warn, error", []string{"", "loud", "info+1"}},
+		{"log", "format", "one of text, json", []string{"", "xml"}},
+	} {
+		for _, value := range c.values {
+			t.Run(c.key+"="+short(value), func(t *testing.T) {
+				k := find(c.section, c.key)
+				found := quote(value) + " is not " + c.want
+				_, err := load(source, []byte(fileOf(*k, value)), nil)
+				wantError(t, err, source+": ["+c.section+"] "+c.key+": "+found)
+				_, err = load(source, []byte("[tdf]\nnamespace=N"), []string{k.env() + "=" + value})
+				wantError(t, err, k.env()+": "+found)
+			})
+		}
+	}
+}
+
+// What only the environment can bring along.
+func TestWrongBytesInVariables(t *testing.T) {
+	for _, name := range []string{
+		"TDF_CFG_TDF_NAMESPACE", "TDF_CFG_REDIS_HOST", "TDF_CFG_REDIS_USERNAME", "TDF_CFG_TASK_DEFAULTS_GROUP",
+		"TDF_CFG_WORKER_DIRECTORY", "TDF_CFG_WORKER_TASK_ERROR_FILENAME", "TDF_CFG_REDIS_PORT", "TDF_CFG_WORKER_LEASE",
+	} {
+		for _, value := range []string{"1\n", "a\x00b", "\xff\xfe", "\x1b[2J"} {
+			_, err := load(source, []byte("[tdf]\nnamespace=N"), []string{name + "=" + value})
+			if err == nil {
+				t.Errorf("%s=%q was accepted", name, value)
+				continue
+			}
+			if want := name + ": " + quote(value) + " is not "; !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("error %q does not begin with %q", err, want)
+			}
+		}
+	}
+}
+
+func TestBooleans(t *testing.T) {
+	for text, want := range map[string]bool{
+		"True": true, "yes": true, "ON": true, "1": true, "tRuE": true,
+		"False": false, "no": false, "Off": false, "0": false,
+	} {
+		if got := mustLoad(t, "[tdf]\nnamespace=N\n[redis]\ntls="+text).redis.TLS; got != want {
+			t.Errorf("tls=%s is %v, want %v", text, got, want)
+		}
+	}
+}

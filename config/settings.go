@@ -1,0 +1,145 @@
+package config
+
+import (
+	"os"
+	"regexp"
+)
+
+// settings has a place for every key there is. What the components share is kept once.
+type settings struct {
+	redis     Redis
+	namespace string
+	log       Log
+	server    Server
+	worker    Worker
+	manager   Manager
+
+	source string            // what an error about a missing key names
+	from   map[string]string // where a key, by its variable's name, got its value from
+}
+
+func loadFile(path string) (*settings, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return load(path, data, os.Environ())
+}
+
+func load(path string, data []byte, environ []string) (*settings, error) {
+	s := defaults(path)
+	entries, err := parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if err := s.setFromFile(e); err != nil {
+			return nil, err
+		}
+	}
+	return s.finish(environ)
+}
+
+// loadNamespace is for a component without a file.
+func loadNamespace(namespace string) (*settings, error) {
+	s := defaults("(no file)")
+	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
+		return nil, err
+	}
+	return s.finish(os.Environ())
+}
+
+func defaults(source string) *settings {
+	s := &settings{source: source, from: map[string]string{}}
+	for _, k := range keys {
+		if k.preset != "" && !k.kind.set(s, k.preset) {
+			panic("config: the default of " + k.env() + " is not " + k.kind.want)
+		}
+	}
+	return s
+}
+
+var inlineComment = regexp.MustCompile(`(^|\s)[;#]`)
+
+func (s *settings) setFromFile(e entry) error {
+	k := find(e.section, e.name)
+	if !k.verbatim() && inlineComment.MatchString(e.value) {
+		return &Error{Source: s.source, Section: k.section, Key: k.name,
+			Problem: quote(e.value) + " ends in a comment; comments stand on lines of their own, and the value is " + k.kind.want}
+	}
+	return s.set(k, s.source, e.value)
+}
+
+func (s *settings) set(k *key, source, value string) error {
+	s.from[k.env()] = source
+	if k.kind.set(s, value) {
+		return nil
+	}
+	found := quote(value)
+	if k.secret() {
+		found = "the value"
+	}
+	return s.fault(k.section, k.name, found+" is not "+k.kind.want)
+}
+
+// fault is an error about a key, wherever it got its value from.
+func (s *settings) fault(section, name, problem string) error {
+	source, ok := s.from[find(section, name).env()]
+	if !ok {
+		source = s.source
+	}
+	return &Error{Source: source, Section: section, Key: name, Problem: problem}
+}
+
+func (s *settings) finish(environ []string) (*settings, error) {
+	if err := s.setFromEnvironment(environ); err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
+	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
+	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
+	return s, nil
+}
+
+// check is about keys that depend on each other, or must be there.
+func (s *settings) check() error {
+	switch {
+	case s.namespace == "":
+		return s.fault("tdf", "namespace", "is missing; expected "+find("tdf", "namespace").kind.want)
+	case s.redis.TLSCA != "" && !s.redis.TLS:
+		return s.fault("redis", "tls_ca", "is set but tls is False; expected tls=True, or no tls_ca")
+	case s.redis.TLSServerName != "" && !s.redis.TLS:
+		return s.fault("redis", "tls_server_name", "is set but tls is False; expected tls=True, or no tls_server_name")
+	case s.redis.Embedded() && s.redis.TLS:
+		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
+	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
+		return s.fault("task_defaults", "end_before", "is not after start_after: no task could ever run; expected a later time, or inf")
+	}
+	return nil
+}
+
+func (s *settings) forServer() Server { return s.server }
+
+func (s *settings) forWorker() (Worker, error) {
+	if err := s.needRealRedis(); err != nil {
+		return Worker{}, err
+	}
+	return s.worker, nil
+}
+
+func (s *settings) forManager() (Manager, error) {
+	if err := s.needRealRedis(); err != nil {
+		return Manager{}, err
+	}
+	return s.manager, nil
+}
+
+func (s *settings) needRealRedis() error {
+	if !s.redis.Embedded() {
+		return nil
+	}
+	return s.fault("redis", "host", `"embedded" is for the server alone; expected the address it can be reached at, such as 127.0.0.1`)
+}

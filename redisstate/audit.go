@@ -1,0 +1,227 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Finding is something about a task that is not as it should be.
+type Finding struct {
+	ID      int64
+	Problem string
+	Mend    tdf.Move
+	// Sure: nobody's move that is under way can look like this, so it may be mended at once.
+	Sure bool
+	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
+	Sign string
+}
+
+func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
+
+// A Page says where a walk through all tasks goes on; the zero Page is its beginning.
+type Page struct {
+	id     int64  // the tasks up to here have been looked at
+	list   int    // then the lists, by their place in tdf.Lists
+	cursor uint64 // within the list
+}
+
+// Walk returns the ids of the next page of all tasks there are: those that the counter has
+// given out, and those that any list holds. Done says that the page was the last one.
+func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
+	last, err := s.lastID(ctx)
+	if err != nil {
+		return nil, from, false, err
+	}
+	if from.id < last {
+		for id := from.id + 1; id <= min(from.id+most, last); id++ {
+			ids = append(ids, id)
+		}
+		return ids, Page{id: min(from.id+most, last)}, false, nil
+	}
+	return s.walkLists(ctx, from, most)
+}
+
+func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, Page, bool, error) {
+	lists := append(s.listKeys(), s.keys.Due())
+	var scanned []string
+	var cursor uint64
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		scanned, cursor, err = s.rdb.ZScan(ctx, lists[from.list], from.cursor, "", most).Result()
+		return err
+	})
+	if err != nil {
+		return nil, from, false, fmt.Errorf("walking through the lists: redis: %w", err)
+	}
+	var members []string
+	for i := 0; i < len(scanned); i += 2 { // each is followed by its score
+		members = append(members, scanned[i])
+	}
+	from.cursor = cursor
+	if cursor == 0 {
+		from.list++
+	}
+	if from.list == len(lists) {
+		return idsOf(members), Page{}, true, nil
+	}
+	return idsOf(members), from, false, nil
+}
+
+func (s *Store) listKeys() []string {
+	var keys []string
+	for _, list := range tdf.Lists {
+		keys = append(keys, s.keys.List(list))
+	}
+	return keys
+}
+
+func (s *Store) lastID(ctx context.Context) (int64, error) {
+	var last int64
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		last, err = s.rdb.Get(ctx, s.keys.taskID()).Int64()
+		if err == redis.Nil {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading the last id: redis: %w", err)
+	}
+	return last, nil
+}
+
+// Check walks through all tasks and returns what is wrong at this moment. A move that a
+// component of the original TDF has not finished looks wrong for a moment; moves of this
+// project do not. It goes page by page, so it may be run beside the work.
+func (s *Store) Check(ctx context.Context) ([]Finding, error) {
+	var findings []Finding
+	seen := map[int64]bool{}
+	var page Page
+	for done := false; !done; {
+		var ids []int64
+		var err error
+		if ids, page, done, err = s.Walk(ctx, page, 500); err != nil {
+			return findings, err
+		}
+		found, err := s.Examine(ctx, ids)
+		if err != nil {
+			return findings, err
+		}
+		for _, f := range found {
+			if !seen[f.ID] {
+				findings = append(findings, f)
+			}
+			seen[f.ID] = true
+		}
+	}
+	return findings, nil
+}
+
+// Examine returns what is wrong with the tasks named.
+func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sightings, err := s.Sight(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	indexed, err := s.indexed(ctx, sightings)
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for i, sighting := range sightings {
+		if f, wrong := indexed[i].examine(sighting, now); wrong {
+			f.ID = sighting.ID
+			findings = append(findings, f)
+		}
+	}
+	return findings, nil
+}
+
+// An index is what is derived from a task: its places in `due` and in its group.
+type index struct {
+	due, group *redis.FloatCmd
+}
+
+func (s *Store) indexed(ctx context.Context, sightings []tdf.Sighting) ([]index, error) {
+	all := make([]index, len(sightings))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, sighting := range sightings {
+			id := strconv.FormatInt(sighting.ID, 10)
+			all[i].due = p.ZScore(ctx, s.keys.Due(), id)
+			if sighting.Task != nil && sighting.Task.Group != "" {
+				all[i].group = p.ZScore(ctx, s.keys.Group(sighting.Task.Group), id)
+			}
+		}
+	})
+	return all, err
+}
+
+func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
+	if m, wrong := s.Mend(now); wrong {
+		return Finding{Problem: m.Note, Mend: m, Sure: s.Lingers(), Sign: sign(s, m)}, true
+	}
+	t := s.Task
+	if t == nil {
+		return Finding{}, false
+	}
+	if m, ok := t.Settle(now, s.Invalid); ok && (s.Invalid != nil || x.late(t, now)) {
+		return Finding{Problem: "nobody has looked at it: " + m.Note, Mend: m, Sure: true}, true
+	}
+	if x.late(t, now) {
+		return Finding{Problem: "the server would not look at it in time", Mend: t.LookAgain(t.Look(now)), Sure: true}, true
+	}
+	if x.misplaced(t) {
+		why := "the index of its group does not have it as " + string(t.State)
+		return Finding{Problem: why, Mend: s.Restore(why), Sure: true}, true
+	}
+	if why := t.Miscounted(); why != "" {
+		return Finding{Problem: why, Mend: t.LookAgain(t.Look(now))}, true
+	}
+	return Finding{}, false
+}
+
+func sign(s tdf.Sighting, m tdf.Move) string {
+	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
+}
+
+// late: the server does not know that it must look at the task by then.
+func (x index) late(t *tdf.Task, now tdf.Time) bool {
+	look := t.Look(now)
+	if t.State == tdf.Executed {
+		look = now
+	}
+	if x.due.Err() != nil {
+		return look < tdf.Never
+	}
+	return tdf.Time(x.due.Val()) > look.Add(1)
+}
+
+func (x index) misplaced(t *tdf.Task) bool {
+	const ids = 1 << 40
+	return x.group != nil && (x.group.Err() != nil || int(x.group.Val()) != groupCode(t.State)*ids+int(t.ID))
+}
+
+// Repair mends what Check found, as far as the tasks still are as it found them, and
+// returns how many it mended.
+func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
+	moves := make([]tdf.Move, len(findings))
+	for i, f := range findings {
+		moves[i] = f.Mend
+	}
+	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)
+	mended := 0
+	for _, o := range outcomes {
+		if o.Err == nil {
+			mended++
+		}
+	}
+	return mended, err
+}

@@ -1,0 +1,89 @@
+package redisstate
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed prelude.lua
+	prelude string
+	//go:embed transact.lua
+	transactSource string
+	//go:embed claim.lua
+	claimSource string
+	//go:embed renew.lua
+	renewSource string
+)
+
+// scripts holds the three. A Redis at its maxmemory refuses what might need more of it,
+// unless a script says that it may: finishing and renewing must go on, opening must not.
+type scripts struct {
+	transact, open, claim, renew *redis.Script
+}
+
+func loadScripts(flags bool) scripts {
+	script := func(source string, allowOOM bool) *redis.Script {
+		header := ""
+		if flags && allowOOM {
+			header = "#!lua flags=allow-oom\n"
+		}
+		return redis.NewScript(header + prelude + source)
+	}
+	return scripts{
+		transact: script(transactSource, true), open: script(transactSource, false),
+		claim: script(claimSource, false), renew: script(renewSource, true),
+	}
+}
+
+// callers hands out the slots of this client. A slot has at most one call under way, and
+// numbers its calls: Redis keeps each slot's last answer, so a call that is sent again gets
+// the answer of the first time, and one that arrives late is told so.
+type callers struct {
+	mu   sync.Mutex
+	free []int
+	last []uint64
+}
+
+func (c *callers) take() (slot int, sequence uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.free) == 0 {
+		c.free = append(c.free, len(c.last))
+		c.last = append(c.last, 0)
+	}
+	slot = c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
+	c.last[slot]++
+	return slot, c.last[slot]
+}
+
+func (c *callers) giveBack(slot int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, slot)
+}
+
+// call runs a script in a slot of its own until Redis has answered.
+func (s *Store) call(ctx context.Context, script *redis.Script, keys []string, args func(slot int, sequence uint64) []any) (any, error) {
+	slot, sequence := s.calls.take()
+	defer s.calls.giveBack(slot)
+	return s.run(ctx, script, keys, args(slot, sequence))
+}
+
+func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
+	var reply any
+	err := s.persist(ctx, func(ctx context.Context) error {
+		var err error
+		reply, err = script.Run(ctx, s.rdb, keys, args...).Result()
+		if err != nil && script == s.scripts.open && strings.HasPrefix(err.Error(), "OOM") {
+			return ErrFull
+		}
+		return err
+	})
+	return reply, err
+}

@@ -1,0 +1,142 @@
+package redisstate
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// ClaimRequest says who wants tasks, how many, and for how long without a renewal.
+type ClaimRequest struct {
+	Worker string
+	Most   int // from 1 to 1,000
+	Lease  tdf.Seconds
+}
+
+// A Claim is a task that was handed to a worker for one round.
+type Claim struct {
+	Task    *tdf.Task // running, without its earlier rounds' texts
+	ID      string    // names this execution; the fence of all that the worker reports
+	Invalid error     // what makes no sense about the task, for the round's error; or nil
+}
+
+// Claimed is the answer to a ClaimRequest.
+type Claimed struct {
+	Claims []Claim
+	Now    tdf.Time // by Redis's clock
+	Next   tdf.Time // when the next open task becomes due; Never: none is known
+}
+
+// claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
+var claimProperties = []string{
+	"state", "round", "start_after", "end_before", "timeout", "group", "log",
+	"program", "source", "input", "fail_on", "meta", "max_fails", "max_timeouts", "max_losses",
+	"fails", "timeouts", "losses", "releases", "reopens",
+}
+
+// Claim hands open tasks to a worker, those that have been due for longest first. Tasks
+// that it meets after their end_before are expired on the way.
+func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
+	for {
+		c, inTheWay, err := s.claim(ctx, r)
+		if err != nil || len(inTheWay) == 0 || len(c.Claims) > 0 {
+			return c, err
+		}
+		cleared, err := s.clear(ctx, r.Worker, inTheWay, c.Now)
+		if err != nil || cleared == 0 {
+			return c, err
+		}
+	}
+}
+
+func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
+	random := rand.Text()
+	keys := []string{
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
+		s.keys.List(tdf.Open), s.keys.wakeOpen(),
+	}
+	reply, err := s.call(ctx, s.scripts.claim, keys, func(slot int, sequence uint64) []any {
+		args := []any{
+			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
+			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
+		}
+		for _, p := range claimProperties {
+			args = append(args, p)
+		}
+		return args
+	})
+	if err != nil {
+		return Claimed{}, nil, fmt.Errorf("claiming: redis: %w", err)
+	}
+	return readClaimed(r.Worker, reply)
+}
+
+func readClaimed(worker string, reply any) (Claimed, []int64, error) {
+	c := Claimed{Next: tdf.Never}
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 4 {
+		return c, nil, fmt.Errorf("claiming: the script answered %v", reply)
+	}
+	c.Now, _ = tdf.ParseTime(text(parts[0]))
+	if next := text(parts[1]); next != "" {
+		c.Next, _ = tdf.ParseTime(next)
+	}
+	var inTheWay []int64
+	for _, id := range list(parts[2]) {
+		n, _ := strconv.ParseInt(text(id), 10, 64)
+		inTheWay = append(inTheWay, n)
+	}
+	for _, t := range list(parts[3]) {
+		c.Claims = append(c.Claims, readClaim(worker, list(t), c.Now))
+	}
+	return c, inTheWay, nil
+}
+
+func readClaim(worker string, parts []any, now tdf.Time) Claim {
+	h := tdf.Hash{}
+	for i, value := range list(parts[2]) {
+		if value != nil {
+			h[claimProperties[i]] = text(value)
+		}
+	}
+	id, _ := strconv.ParseInt(text(parts[0]), 10, 64)
+	t, invalid := tdf.ParseTask(id, h)
+	t.State = tdf.Running
+	r := t.Current()
+	r.Claim, r.Worker = text(parts[1]), worker
+	r.Entered[tdf.Running] = now
+	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
+}
+
+// clear expires those of the tasks whose time is over. What else is in the way is the server's.
+func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (int, error) {
+	seen, err := s.load(ctx, ids)
+	if err != nil {
+		return 0, err
+	}
+	var moves []tdf.Move
+	for _, t := range seen {
+		if t.Task == nil {
+			continue
+		}
+		if m, err := t.Task.Expire(); err == nil && now >= t.Task.EndBefore {
+			moves = append(moves, m)
+		}
+	}
+	outcomes, err := s.Apply(ctx, worker, unitsOf(moves)...)
+	return len(outcomes), err
+}
+
+// text and list read a script's reply.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}

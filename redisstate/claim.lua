@@ -1,0 +1,126 @@
+-- claim: hands open tasks to a worker, the ones that are due longest first.
+--
+-- from-state  open
+-- to-state    running, under a claim id and with a lease
+--
+-- KEYS  1 calls of this client   2 due   3 running   4… pairs: an open list and its wake list,
+--       in the order in which the worker wants them
+-- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
+--       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
+--       of the claim ids   10… the properties that the worker needs; the first of them are
+--       state, round, start_after, end_before, timeout, group, log
+--
+-- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks }, a
+-- task being { id, claim id, values of the properties }; the log is left out. In the way are
+-- tasks that are past their end_before or make no sense: the rules decide about them.
+-- An id without a hash is removed. A repeated call returns what it claimed the first time.
+
+local due, running = KEYS[2], KEYS[3]
+local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local LOG = 7
+local MOST_LOOKED_AT = 300
+
+local properties = {}
+for i = 10, #ARGV do properties[#properties + 1] = ARGV[i] end
+
+local function reply_of(id, claim, f)
+  f[LOG] = ''
+  return { id, claim, f }
+end
+
+local before, stale = answered(slot, sequence)
+if stale then return stale end
+if before then
+  local again, i = {}, 0
+  for id in string.gmatch(before, '%S+') do
+    i = i + 1
+    local f = redis.call('HMGET', tasks .. id, unpack(properties))
+    local claim = random .. '.' .. i
+    if f[1] == 'running' and redis.call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
+      again[#again + 1] = reply_of(id, claim, f)
+    end
+  end
+  return { text(now), '', {}, again }
+end
+
+-- Reading.
+
+local chosen, in_the_way, gone, later = {}, {}, {}, {}
+
+local function consider(list, id)
+  local f = redis.call('HMGET', tasks .. id, unpack(properties))
+  if not f[1] then
+    gone[#gone + 1] = { list, id }
+    return
+  end
+  local round = f[2] or '0'
+  local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
+  local sound = start_after and end_before and timeout and string.match(round, '^%d+$')
+  if f[1] ~= 'open' or not sound or end_before <= now then
+    in_the_way[#in_the_way + 1] = id
+  elseif start_after > now then
+    later[#later + 1] = { list, id, start_after }
+  else
+    chosen[#chosen + 1] = {
+      id = id, f = f, round = round, list = list, deadline = math.min(end_before, now + timeout),
+    }
+  end
+end
+
+for k = 4, #KEYS, 2 do
+  local offset = 0
+  while #chosen < wanted and offset < MOST_LOOKED_AT + wanted do
+    local page = wanted - #chosen + #in_the_way
+    local ids = redis.call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
+    for i = 1, #ids do
+      if #chosen < wanted then consider(k, ids[i]) end
+    end
+    offset = offset + #ids
+    if #ids < page then break end
+  end
+end
+
+-- Writing.
+
+for _, g in ipairs(gone) do redis.call('ZREM', KEYS[g[1]], g[2]) end
+for _, l in ipairs(later) do redis.call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
+
+local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
+local lease_until = now + lease
+for i, c in ipairs(chosen) do
+  local claim = random .. '.' .. i
+  local of = c.round .. ':'
+  redis.call('HSET', tasks .. c.id, 'state', 'running', of .. 'running', text(now), of .. 'worker', worker,
+    of .. 'claim', claim, 'deadline', text(c.deadline), 'lease_until', text(lease_until),
+    'log', logged(c.f[LOG], now, worker, 'running'))
+  local group = c.f[6]
+  if group and group ~= '' then
+    redis.call('ZADD', groups .. group, place(code, c.id), c.id)
+  end
+  removed[c.list] = removed[c.list] or {}
+  table.insert(removed[c.list], c.id)
+  entered[#entered + 1] = text(now)
+  entered[#entered + 1] = c.id
+  looks[#looks + 1] = text(math.min(c.deadline, lease_until))
+  looks[#looks + 1] = c.id
+  ids[i] = c.id
+  out[i] = reply_of(c.id, claim, c.f)
+end
+
+bulk('ZADD', running, entered)
+bulk('ZADD', due, looks)
+
+local next_due = INF
+for k = 4, #KEYS, 2 do
+  bulk('ZREM', KEYS[k], removed[k] or {})
+  local left = redis.call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if left[2] then next_due = math.min(next_due, tonumber(left[2])) end
+  -- What this worker leaves behind, now or to come, is for another one to wait for.
+  if #chosen > 0 and redis.call('ZCARD', KEYS[k]) > 0 then
+    wake(KEYS[k + 1], 1)
+  end
+end
+
+remember(slot, sequence, table.concat(ids, ' '))
+return { text(now), next_due < INF and text(next_due) or '', in_the_way, out }

@@ -1,0 +1,66 @@
+package redisstate
+
+import (
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Keys names everything that a namespace has in Redis (docs/redis.md).
+type Keys struct{ ns string }
+
+func (k Keys) key(name string) string { return k.ns + ":" + name }
+
+// List is the sorted set of the tasks in one state.
+func (k Keys) List(s tdf.State) string { return k.key(string(s)) }
+
+// Task is the hash of one task.
+func (k Keys) Task(id int64) string { return k.taskPrefix() + strconv.FormatInt(id, 10) }
+
+func (k Keys) taskPrefix() string  { return k.key("task:") }
+func (k Keys) groupPrefix() string { return k.key("group:") }
+
+// Group is the index of a group's tasks, by state and id.
+func (k Keys) Group(name string) string { return k.groupPrefix() + name }
+
+// Due is the sorted set of when the server must look at a task.
+func (k Keys) Due() string { return k.key("due") }
+
+func (k Keys) taskID() string                  { return k.key("task_id") }
+func (k Keys) schema() string                  { return k.key("schema") }
+func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
+func (k Keys) servers() string                 { return k.key("servers") }
+func (k Keys) managers() string                { return k.key("managers") }
+func (k Keys) workers() string                 { return k.key("workers") }
+func (k Keys) worker(name string) string       { return k.key("worker:" + name) }
+func (k Keys) workerNames() string             { return k.key("worker") }
+func (k Keys) workerCount() string             { return k.key("worker_id") }
+func (k Keys) workerNumber(name string) string { return k.key("worker_id:" + name) }
+func (k Keys) wakeOpen() string                { return k.key("wake:open") }
+func (k Keys) wakeServer() string              { return k.key("wake:server") }
+func (k Keys) wakeManager(boot string) string  { return k.key("wake:manager:" + boot) }
+func (k Keys) program(sha256 string) string    { return k.key("program:" + sha256) }
+
+// kinds are the types of the keys that a namespace always has; anything else under these
+// names was made by somebody else.
+func (k Keys) kinds() map[string]string {
+	kinds := map[string]string{
+		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
+		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
+		k.wakeOpen(): "list", k.wakeServer(): "list",
+	}
+	for _, list := range tdf.Lists {
+		kinds[k.List(list)] = "zset"
+	}
+	return kinds
+}
+
+// groupCode is a state's place in the index of a group, and in the scripts' lists: from 1.
+func groupCode(s tdf.State) int {
+	for i, state := range tdf.Lists {
+		if state == s {
+			return i + 1
+		}
+	}
+	return 0
+}

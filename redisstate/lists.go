@@ -1,0 +1,95 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Counts is how many tasks are in each state.
+type Counts map[tdf.State]int64
+
+// Total adds all states up.
+func (c Counts) Total() int64 {
+	var n int64
+	for _, count := range c {
+		n += count
+	}
+	return n
+}
+
+// Unfinished counts the tasks that the server or a worker still has something to do with.
+func (c Counts) Unfinished() int64 { return c[tdf.Open] + c[tdf.Running] + c[tdf.Executed] }
+
+// Waiting counts the tasks that wait for their manager.
+func (c Counts) Waiting() int64 {
+	return c[tdf.Succeeded] + c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired]
+}
+
+// Counts counts the tasks by state, of all groups or of those named, at one moment.
+func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
+	counts := Counts{}
+	err := s.persist(ctx, func(ctx context.Context) error {
+		p := s.rdb.TxPipeline()
+		var replies []*redis.IntCmd
+		for _, state := range tdf.States {
+			replies = append(replies, s.count(ctx, p, state, groups)...)
+		}
+		if _, err := p.Exec(ctx); err != nil {
+			return err
+		}
+		clear(counts)
+		each := max(1, len(groups))
+		for i, r := range replies {
+			counts[tdf.States[i/each]] += r.Val()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting tasks: redis: %w", err)
+	}
+	return counts, nil
+}
+
+func (s *Store) count(ctx context.Context, p redis.Pipeliner, state tdf.State, groups []string) []*redis.IntCmd {
+	if len(groups) == 0 {
+		return []*redis.IntCmd{p.ZCard(ctx, s.keys.List(state))}
+	}
+	var replies []*redis.IntCmd
+	for _, group := range groups {
+		first, last := groupRange(state)
+		replies = append(replies, p.ZCount(ctx, s.keys.Group(group), first, last))
+	}
+	return replies
+}
+
+// groupRange is the range of scores that a state's tasks have in the index of a group.
+func groupRange(state tdf.State) (first, last string) {
+	const ids = 1 << 40
+	code := groupCode(state)
+	return strconv.Itoa(code * ids), strconv.Itoa((code+1)*ids - 1)
+}
+
+// List returns a page of the ids in one state, those that entered first at the beginning;
+// of a group, those with the lowest ids.
+func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
+	var members []string
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		if group == "" {
+			members, err = s.rdb.ZRange(ctx, s.keys.List(state), offset, offset+most-1).Result()
+			return err
+		}
+		first, last := groupRange(state)
+		members, err = s.rdb.ZRangeByScore(ctx, s.keys.Group(group),
+			&redis.ZRangeBy{Min: first, Max: last, Offset: offset, Count: most}).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s tasks: redis: %w", state, err)
+	}
+	return idsOf(members), nil
+}

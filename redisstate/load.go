@@ -1,0 +1,249 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Seen is a task as far as judging it needs: without the texts of its rounds.
+type Seen struct {
+	ID      int64
+	Task    *tdf.Task // nil: there is none
+	Invalid error     // what makes no sense about an open task
+}
+
+var (
+	judgedBy = []string{
+		"state", "round", "start_after", "end_before", "timeout", "group", "outcome", "ready",
+		"deadline", "lease_until", "fail_on", "max_fails", "max_timeouts", "max_losses",
+		"fails", "timeouts", "losses", "releases", "reopens",
+	}
+	judgedByWhenOpen = []string{"program", "source", "input", "meta"}
+	roundJudgedBy    = []string{"open", "running", "executed", "started", "claim", "worker", "exit"}
+)
+
+// Load reads what the rules need to judge tasks.
+func (s *Store) Load(ctx context.Context, ids []int64) ([]Seen, error) { return s.load(ctx, ids) }
+
+func (s *Store) load(ctx context.Context, ids []int64) ([]Seen, error) {
+	hashes := make([]tdf.Hash, len(ids))
+	steps := []func(i int) []string{
+		func(int) []string { return judgedBy },
+		func(i int) []string { return roundProperties(hashes[i]) },
+	}
+	for i := range hashes {
+		hashes[i] = tdf.Hash{}
+	}
+	for _, step := range steps {
+		if err := s.loadFields(ctx, ids, hashes, step); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.loadTexts(ctx, ids, hashes); err != nil {
+		return nil, err
+	}
+	seen := make([]Seen, len(ids))
+	for i, h := range hashes {
+		seen[i].ID = ids[i]
+		if len(h) > 0 {
+			seen[i].Task, seen[i].Invalid = tdf.ParseTask(ids[i], h)
+		}
+	}
+	return seen, nil
+}
+
+// roundProperties are those of the current round, and of the rounds that were lost before it.
+func roundProperties(h tdf.Hash) []string {
+	if len(h) == 0 {
+		return nil
+	}
+	var names []string
+	round := currentRound(h)
+	for _, name := range roundJudgedBy {
+		names = append(names, tdf.RoundField(round, name))
+	}
+	if h["losses"] != "" {
+		for i := max(0, round-maxNamedLosses); i < round; i++ {
+			names = append(names, tdf.RoundField(i, "worker"), tdf.RoundField(i, "lost"))
+		}
+	}
+	if h["state"] == string(tdf.Open) {
+		names = append(names, judgedByWhenOpen...)
+	}
+	return names
+}
+
+const maxNamedLosses = 100
+
+func currentRound(h tdf.Hash) int {
+	n, _ := strconv.Atoi(h["round"])
+	return max(n, 0)
+}
+
+func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
+	replies := make([]*redis.SliceCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			if names := names(i); len(names) > 0 {
+				replies[i] = p.HMGet(ctx, s.keys.Task(id), names...)
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("loading tasks: redis: %w", err)
+	}
+	for i := range ids {
+		if replies[i] == nil {
+			continue
+		}
+		for j, name := range names(i) {
+			if v, ok := replies[i].Val()[j].(string); ok {
+				hashes[i][name] = v
+			}
+		}
+	}
+	return nil
+}
+
+// loadTexts notes whether there is an error, and for a round without a claim whether both
+// texts are there at all, which is how the original's commits are told to be complete.
+func (s *Store) loadTexts(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+	type texts struct {
+		errorName, outputName string
+		length                *redis.IntCmd
+		output, err           *redis.BoolCmd
+	}
+	found := make([]texts, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			h := hashes[i]
+			round := currentRound(h)
+			if h[tdf.RoundField(round, "executed")] == "" {
+				continue
+			}
+			f := texts{errorName: tdf.RoundField(round, "error"), outputName: tdf.RoundField(round, "output")}
+			f.length = p.HStrLen(ctx, s.keys.Task(id), f.errorName)
+			if h[tdf.RoundField(round, "claim")] == "" {
+				f.output = p.HExists(ctx, s.keys.Task(id), f.outputName)
+				f.err = p.HExists(ctx, s.keys.Task(id), f.errorName)
+			}
+			found[i] = f
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("loading tasks: redis: %w", err)
+	}
+	for i, f := range found {
+		if f.output != nil && f.output.Val() {
+			hashes[i][f.outputName] = ""
+		}
+		if f.err != nil && f.err.Val() {
+			hashes[i][f.errorName] = ""
+		}
+		if f.length != nil && f.length.Val() > 0 {
+			hashes[i][f.errorName] = "(not loaded)"
+		}
+	}
+	return nil
+}
+
+// Sight reads tasks together with the lists that hold them.
+func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) {
+	seen, err := s.load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	scores := make([][]*redis.FloatCmd, len(ids))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			for _, list := range tdf.Lists {
+				scores[i] = append(scores[i], p.ZScore(ctx, s.keys.List(list), strconv.FormatInt(id, 10)))
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking tasks up: redis: %w", err)
+	}
+	sightings := make([]tdf.Sighting, len(ids))
+	for i := range ids {
+		sightings[i] = tdf.Sighting{ID: ids[i], Task: seen[i].Task, Invalid: seen[i].Invalid}
+		for j, list := range tdf.Lists {
+			if scores[i][j].Err() == nil {
+				sightings[i].Lists = append(sightings[i].Lists, list)
+			}
+		}
+	}
+	return sightings, nil
+}
+
+// Task reads a task whole; the error is [tdf.ErrNoTask] where there is none. A task that
+// came by other hands and makes no sense is returned together with a *[tdf.PropertyError].
+func (s *Store) Task(ctx context.Context, id int64) (*tdf.Task, error) {
+	tasks, invalid, err := s.tasks(ctx, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if tasks[0] == nil {
+		return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+	}
+	return tasks[0], invalid[0]
+}
+
+// Tasks reads tasks whole; nil stands for one that is not there.
+func (s *Store) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
+	tasks, _, err := s.tasks(ctx, ids)
+	return tasks, err
+}
+
+func (s *Store) tasks(ctx context.Context, ids []int64) ([]*tdf.Task, []error, error) {
+	replies := make([]*redis.MapStringStringCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
+		}
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading tasks: redis: %w", err)
+	}
+	tasks := make([]*tdf.Task, len(ids))
+	invalid := make([]error, len(ids))
+	for i, id := range ids {
+		if h := replies[i].Val(); len(h) > 0 {
+			tasks[i], invalid[i] = tdf.ParseTask(id, h)
+		}
+	}
+	return tasks, invalid, nil
+}
+
+// Now returns the time by Redis's clock.
+func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
+	var now tdf.Time
+	err := s.persist(ctx, func(ctx context.Context) error {
+		t, err := s.rdb.Time(ctx).Result()
+		now = tdf.At(t)
+		return err
+	})
+	return now, err
+}
+
+// idsOf reads the members of a list; what is no id was not put there by anybody who counts.
+func idsOf(members []string) []int64 {
+	ids := make([]int64, 0, len(members))
+	for _, m := range members {
+		if id, err := strconv.ParseInt(m, 10, 64); err == nil && strconv.FormatInt(id, 10) == m {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func unique(ids []int64) []int64 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,42 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Open opens tasks and returns their ids, which ascend. Up to 1,000 tasks or 4 MiB are
+// opened in one atomic call, more in several: on an error the ids tell how far it got.
+// A definition that makes no sense is refused before anything is opened.
+func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+	for i := range definitions {
+		if err := definitions[i].Validate(); err != nil {
+			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
+		}
+	}
+	var ids []int64
+	for len(definitions) > 0 {
+		n := openBatch(definitions)
+		outcomes, err := s.Apply(ctx, who, Unit{Open: definitions[:n]})
+		if err != nil {
+			return ids, err
+		}
+		ids = append(ids, outcomes[0].IDs...)
+		definitions = definitions[n:]
+	}
+	return ids, nil
+}
+
+func openBatch(definitions []tdf.Definition) int {
+	bytes := 0
+	for i := range definitions {
+		u := Unit{Open: definitions[i : i+1]}
+		bytes += u.size()
+		if i > 0 && (i >= maxTasksPerCall || bytes > maxBytesPerCall) {
+			return i
+		}
+	}
+	return len(definitions)
+}

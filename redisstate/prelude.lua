@@ -1,0 +1,68 @@
+-- prelude: what the scripts share; it stands before each of them. KEYS[1], where a script
+-- has calls at all, is the hash with the last call of each slot of this client.
+
+local INF = 1e300 -- "inf": tonumber does not know the word everywhere
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
+
+-- To the microsecond; tostring would round.
+local function text(t)
+  if t >= INF then return 'inf' end
+  return string.format('%.6f', t)
+end
+
+-- A number from 0 up, the default for none, nil for anything else.
+local function number(s, default)
+  if not s or s == '' then return default end
+  if string.lower(s) == 'inf' then return INF end
+  local n = tonumber(s)
+  if n and n >= 0 then return n end -- which NaN is not
+end
+
+-- What this slot's call of that number was answered: nil if it is new, and an error if a
+-- later one was already made.
+local function answered(slot, sequence)
+  local last = slot ~= '' and redis.call('HGET', KEYS[1], slot)
+  if not last then return nil end
+  local done, answer = string.match(last, '^(%d+)\n(.*)$')
+  if tonumber(done) == sequence then return answer end
+  if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
+end
+
+local function remember(slot, sequence, answer)
+  if slot == '' then return end
+  redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
+  redis.call('EXPIRE', KEYS[1], 86400)
+end
+
+local function bulk(command, key, of)
+  for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
+end
+
+-- A few tokens are enough: whoever takes one and leaves work behind puts one back.
+local function wake(key, tokens)
+  for _ = 1, math.min(tokens, 8) do redis.call('LPUSH', key, '1') end
+  redis.call('LTRIM', key, 0, 7)
+  redis.call('EXPIRE', key, 3600)
+end
+
+-- The task's place in the index of its group: by state, then by id.
+local function place(code, id) return string.format('%.0f', code * 1099511627776 + tonumber(id)) end
+
+-- The log with one more line. Of more than 100 lines the first 10 and the last 90 stay.
+local function logged(log, at, who, what)
+  local line = text(at) .. ' ' .. who .. ': ' .. what
+  if not log or log == '' then return line end
+  if #log > 2000 then
+    local ends, pos = {}, 0
+    repeat
+      pos = string.find(log, '\n', pos + 1, true)
+      ends[#ends + 1] = pos
+    until not pos
+    if #ends >= 99 then
+      log = string.sub(log, 1, ends[10]) .. string.sub(log, ends[#ends - 88] + 1)
+    end
+  end
+  return log .. '\n' .. line
+end

@@ -1,0 +1,43 @@
+package redisstate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// MaxProgram is the size in bytes that an archive stored in Redis may have.
+const MaxProgram = 64 << 20
+
+// PutProgram stores an archive in the namespace and returns the source that names it,
+// redis:SHA256. Storing the same bytes again changes nothing.
+func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
+	if len(archive) > MaxProgram {
+		return "", fmt.Errorf("the archive has %d bytes; at most %d can be stored in redis", len(archive), MaxProgram)
+	}
+	sum := sha256.Sum256(archive)
+	name := hex.EncodeToString(sum[:])
+	err = s.persist(ctx, func(ctx context.Context) error {
+		return s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
+	})
+	if err != nil {
+		return "", fmt.Errorf("storing a program: redis: %w", err)
+	}
+	return "redis:" + name, nil
+}
+
+// Program returns an archive that PutProgram stored; nil if there is none of that name.
+func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
+	var archive []byte
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		archive, err = s.rdb.Get(ctx, s.keys.program(sha256)).Bytes()
+		return err
+	})
+	if err == redis.Nil {
+		return nil, nil
+	}
+	return archive, err
+}

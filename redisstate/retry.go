@@ -1,0 +1,65 @@
+package redisstate
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Pauses between two tries grow from the first to the last of these, with jitter.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// persist calls op until Redis has answered it, or ctx ends. What comes back is an answer,
+// an error that waiting does not mend, or ctx's error. Everything sent this way may be sent twice.
+func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
+	pause := firstPause
+	for try := 0; ; try++ {
+		err := op(ctx)
+		if ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
+		}
+		why, passes := outage(err)
+		if !passes {
+			s.recovered(try)
+			return err
+		}
+		if try == 0 {
+			continue // an idle connection that Redis has closed is no outage
+		}
+		s.suffer(try, why, err)
+		if !sleep(ctx, pause/2+rand.N(pause/2)) {
+			return context.Cause(ctx)
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+func (s *Store) suffer(try int, why string, err error) {
+	if try == 1 {
+		s.outages.Add(1)
+		s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
+	}
+}
+
+func (s *Store) recovered(try int) {
+	if try > 1 {
+		s.log.Info("redis can be used again", "redis", s.addr)
+	}
+}
+
+// Outages counts how often this store has had to wait for its Redis.
+func (s *Store) Outages() int64 { return s.outages.Load() }
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

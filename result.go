@@ -1,0 +1,69 @@
+package tdf
+
+import "fmt"
+
+// A Result is what a worker reports of one round.
+type Result struct {
+	Output string // stdout, to the byte
+	Error  string // stderr, to the byte; or why the program could not be run
+	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
+
+	Started       Time    // by Redis's clock; 0: not known
+	Seconds       Seconds // how long the program took; 0: not known
+	ProgramSHA256 string  // of what was fetched; "" for a program put there by hand
+}
+
+// Execute reports the current round's result, fenced by the claim. The round counts as
+// executed now, or when the program was done by its own account if that was earlier: a
+// result that had to wait for Redis is not late.
+func (t *Task) Execute(claim string, r Result) (Move, error) {
+	m, err := t.move(VerbExecute, Executed)
+	if err != nil {
+		return m, err
+	}
+	m.Claim = claim
+	m.Note = "executed"
+	m.addResult(t.FailOn, r)
+	if r.Started > 0 && r.Seconds > 0 {
+		m.Stamp[0].At = Moment{Max: r.Started.Add(r.Seconds)}
+	}
+	return m, nil
+}
+
+// WithResult adds to a round that timed out what its program had printed by then.
+func (m Move) WithResult(r Result) Move {
+	m.addResult(FailOnStderr, r)
+	return m
+}
+
+func (m *Move) addResult(f FailOn, r Result) {
+	m.setRound(RoundOutput, r.Output)
+	m.setRound(RoundError, r.explained(f))
+	if r.Exit != "" {
+		m.setRound(RoundExit, r.Exit)
+	}
+	if r.ProgramSHA256 != "" {
+		m.setRound(RoundProgramSHA256, r.ProgramSHA256)
+	}
+}
+
+// explained returns the round's error; where it would be empty though the round has failed,
+// one line says why.
+func (r Result) explained(f FailOn) string {
+	round := Round{Exit: r.Exit, Failed: r.Error != ""}
+	switch {
+	case r.Error != "" || !round.HasFailed(f):
+		return r.Error
+	case r.Exit == "":
+		return "the program could not be run"
+	default:
+		return fmt.Sprintf("run.sh ended with %s and printed nothing to stderr", exitText(r.Exit))
+	}
+}
+
+func exitText(exit string) string {
+	if len(exit) > len(exitSignal) && exit[:len(exitSignal)] == exitSignal {
+		return exit
+	}
+	return "exit status " + exit
+}

@@ -1,0 +1,200 @@
+package tdf
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Settle says what the server does with a task at the time now (docs/lifecycle.md, "What
+// the server decides"); invalid is what [ParseTask] found wrong with it. False: nothing yet;
+// then [Task.Look] says when to ask again.
+func (t *Task) Settle(now Time, invalid error) (Move, bool) {
+	var m Move
+	var err error
+	switch {
+	case t.State == Open && invalid != nil:
+		m, err = t.reject(invalid.Error())
+	case t.State == Open && now >= t.EndBefore:
+		m, err = t.expire()
+	case t.State == Running:
+		return t.settleRunning(now)
+	case t.State == Executed && t.Current().Committed:
+		return t.judge()
+	default:
+		return Move{}, false
+	}
+	return m, err == nil
+}
+
+func (t *Task) settleRunning(now Time) (Move, bool) {
+	var m Move
+	var err error
+	switch {
+	case now > t.EndBefore:
+		m, err = t.expire()
+	case now > t.deadline():
+		m, err = t.TimeOut()
+	case t.Current().Claim != "" && now >= t.LeaseUntil:
+		m, err = t.lose(Running)
+	default:
+		return Move{}, false
+	}
+	return m, err == nil
+}
+
+// judge decides over an executed round: on time or not, failed or not.
+func (t *Task) judge() (Move, bool) {
+	var m Move
+	var err error
+	r := t.Current()
+	switch {
+	case r.Entered[Executed] > t.EndBefore:
+		m, err = t.expire()
+	case r.HasFailed(t.FailOn):
+		m, err = t.fail()
+	default:
+		m, err = t.move(VerbSucceed, Succeeded)
+	}
+	return m, err == nil
+}
+
+// Look returns the moment at which the server must look at a task again that Settle leaves
+// where it is; Never if nothing can happen to it by itself.
+func (t *Task) Look(now Time) Time {
+	switch t.State {
+	case Open:
+		return t.EndBefore
+	case Running:
+		look := min(t.deadline(), t.EndBefore)
+		if t.Current().Claim != "" {
+			return min(look, t.LeaseUntil)
+		}
+		return min(look, now.Add(lookAgain)) // no lease: somebody else's worker
+	case Executed:
+		return now.Add(1) // its commit is still being written, or torn: the audit's
+	}
+	return Never
+}
+
+// lookAgain is how often the server looks at a running task that no moment of its own makes due.
+const lookAgain = Seconds(60)
+
+// deadline is when the current round has run for too long.
+func (t *Task) deadline() Time {
+	r := t.Current()
+	switch {
+	case r.Claim != "" && t.Deadline > 0:
+		return t.Deadline
+	case r.Entered[Running] == 0:
+		return Never // a worker of the original TDF is still writing: the audit's
+	}
+	return max(r.Entered[Running], r.Started).Add(t.Timeout)
+}
+
+// HasFailed reports whether a committed round counts as failed under the rule f.
+func (r *Round) HasFailed(f FailOn) bool {
+	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
+		return r.Failed || strings.HasPrefix(r.Exit, exitSignal)
+	}
+	return r.Exit != "0" || f == FailOnAny && r.Failed
+}
+
+const exitSignal = "signal:"
+
+// endOrReopen follows the row of the table that re-opens the task while the count of such
+// rounds is forgiven, and the one that ends it after that.
+func (t *Task) endOrReopen(v Verb, count, forgiven int, end State) (Move, error) {
+	if count < forgiven {
+		return t.move(v, Open)
+	}
+	return t.move(v, end)
+}
+
+func (t *Task) fail() (Move, error) {
+	m, err := t.endOrReopen(VerbFail, t.Fails, t.MaxFails, Failed)
+	m.stamp(roundFailure, Now)
+	m.Note = note(m, "failed")
+	return m, err
+}
+
+// TimeOut ends the current round because it ran for longer than the task's timeout. What
+// the program had printed by then may be added with [Move.WithResult].
+func (t *Task) TimeOut() (Move, error) {
+	m, err := t.endOrReopen(VerbTimeOut, t.Timeouts, t.MaxTimeouts, TimedOut)
+	m.stamp(roundTimeout, Now)
+	m.Note = note(m, "timed out")
+	return m, err
+}
+
+// lose ends the current round because its worker is gone. The state that the task is found
+// in is running, unless the audit comes upon a round that nobody will ever finish.
+func (t *Task) lose(found State) (Move, error) {
+	running := *t
+	running.State = Running
+	m, err := running.endOrReopen(VerbLose, t.Losses, t.MaxLosses, Failed)
+	m.From = found
+	m.stamp(roundLost, Now)
+	m.Note = note(m, "lost with its worker "+t.Current().Worker)
+	if m.To == Failed {
+		m.setRound(RoundError, fmt.Sprintf("lost with its worker %d times, and only %d are forgiven (max_losses); the workers: %s",
+			t.Losses+1, t.MaxLosses, strings.Join(t.lostWorkers(), ", ")))
+	}
+	return m, err
+}
+
+func (t *Task) lostWorkers() []string {
+	var names []string
+	for i := range t.Rounds {
+		if r := &t.Rounds[i]; (r.Lost > 0 || i == t.Round) && r.Worker != "" {
+			names = append(names, r.Worker)
+		}
+	}
+	return names
+}
+
+func note(m Move, what string) string {
+	if m.To == Open {
+		return what + ", open again"
+	}
+	return what
+}
+
+func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
+
+// Expire takes a task out of the way that a claim met after its end_before.
+func (t *Task) Expire() (Move, error) { return t.expire() }
+
+// reject fails an open task that makes no sense, or that can never run.
+func (t *Task) reject(reason string) (Move, error) {
+	m, err := t.move(VerbReject, Failed)
+	m.setRound(RoundError, reason)
+	m.Note = "failed: " + oneLine(reason)
+	return m, err
+}
+
+// Release gives a running task back: the round is over and counts as none of the failures.
+func (t *Task) Release(reason string) (Move, error) {
+	m, err := t.move(VerbRelease, Open)
+	m.Note = "given back: " + oneLine(reason)
+	return m, err
+}
+
+// Archive ends a judged task's life after its manager has seen it.
+func (t *Task) Archive() (Move, error) { return t.move(VerbArchive, Archived) }
+
+// Cancel gives up a task that is not finished yet.
+func (t *Task) Cancel() (Move, error) {
+	m, err := t.move(VerbCancel, Expired)
+	m.Note = "cancelled"
+	return m, err
+}
+
+// Reopen opens a finished task again by hand; its counters stay as they are.
+func (t *Task) Reopen() (Move, error) {
+	m, err := t.move(VerbReopen, Open)
+	m.Clear = append(m.Clear, fieldOutcome)
+	m.Note = "open again by hand"
+	return m, err
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+type auditor interface {
+	Overlooked(ctx context.Context, now tdf.Time, most int64) ([]int64, error)
+	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
+	Walk(ctx context.Context, from redisstate.Page, most int64) ([]int64, redisstate.Page, bool, error)
+	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
+}
+
+// How many tasks of each kind one round examines.
+const (
+	newestExamined = 100
+	headExamined   = 50
+	walkExamined   = 100
+	mostSuspects   = 1000
+)
+
+// audit finds what nobody made due: tasks that components of the original TDF, or hands,
+// have moved. What may be a move that is still under way is only a suspicion until it looks
+// the same after the grace (docs/guarantees.md, "The audit").
+type audit struct {
+	store    auditor
+	grace    tdf.Seconds
+	page     redisstate.Page
+	suspects map[int64]suspicion
+}
+
+type suspicion struct {
+	sign  string
+	since tdf.Time
+}
+
+// suspect has a task examined in the next round.
+func (a *audit) suspect(id int64) {
+	if _, known := a.suspects[id]; !known && len(a.suspects) < mostSuspects {
+		a.suspects[id] = suspicion{}
+	}
+}
+
+// audited examines a page and mends what is sure to be wrong.
+func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
+	done := Done{}
+	findings, err := s.audit.findings(ctx, now)
+	if err != nil {
+		return done, err
+	}
+	calm, err := s.watch.calmUntil(ctx, now)
+	if err != nil {
+		return done, err
+	}
+	var moves []tdf.Move
+	for _, f := range findings {
+		if f.Mend.From == tdf.Running && f.Mend.To != tdf.None && now < calm {
+			continue
+		}
+		if f.Mend.Mend {
+			s.log.Warn("mending a task that somebody left half-way", "task", f.ID, "problem", f.Problem)
+		}
+		moves = append(moves, f.Mend)
+	}
+	return done, s.carryOut(ctx, moves, done)
+}
+
+// findings returns what may be mended now.
+func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Finding, error) {
+	ids, err := a.ids(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.store.Examine(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	suspects := map[int64]suspicion{}
+	var ripe []redisstate.Finding
+	for _, f := range found {
+		before := a.suspects[f.ID]
+		switch {
+		case f.Sure, before.sign == f.Sign && now.Sub(before.since) >= a.grace:
+			ripe = append(ripe, f)
+		case before.sign == f.Sign:
+			suspects[f.ID] = before
+		case len(suspects) < mostSuspects:
+			suspects[f.ID] = suspicion{sign: f.Sign, since: now}
+		}
+	}
+	a.suspects = suspects
+	return ripe, nil
+}
+
+// ids are this round's: the suspects, what is new and not due, the head of the open list,
+// and the next page of the walk through everything.
+func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
+	ids := slices.Collect(maps.Keys(a.suspects))
+	newest, err := a.store.Overlooked(ctx, now, newestExamined)
+	if err != nil {
+		return nil, err
+	}
+	head, err := a.store.List(ctx, tdf.Open, "", 0, headExamined)
+	if err != nil {
+		return nil, err
+	}
+	page, next, _, err := a.store.Walk(ctx, a.page, walkExamined)
+	if err != nil {
+		return nil, err
+	}
+	a.page = next
+	ids = append(append(append(ids, newest...), head...), page...)
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Store is what a server needs of Redis.
+type Store interface {
+	settler
+	auditor
+	watched
+	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
+	NextDue(ctx context.Context) (tdf.Time, error)
+	SeenServer(ctx context.Context, name string, now tdf.Time) error
+	WakeServer() *redisstate.Waker
+}
+
+// A Server settles the tasks of one namespace.
+type Server struct {
+	name  string
+	cfg   config.Server
+	store Store
+	log   *slog.Logger
+	watch watch
+	audit audit
+}
+
+// New returns a server of that name; names only tell servers apart in logs and in $ns:servers.
+func New(name string, cfg config.Server, store Store, log *slog.Logger) *Server {
+	s := &Server{name: name, cfg: cfg, store: store, log: log}
+	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log}
+	s.audit = audit{store: store, grace: tdf.For(cfg.AuditGrace), suspects: map[int64]suspicion{}}
+	return s
+}
+
+// Run makes rounds until ctx ends. Nothing that Redis does ends it.
+func (s *Server) Run(ctx context.Context) error {
+	waker := s.store.WakeServer()
+	defer waker.Close()
+	for ctx.Err() == nil {
+		begun := time.Now()
+		done, err := s.RunOnce(ctx)
+		for err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun) {
+			var more Done
+			more, err = s.settleDue(ctx)
+			done.add(more)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("the round was cut short", "error", err)
+			waitFor(ctx, s.pause())
+		}
+		if done.Total() > 0 {
+			s.log.Info("round", done.attrs()...)
+		}
+	}
+	return nil
+}
+
+// pause is how long an idle server waits at most; never so short that it would spin.
+func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
+
+// wait returns true when something is to be settled before the round is over, and false at its end.
+func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time) bool {
+	left := s.pause() - time.Since(begun)
+	if left <= 0 {
+		return false
+	}
+	next, err := s.store.NextDue(ctx)
+	if err != nil {
+		return false
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return false
+	}
+	until := max(next.Sub(now).Std(), 0)
+	if until < left {
+		waker.Wait(ctx, max(until, time.Millisecond))
+		return ctx.Err() == nil
+	}
+	return waker.Wait(ctx, left)
+}
+
+// RunOnce makes one round and returns what it did.
+func (s *Server) RunOnce(ctx context.Context) (Done, error) {
+	done, err := s.settleDue(ctx)
+	if err != nil {
+		return done, err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return done, err
+	}
+	if err := s.store.SeenServer(ctx, s.name, now); err != nil {
+		return done, err
+	}
+	more, err := s.audited(ctx, now)
+	done.add(more)
+	return done, err
+}
+
+func waitFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,175 @@
+package tdf
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const someSum = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestParseSource(t *testing.T) {
+	upper := strings.ToUpper(someSum)
+	tests := []struct {
+		in   string
+		want Source // without Raw
+	}{
+		{"http://h/run.sh", Source{Scheme: "http", Location: "http://h/run.sh", Host: "h", Script: true}},
+		{"https://h:8443/a/b.tar", Source{Scheme: "https", Location: "https://h:8443/a/b.tar", Host: "h:8443"}},
+		{"http://h/x.zip?v=1.exe", Source{Scheme: "http", Location: "http://h/x.zip?v=1.exe", Host: "h"}},
+		{"http://h/x.tgz#part.exe", Source{Scheme: "http", Location: "http://h/x.tgz", Host: "h"}},
+		{"http://h/x.tgz?a#sha256=" + upper, Source{Scheme: "http", Location: "http://h/x.tgz?a", Host: "h", SHA256: someSum}},
+		{"http://u:p@h/my-run.sh", Source{Scheme: "http", Location: "http://u:p@h/my-run.sh", Host: "h", Script: true}},
+		{"http://[::1]:80/x.tar.xz", Source{Scheme: "http", Location: "http://[::1]:80/x.tar.xz", Host: "[::1]:80"}},
+		{"rsync:/a b/x.tar.gz", Source{Scheme: "rsync", Location: "/a b/x.tar.gz"}},
+		{"rsync:a/x.tar.bz", Source{Scheme: "rsync", Location: "a/x.tar.bz"}},
+		{"rsync:./-x/a:b/run.sh", Source{Scheme: "rsync", Location: "./-x/a:b/run.sh", Script: true}},
+		{"rsync:a#b.zip#sha256=" + someSum, Source{Scheme: "rsync", Location: "a#b.zip", SHA256: someSum}},
+		{"rsync:h:x.tar.bz2", Source{Scheme: "rsync", Location: "h:x.tar.bz2", Host: "h"}},
+		{"rsync:u@h:/x.tar.zst", Source{Scheme: "rsync", Location: "u@h:/x.tar.zst", Host: "u@h"}},
+		{"rsync:[::1]:/x.zip", Source{Scheme: "rsync", Location: "[::1]:/x.zip", Host: "[::1]"}},
+		{"rsync:rsync://h:873/m/x.zip", Source{Scheme: "rsync", Location: "rsync://h:873/m/x.zip", Host: "h:873"}},
+		{"rsync:rsync://u@h/m/d/x.zip", Source{Scheme: "rsync", Location: "rsync://u@h/m/d/x.zip", Host: "u@h"}},
+		{"redis:" + upper, Source{Scheme: "redis", Location: someSum, SHA256: someSum}},
+	}
+	for _, tt := range tests {
+		tt.want.Raw = tt.in
+		if got, err := ParseSource(tt.in); err != nil || got != tt.want {
+			t.Errorf("ParseSource(%q) = %#v, %v", tt.in, got, err)
+		}
+	}
+}
+
+func TestParseSourceRefuses(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"", "empty"},
+		{"run.sh", "no scheme"},
+		{"ftp://h/run.sh", `unknown scheme "ftp" (http, https, rsync and redis are known)`},
+		{"HTTP://h/run.sh", `unknown scheme "HTTP"`},
+		{"file:///x/run.sh", `unknown scheme "file"`},
+		{":x/run.sh", `unknown scheme ""`},
+		{"http:run.sh", "no host"},
+		{"http:///run.sh", "no host"},
+		{"http://:80/run.sh", "no host"},
+		{"http://h:0/run.sh", "bad port"},
+		{"http://h:65536/run.sh", "bad port"},
+		{"http://h:x/run.sh", "not a valid URL"},
+		{"http://h/%zz/run.sh", "not a valid URL"},
+		{"http://h/", `unknown ending of "/"`},
+		{"http://h/x.exe", `unknown ending of "x.exe"`},
+		{"http://h/x.exe?f=run.sh", "unknown ending"},
+		{"http://h/x.exe#run.sh", "unknown ending"},
+		{"http://h/x.rar", "unknown ending"},
+		{"http://h/x.gz", "unknown ending"},
+		{"http://h/x.tar#sha256=12", "not a SHA-256 sum"},
+		{"http://h/x.tar#sha256=" + someSum + "0", "not a SHA-256 sum"},
+		{"http://h/a\x00/run.sh", "control character"},
+		{"http://h/a\n/run.sh", "control character"},
+		{"http://h/\xff/run.sh", "not valid UTF-8"},
+		{"http://h/" + strings.Repeat("a", MaxSource) + "/run.sh", "bytes long (at most 4096)"},
+		{"rsync:", "no path"},
+		{"rsync:h:", "no path"},
+		{"rsync:/a/", "unknown ending"},
+		{"rsync:/a/run.sh/", "unknown ending"},
+		{"rsync::/run.sh", "no host before the colon"},
+		{"rsync:u@:/run.sh", "no host before the colon"},
+		{"rsync:h::m/run.sh", "two colons"},
+		{"rsync:-e sh/run.sh", "begins with -"},
+		{"rsync:--rsh=x:run.sh", "begins with -"},
+		{"rsync:u@-oProxyCommand=x:run.sh", "begins with -"},
+		{"rsync:h:-x/run.sh", "begins with -"},
+		{"rsync:h;x:run.sh", "no host name"},
+		{"rsync:$(x):run.sh", "no host name"},
+		{"rsync:h:*/run.sh", "pattern"},
+		{"rsync:h:x#sha256=1", "not a SHA-256 sum"},
+		{"rsync:rsync://", "no host"},
+		{"rsync:rsync:///m/run.sh", "no host"},
+		{"rsync:rsync://:1/m/run.sh", "no host"},
+		{"rsync:rsync://h:x/m/run.sh", "bad port"},
+		{"rsync:rsync://h:/m/run.sh", "bad port"},
+		{"rsync:rsync://h/run.sh", "no module"},
+		{"rsync:rsync://h//run.sh", "no module"},
+		{"rsync:rsync://-h/m/run.sh", "begins with -"},
+		{"rsync:rsync://h/-m/run.sh", "begins with -"},
+		{"rsync:rsync://h/m/?/run.sh", "pattern"},
+		{"rsync:rsync://u:p@h/m/run.sh", "takes no password"},
+		{"rsync:rsync://@h/m/run.sh", "takes no password"},
+		{"redis:", "not a SHA-256 sum (64 hex digits) after redis:"},
+		{"redis:xyz", "not a SHA-256 sum"},
+		{"redis:" + someSum + "#sha256=" + someSum, "not a SHA-256 sum"},
+	}
+	for _, tt := range tests {
+		_, err := ParseSource(tt.in)
+		if err == nil || !strings.HasPrefix(err.Error(), `source "`) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("ParseSource(%q): %v; want %q", tt.in, err, tt.want)
+		}
+	}
+}
+
+func TestHideCredentials(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"http://h/run.sh", "http://h/run.sh"},
+		{"http://u:pw@h/run.sh", "http://***@h/run.sh"},
+		{"http://token@h/run.sh", "http://***@h/run.sh"},
+		{"http://u:p@w@h/run.sh", "http://***@h/run.sh"},
+		{"http://u:p/w@h/run.sh", "http://***@h/run.sh"},
+		{"http://h/x.zip?token=pw&v=1&pw", "http://h/x.zip?token=***&v=***&***"},
+		{"http://h/x.zip?pw#pw", "http://h/x.zip?***#***"},
+		{"http://h/x.zip#sha256=" + someSum, "http://h/x.zip#sha256=" + someSum},
+		{"http://h/x.zip#sha256=pw", "http://h/x.zip#***"},
+		{"ftp://u:pw@h/x", "ftp://***@h/x"},
+		{"rsync:rsync://u@h/m/a@b/x", "rsync:rsync://u@h/m/a@b/x"},
+		{"rsync:rsync://u:pw@h/m/x", "rsync:rsync://***@h/m/x"},
+		{"rsync:rsync://u/p:pw@h/m/x", "rsync:rsync://***@h/m/x"},
+		{"rsync:u@h:x", "rsync:u@h:x"},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		if got := HideCredentials(tt.in); got != tt.want {
+			t.Errorf("HideCredentials(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestSourceShowsNoCredentials(t *testing.T) {
+	src, err := ParseSource("https://u:hush@h/x.zip?sig=hush")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{src.String(), fmt.Sprint(src), fmt.Sprintf("%+v", src), string(asJSON)} {
+		if strings.Contains(s, "hush") || !strings.Contains(s, "https://***@h/x.zip") {
+			t.Errorf("shown as %s", s)
+		}
+	}
+	for _, bad := range []string{"http://u:hush@h:x/run.sh", "http://u:1/hush@h/x.exe", "ftp://u:hush@h/", "http://u:hush@h/x?k=hush"} {
+		if _, err := ParseSource(bad); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("ParseSource(%q): %v", bad, err)
+		}
+	}
+}
+
+// Whatever comes: no panic, an accepted source parses again to the same, and none of its parts
+// could be taken for an option.
+func FuzzParseSource(f *testing.F) {
+	for _, s := range []string{"http://u:p@h/run.sh?x#y", "rsync:h:p.zip", "rsync:rsync://h/m/x.tar", "redis:" + someSum, "rsync:[::1]:x.zip"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		_ = HideCredentials(in)
+		src, err := ParseSource(in)
+		if err != nil {
+			return
+		}
+		if again, err := ParseSource(src.Raw); err != nil || again != src {
+			t.Errorf("%q parsed again: %#v, %v", in, again, err)
+		}
+		if src.Scheme == SchemeRsync && (strings.HasPrefix(src.Location, "-") || strings.HasPrefix(src.Host, "-")) {
+			t.Errorf("%q: a part is an option: %#v", in, src)
+		}
+	})
+}

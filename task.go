@@ -1,0 +1,245 @@
+package tdf
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// A Task is a definition and what became of it.
+type Task struct {
+	Definition
+	ID    int64
+	State State
+	Round int // the current one; the first is 0
+
+	Fails, Timeouts, Losses, Releases, Reopens, Revision int
+
+	// Outcome of a finished task: succeeded, failed, timed_out, expired or cancelled; it
+	// stays when the task is archived. "" before that.
+	Outcome string
+	Log     string // one line for each transition: when, who, what
+
+	Ready      Time // its score among the open ones, where that is neither StartAfter nor when it was opened; else 0
+	Deadline   Time // of the current claim: when it is timed out or expired; 0 without a claim
+	LeaseUntil Time // of the current claim; 0 without a claim
+
+	// Rounds has one entry for each round so far. A task that was loaded only to be judged
+	// has the texts of none of them, and of past rounds only who ran them.
+	Rounds []Round
+}
+
+// Cancelled is the outcome of a task that a manager gave up; its state is expired.
+const Cancelled = "cancelled"
+
+// A Round is one execution of a task, or the wait for it.
+type Round struct {
+	Entered map[State]Time // when the task entered that state in this round
+	Timeout Time           // when the round timed out; 0: it did not
+	Failure Time           // when the round was found to have failed; 0: it was not
+	Lost    Time           // when the round was lost with its worker; 0: it was not
+	Started Time           // when the program was there and began, if that was later than the claim; else 0
+
+	Worker string // who ran it
+	Claim  string // the claim's random id; "" for a worker of the original TDF
+
+	Output string // stdout, to the byte
+	Error  string // stderr, to the byte; or why the program could not be run
+	Failed bool   // Error is not empty, also where the text itself was not loaded
+	Exit   string // "0" to "255", "signal: killed"; "" if there was none, or nobody noted it
+
+	// Committed says that the result is whole. One that a worker of the original TDF is
+	// still writing, or wrote into a round that was not its own any more, is not.
+	Committed bool
+
+	ProgramSHA256 string // of what the worker fetched; "" for a program that was put there by hand
+}
+
+// Current returns the current round.
+func (t *Task) Current() *Round { return &t.Rounds[t.Round] }
+
+// Names of a task's properties in Redis (docs/redis.md), beside the counters, which are
+// their own names, and those of one round, which [RoundField] builds.
+const (
+	fieldID          = "id"
+	fieldNamespace   = "namespace"
+	fieldProgram     = "program"
+	fieldSource      = "source"
+	fieldInput       = "input"
+	fieldStartAfter  = "start_after"
+	fieldEndBefore   = "end_before"
+	fieldTimeout     = "timeout"
+	fieldMaxFails    = "max_fails"
+	fieldMaxTimeouts = "max_timeouts"
+	fieldMaxLosses   = "max_losses"
+	fieldState       = "state"
+	fieldRound       = "round"
+	fieldGroup       = "group"
+	fieldMeta        = "meta"
+	fieldFailOn      = "fail_on"
+	fieldOutcome     = "outcome"
+	fieldLog         = "log"
+	fieldReady       = "ready"
+	fieldDeadline    = "deadline"
+	fieldLeaseUntil  = "lease_until"
+)
+
+// Names of the properties of one round, after its number and a colon.
+const (
+	RoundWorker        = "worker"
+	RoundClaim         = "claim"
+	RoundStarted       = "started"
+	RoundOutput        = "output"
+	RoundError         = "error"
+	RoundExit          = "exit"
+	RoundProgramSHA256 = "program_sha256"
+	roundTimeout       = "timeout"
+	roundFailure       = "failure"
+	roundLost          = "lost"
+)
+
+// RoundField returns the name of a round's property: "3:output".
+func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
+
+// maxRounds bounds what a hash from other hands can make us allocate.
+const maxRounds = 1 << 20
+
+// A Hash is a task as Redis holds it, or those of its properties that were asked for.
+type Hash map[string]string
+
+// ParseTask reads a task's hash. It reads what it can: a property that makes no sense gets
+// its default, and the first such one is named by the error, a *[PropertyError]. The task
+// is never nil.
+func ParseTask(id int64, h Hash) (*Task, error) {
+	p := parser{h: h}
+	t := &Task{
+		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, maxRounds),
+		Definition: p.definition(),
+		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
+		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
+		Outcome: h[fieldOutcome], Log: h[fieldLog],
+		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
+	}
+	t.Rounds = make([]Round, t.Round+1)
+	for i := range t.Rounds {
+		t.Rounds[i] = p.round(i)
+	}
+	if p.err == nil {
+		p.err = t.Validate()
+	}
+	return t, p.err
+}
+
+// parser reads properties and keeps the first error.
+type parser struct {
+	h   Hash
+	err error
+}
+
+func (p *parser) definition() Definition {
+	d := Define(p.h[fieldProgram], p.h[fieldSource], p.h[fieldInput])
+	d.StartAfter = p.time(fieldStartAfter, d.StartAfter)
+	d.EndBefore = p.time(fieldEndBefore, d.EndBefore)
+	d.Timeout = Seconds(p.time(fieldTimeout, Time(d.Timeout)))
+	d.MaxFails = p.count(fieldMaxFails, d.MaxFails, maxCount)
+	d.MaxTimeouts = p.count(fieldMaxTimeouts, d.MaxTimeouts, maxCount)
+	d.MaxLosses = p.count(fieldMaxLosses, d.MaxLosses, maxCount)
+	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
+	if f := p.h[fieldFailOn]; f != "" {
+		d.FailOn = FailOn(f)
+	}
+	return d
+}
+
+func (p *parser) counter(c Counter) int { return p.count(string(c), 0, maxCount) }
+
+func (p *parser) count(name string, def, most int) int {
+	s, ok := p.h[name]
+	if !ok || s == "" {
+		return def
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > most || strconv.Itoa(n) != s {
+		p.fail(property(name, "%q is not a number from 0 to %d", s, most))
+		return def
+	}
+	return n
+}
+
+func (p *parser) time(name string, def Time) Time {
+	s, ok := p.h[name]
+	if !ok || s == "" {
+		return def
+	}
+	t, err := ParseTime(strings.ToLower(s))
+	if err != nil {
+		p.fail(property(name, "%q is %v", s, err))
+		return def
+	}
+	return t
+}
+
+func (p *parser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// stamp reads a moment of a round; one that is garbled was never written by us.
+func (p *parser) stamp(round int, name string) Time {
+	t, err := ParseTime(p.h[RoundField(round, name)])
+	if err != nil {
+		return 0
+	}
+	return t
+}
+
+func (p *parser) round(i int) Round {
+	text := func(name string) string { return p.h[RoundField(i, name)] }
+	r := Round{
+		Entered: map[State]Time{},
+		Timeout: p.stamp(i, roundTimeout), Failure: p.stamp(i, roundFailure), Lost: p.stamp(i, roundLost),
+		Started: p.stamp(i, RoundStarted),
+		Worker:  text(RoundWorker), Claim: text(RoundClaim),
+		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
+		ProgramSHA256: text(RoundProgramSHA256),
+	}
+	for _, s := range States {
+		if at := p.stamp(i, string(s)); at > 0 {
+			r.Entered[s] = at
+		}
+	}
+	r.Failed = r.Error != ""
+	r.Committed = p.committed(i, r)
+	return r
+}
+
+// committed: a worker of this project writes a result in one step. One of the original TDF
+// writes field after field, so both texts must be there before anybody judges.
+func (p *parser) committed(i int, r Round) bool {
+	if r.Entered[Executed] == 0 {
+		return false
+	}
+	_, output := p.h[RoundField(i, RoundOutput)]
+	_, failure := p.h[RoundField(i, RoundError)]
+	return r.Claim != "" || output && failure
+}
+
+// ErrNoTask says that there is no task of that id.
+var ErrNoTask = errors.New("there is no such task")
+
+// LastOutput returns what the last finished round printed to stdout, or "".
+func (t *Task) LastOutput() string { return t.lastRun().Output }
+
+// LastError returns what the last finished round printed to stderr, or why it could not be run, or "".
+func (t *Task) LastError() string { return t.lastRun().Error }
+
+// lastRun is the last round that left a result: not one that waits to be run.
+func (t *Task) lastRun() *Round {
+	for i := len(t.Rounds) - 1; i >= 0; i-- {
+		if r := &t.Rounds[i]; r.Output != "" || r.Error != "" || r.Committed {
+			return r
+		}
+	}
+	return &Round{}
+}

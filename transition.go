@@ -1,0 +1,108 @@
+package tdf
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Verb names a transition, by the same word everywhere: in code, logs, tests and docs.
+type Verb string
+
+// The verbs, in the order of [Transitions].
+const (
+	VerbOpen    Verb = "open"
+	VerbClaim   Verb = "claim"
+	VerbExecute Verb = "execute"
+	VerbSucceed Verb = "succeed"
+	VerbFail    Verb = "fail"
+	VerbTimeOut Verb = "time out"
+	VerbExpire  Verb = "expire"
+	VerbArchive Verb = "archive"
+	VerbLose    Verb = "lose"
+	VerbRelease Verb = "release"
+	VerbReject  Verb = "reject"
+	VerbCancel  Verb = "cancel"
+	VerbReopen  Verb = "reopen"
+	VerbChange  Verb = "change"
+	VerbRescore Verb = "rescore"
+)
+
+// An Actor is the component that makes a transition.
+type Actor string
+
+// The actors.
+const (
+	Manager Actor = "manager"
+	Worker  Actor = "worker"
+	Server  Actor = "server"
+)
+
+// A Counter is the property that a transition raises by one; its value is the name in Redis.
+type Counter string
+
+// The counters. What they add up to is told in docs/lifecycle.md, "Rounds".
+const (
+	Fails     Counter = "fails"
+	Timeouts  Counter = "timeouts"
+	Losses    Counter = "losses"
+	Releases  Counter = "releases"
+	Reopens   Counter = "reopens"
+	Revisions Counter = "revision"
+)
+
+// A Transition is one row of the table.
+type Transition struct {
+	Verb     Verb
+	From     []State
+	To       State
+	By       []Actor
+	Counts   Counter // "" for none
+	NewRound bool    // a round ends here and the next one begins
+}
+
+// Transitions is the one table of what may follow what (docs/lifecycle.md).
+var Transitions = []Transition{
+	{VerbOpen, []State{None}, Open, []Actor{Manager}, "", false},
+	{VerbClaim, []State{Open}, Running, []Actor{Worker}, "", false},
+	{VerbExecute, []State{Running}, Executed, []Actor{Worker}, "", false},
+	{VerbSucceed, []State{Executed}, Succeeded, []Actor{Server}, "", false},
+	{VerbFail, []State{Executed}, Open, []Actor{Server}, Fails, true},
+	{VerbFail, []State{Executed}, Failed, []Actor{Server}, Fails, false},
+	{VerbTimeOut, []State{Running}, Open, []Actor{Server, Worker}, Timeouts, true},
+	{VerbTimeOut, []State{Running}, TimedOut, []Actor{Server, Worker}, Timeouts, false},
+	{VerbExpire, []State{Open, Running, Executed}, Expired, []Actor{Server, Worker}, "", false},
+	{VerbArchive, []State{Succeeded, Failed, TimedOut, Expired}, Archived, []Actor{Manager}, "", false},
+	{VerbLose, []State{Running}, Open, []Actor{Server}, Losses, true},
+	{VerbLose, []State{Running}, Failed, []Actor{Server}, Losses, false},
+	{VerbRelease, []State{Running}, Open, []Actor{Worker, Manager}, Releases, true},
+	{VerbReject, []State{Open}, Failed, []Actor{Server}, "", false},
+	{VerbCancel, []State{Open, Running}, Expired, []Actor{Manager}, "", false},
+	{VerbReopen, []State{Succeeded, Failed, TimedOut, Expired, Archived}, Open, []Actor{Manager}, Reopens, true},
+	{VerbChange, []State{Open}, Open, []Actor{Manager}, Revisions, false},
+	{VerbRescore, []State{Open}, Open, []Actor{Server}, "", false},
+}
+
+// findTransition returns the row for a verb and both its ends.
+func findTransition(v Verb, from, to State) (Transition, bool) {
+	for _, tr := range Transitions {
+		if tr.Verb == v && tr.To == to && slices.Contains(tr.From, from) {
+			return tr, true
+		}
+	}
+	return Transition{}, false
+}
+
+// A StateError says that a task is not where a transition starts from. Nothing was changed.
+type StateError struct {
+	ID    int64
+	Verb  Verb
+	State State // what was found; None: there is no such task
+	Round int   // what was found
+}
+
+func (e *StateError) Error() string {
+	if e.State == None {
+		return fmt.Sprintf("%s task %d: there is no such task", e.Verb, e.ID)
+	}
+	return fmt.Sprintf("%s task %d: it is %s in round %d by now", e.Verb, e.ID, e.State, e.Round)
+}
