@@ -172,7 +172,7 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 	if t == nil {
 		return Finding{}, false
 	}
-	if m, ok := t.Settle(now, s.Invalid); ok && (s.Invalid != nil || x.late(t, now)) {
+	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
 		return Finding{Problem: "nobody has looked at it: " + m.Note, Mend: m, Sure: true}, true
 	}
 	if x.late(t, now) {

@@ -1,0 +1,89 @@
+package tdf
+
+import (
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSplitInput(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+		err  error
+	}{
+		{in: ""},
+		{in: " \t "},
+		{in: "1 2  3", want: []string{"1", "2", "3"}},
+		{in: `'a b' "c d" e\ f`, want: []string{"a b", "c d", "e f"}},
+		{in: `''`, want: []string{""}},
+		{in: `a''b "" ''`, want: []string{"ab", "", ""}},
+		{in: `$(rm -rf /) ; > * && | $HOME`, want: []string{"$(rm", "-rf", "/)", ";", ">", "*", "&&", "|", "$HOME"}},
+		{in: `"\$ \" \\ \a"`, want: []string{`$ " \ \a`}},
+		{in: `'\'`, want: []string{`\`}},
+		{in: "'a\nb'", want: []string{"a\nb"}},
+		{in: "\"a\nb\"", want: []string{"a\nb"}},
+		{in: "a\\\nb", want: []string{"ab"}},
+		{in: "a \\\n b", want: []string{"a", "b"}},
+		{in: "\"a\\\nb\"", want: []string{"ab"}},
+		{in: "# no comment", want: []string{"#", "no", "comment"}},
+		{in: `'a`, err: errUnbalanced},
+		{in: `"a`, err: errUnbalanced},
+		{in: `"a\"`, err: errUnbalanced},
+		{in: `a\`, err: errTrailing},
+		{in: "a\nb", err: errNewline},
+	} {
+		got, err := SplitInput(c.in)
+		if !errors.Is(err, c.err) || c.err == nil && !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, %v; want %q, %v", c.in, got, err, c.want, c.err)
+		}
+	}
+}
+
+// A shell splits the same words, where there is nothing that it would do more than split.
+func TestSplitInputAsAShellDoes(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := rapid.StringOf(rapid.SampledFrom([]rune("ab \t'\"\\")))
+	rapid.Check(t, func(rt *rapid.T) {
+		input := word.Draw(rt, "input")
+		got, err := SplitInput(input)
+		if err != nil || strings.HasSuffix(input, "\\") {
+			return
+		}
+		out, err := exec.Command(sh, "-c", `printf '%s\0' x `+input).Output()
+		if err != nil {
+			rt.Fatalf("sh: %v", err)
+		}
+		want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")[1:]
+		if !slices.Equal(got, want) {
+			rt.Fatalf("%q: %q, the shell says %q", input, got, want)
+		}
+	})
+}
+
+func FuzzSplitInput(f *testing.F) {
+	for _, s := range []string{"", "a b", `'a b'`, `"\$"`, "\\\n", "\x00\xff", "''\"\"\\"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, input string) {
+		words, err := SplitInput(input)
+		if err != nil {
+			return
+		}
+		var quoted []string
+		for _, w := range words {
+			quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+		}
+		again, err := SplitInput(strings.Join(quoted, " "))
+		if err != nil || !slices.Equal(again, words) {
+			t.Fatalf("%q: %q, and quoted again %q, %v", input, words, again, err)
+		}
+	})
+}

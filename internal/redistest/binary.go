@@ -1,0 +1,46 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+)
+
+// oldest is the first major version of Redis that has all that the project uses.
+const oldest = 7
+
+var errMissing = errors.New("redis-server is needed: apt-get install redis-server (make test does it)")
+
+// binary is findBinary, once.
+var binary = sync.OnceValues(findBinary)
+
+// findBinary returns the path of a redis-server that is new enough.
+func findBinary() (string, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", errMissing
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	return path, checkVersion(path, string(out))
+}
+
+var versionPattern = regexp.MustCompile(`\bv=(\d+)\.(\d+)`)
+
+// checkVersion reads what redis-server --version printed: "Redis server v=7.0.15 sha=…".
+func checkVersion(path, printed string) error {
+	found := versionPattern.FindStringSubmatch(printed)
+	if found == nil {
+		return fmt.Errorf("redis-server %d.0 or later is needed: %s says %q", oldest, path, printed)
+	}
+	if major, err := strconv.Atoi(found[1]); err != nil || major < oldest {
+		return fmt.Errorf("redis-server %d.0 or later is needed, %s is %s.%s: see https://redis.io/docs/install",
+			oldest, path, found[1], found[2])
+	}
+	return nil
+}

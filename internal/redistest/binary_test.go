@@ -1,0 +1,43 @@
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBinaryThatCannotBeUsedIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		script string // of a redis-server in PATH; "" for none
+		want   string
+	}{
+		"missing":    {"", "apt-get install redis-server"},
+		"too old":    {"echo 'Redis server v=6.0.16 sha=00000000:0'", "7.0 or later is needed, "},
+		"not Redis":  {"echo hello", `says "hello`},
+		"breaks off": {"exit 3", "exit status 3"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("PATH", dir)
+			if test.script != "" {
+				script := []byte("#!/bin/sh\n" + test.script + "\n")
+				if err := os.WriteFile(filepath.Join(dir, "redis-server"), script, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := findBinary(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, printed := range []string{"Redis server v=7.0.15 sha=0", "Redis server v=8.2.1 sha=0", "Server v=10.0.0"} {
+		if err := checkVersion("redis-server", printed); err != nil {
+			t.Errorf("%q: %v", printed, err)
+		}
+	}
+}

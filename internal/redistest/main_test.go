@@ -1,0 +1,59 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// childVariable makes this test program one that starts a server, prints its address,
+// and exits when its standard input ends.
+const childVariable = "REDISTEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		childMain()
+	}
+	goleak.VerifyTestMain(m, Goroutines())
+}
+
+func childMain() {
+	addr, err := shared()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(addr)
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// connect returns a client that sends every command once.
+func connect(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// eventually polls until ok reports true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for !ok() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			t.Fatal("did not happen: " + what)
+		}
+	}
+}

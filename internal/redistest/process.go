@@ -1,0 +1,109 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startLimit bounds the wait for a server that neither gets ready nor ends. Loading a large
+// append-only file takes seconds.
+const startLimit = time.Minute
+
+// A process is one run of redis-server.
+type process struct {
+	cmd  *exec.Cmd
+	log  *os.File      // without a name in the file system: gone with its last reader
+	done chan struct{} // closed when the process has ended
+}
+
+// launch starts redis-server in dir and returns when it accepts connections. The error
+// holds what the server logged.
+func launch(dir string, args []string) (*process, error) {
+	path, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.CreateTemp("", "redistest-*.log")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(log.Name()); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(path, args...), log: log, done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	started := make(chan error)
+	go p.supervise(started)
+	if err := <-started; err != nil {
+		log.Close()
+		return nil, err
+	}
+	return p, p.awaitReady()
+}
+
+// supervise runs the process on a thread of its own and stays until it ends: the kernel
+// kills the process when that thread does, and so, at the latest, with the test process.
+func (p *process) supervise(started chan<- error) {
+	runtime.LockOSThread() // never unlocked: the thread ends here, not before
+	p.cmd.SysProcAttr = diesWithThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	stopWatch := watch(p.cmd.Process.Pid)
+	p.cmd.Wait() // how it ended is in its log
+	stopWatch()
+	close(p.done)
+}
+
+// awaitReady polls the server's own log: that answers for this process, where a connection
+// to the port might reach another one.
+func (p *process) awaitReady() error {
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	limit := time.NewTimer(startLimit)
+	defer limit.Stop()
+	for {
+		if strings.Contains(p.logged(), "Ready to accept connections") {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-p.done:
+			defer p.log.Close()
+			return fmt.Errorf("redis-server did not start: %s\n%s", p.cmd, p.logged())
+		case <-limit.C:
+			p.kill()
+			return fmt.Errorf("redis-server was not ready after %v: %s\n%s", startLimit, p.cmd, p.logged())
+		}
+	}
+}
+
+// logged returns the server's log so far. It leaves the file's offset alone, which the
+// server shares.
+func (p *process) logged() string {
+	text, err := io.ReadAll(io.NewSectionReader(p.log, 0, 1<<20))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// signal sends sig and waits for the end. A process that has ended is left alone.
+func (p *process) signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal %v to redis-server: %w", sig, err)
+	}
+	<-p.done
+	return nil
+}
+
+func (p *process) kill() error { return p.signal(syscall.SIGKILL) }

@@ -1,0 +1,211 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// world is a namespace seen through a proxy, and straight.
+type world struct {
+	*Proxy
+	through, straight *redis.Client
+	key               string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	p := NewProxy(t, Shared(t))
+	return &world{p, connect(t, p.Addr), connect(t, Shared(t)), Namespace(t)}
+}
+
+// value is the number that the key holds in truth.
+func (w *world) value(t *testing.T) int {
+	t.Helper()
+	n, err := w.straight.Get(t.Context(), w.key).Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) count(t *testing.T) error {
+	return w.through.Eval(t.Context(), "return redis.call('INCR', KEYS[1])", []string{w.key}).Err()
+}
+
+func TestProxyPassesEverythingOn(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Repeat("\x00\r\n$5\r\n", 100_000)
+	if err := w.through.Set(t.Context(), w.key, text, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.through.Get(t.Context(), w.key).Result(); err != nil || got != text {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+	replies, err := w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for range 100 {
+			p.Echo(t.Context(), "x")
+		}
+		return nil
+	})
+	if err != nil || len(replies) != 100 {
+		t.Errorf("got %d replies, %v", len(replies), err)
+	}
+}
+
+func TestProxyPassesMessagesOn(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		w := newWorld(t)
+		client := redis.NewClient(&redis.Options{Addr: w.Addr, Protocol: protocol})
+		defer client.Close()
+		messages := client.Subscribe(t.Context(), w.key)
+		defer messages.Close()
+		if _, err := messages.Receive(t.Context()); err != nil { // the subscription
+			t.Fatal(err)
+		}
+		if err := w.straight.Publish(t.Context(), w.key, "hello").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := messages.ReceiveMessage(t.Context()); err != nil || got.Payload != "hello" {
+			t.Errorf("RESP%d: got %v, %v", protocol, got, err)
+		}
+	}
+}
+
+func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
+	w := newWorld(t)
+	w.DropReplies(2, Scripts)
+	if err := w.through.Incr(t.Context(), w.key).Err(); err != nil {
+		t.Errorf("a command that does not match: %v", err)
+	}
+	for i := range 2 {
+		if err := w.count(t); err == nil {
+			t.Error("the reply came")
+		}
+		if got, want := w.value(t), i+2; got != want || w.Dropped() != i+1 {
+			t.Errorf("call %d: the value is %d, want %d; %d replies dropped", i+1, got, want, w.Dropped())
+		}
+	}
+	if err := w.count(t); err != nil {
+		t.Errorf("after the last drop: %v", err)
+	}
+}
+
+func TestProxyShowsHowClientsSendAgain(t *testing.T) {
+	w := newWorld(t)
+	retrying := redis.NewClient(&redis.Options{Addr: w.Addr, MaxRetries: 3})
+	defer retrying.Close()
+	w.DropReplies(2, func(command []string) bool { return command[0] == "incr" })
+	if n, err := retrying.Incr(t.Context(), w.key).Result(); err != nil || n != 3 {
+		t.Errorf("got %d, %v: two lost replies and a third one", n, err)
+	}
+}
+
+func TestProxyDropsInPipelines(t *testing.T) {
+	w := newWorld(t)
+	w.DropReplies(1, func(command []string) bool { return command[0] == "incrby" })
+	var before, after *redis.IntCmd
+	if _, err := w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		before = p.Incr(t.Context(), w.key)
+		after = p.IncrBy(t.Context(), w.key, 10)
+		return nil
+	}); err == nil {
+		t.Error("the pipeline got all its replies")
+	}
+	if before.Val() != 1 || after.Val() != 0 || w.value(t) != 11 {
+		t.Errorf("before: %d, dropped: %d, value %d", before.Val(), after.Val(), w.value(t))
+	}
+}
+
+func TestProxyRefuses(t *testing.T) {
+	w := newWorld(t)
+	if err := w.count(t); err != nil {
+		t.Fatal(err)
+	}
+	w.Refuse()
+	if err := w.count(t); err != nil {
+		t.Errorf("on a connection from before: %v", err)
+	}
+	w.Cut()
+	eventually(t, "a refused connection", func() bool { return errors.Is(w.count(t), syscall.ECONNREFUSED) })
+	w.Resume()
+	if err := w.count(t); err != nil {
+		t.Errorf("after Resume: %v", err)
+	}
+}
+
+func TestProxyCutsABlockingCommand(t *testing.T) {
+	w := newWorld(t)
+	result := make(chan error)
+	go func() { result <- w.through.BLPop(t.Context(), 0, w.key).Err() }()
+	eventually(t, "a blocked client", func() bool {
+		clients, err := w.straight.ClientList(t.Context()).Result()
+		return err == nil && strings.Contains(clients, "cmd=blpop")
+	})
+	w.Cut()
+	if err := <-result; err == nil {
+		t.Error("BLPOP had a result")
+	}
+}
+
+func TestProxyHolds(t *testing.T) {
+	for name, hold := range map[string]func(*Proxy){
+		"Hang":  (*Proxy).Hang,
+		"Delay": func(p *Proxy) { p.Delay(math.MaxInt64 / 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			hold(w.Proxy)
+			result := make(chan error)
+			go func() { result <- w.count(t) }()
+			eventually(t, "a held command", func() bool { return w.Held() == 1 })
+			if got := w.value(t); got != 0 {
+				t.Errorf("the value is %d before Resume", got)
+			}
+			w.Resume()
+			if err := <-result; err != nil || w.value(t) != 1 {
+				t.Errorf("after Resume: %v, value %d", err, w.value(t))
+			}
+		})
+	}
+}
+
+func TestProxyHangOutlastsADeadline(t *testing.T) {
+	w := newWorld(t)
+	w.Hang()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := w.through.Ping(ctx).Err(); err == nil {
+		t.Error("PING had an answer")
+	}
+	w.Cut()
+	eventually(t, "nothing held", func() bool { return w.Held() == 0 })
+}
+
+func TestProxyDelayEnds(t *testing.T) {
+	w := newWorld(t)
+	w.Delay(time.Millisecond)
+	if err := w.count(t); err != nil || w.value(t) != 1 {
+		t.Errorf("%v, value %d", err, w.value(t))
+	}
+}
+
+func TestProxyOfNoRedis(t *testing.T) {
+	s := Start(t)
+	p := NewProxy(t, s.Addr)
+	client := connect(t, p.Addr)
+	s.Kill()
+	if err := client.Ping(t.Context()).Err(); err == nil {
+		t.Error("PING had an answer")
+	}
+	s.Restart()
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("after Restart: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// A frame is one whole command or reply of the Redis protocol (RESP2 or RESP3).
+type frame struct {
+	raw   []byte   // as it came
+	words []string // its strings in order: for a command, its name and arguments
+}
+
+// readFrame reads a frame of any kind, with all that it holds.
+func readFrame(r *bufio.Reader) (frame, error) {
+	var f frame
+	err := f.readValue(r)
+	return f, err
+}
+
+// isPush reports whether f is out of band: no reply to any command.
+func (f *frame) isPush() bool { return f.raw[0] == '>' }
+
+func (f *frame) readValue(r *bufio.Reader) error {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	f.raw = append(f.raw, line...)
+	text := strings.TrimSpace(string(line[1:]))
+	switch line[0] {
+	case '$', '=', '!': // strings and errors with their length
+		return f.readString(r, text)
+	case '*', '~', '>':
+		return f.readValues(r, text, 1)
+	case '%':
+		return f.readValues(r, text, 2)
+	case '|': // attributes, and then the value that they belong to
+		if err := f.readValues(r, text, 2); err != nil {
+			return err
+		}
+		return f.readValue(r)
+	default: // a scalar, or a command typed by hand
+		f.words = append(f.words, strings.Fields(string(line))...)
+		return nil
+	}
+}
+
+func (f *frame) readString(r *bufio.Reader, length string) error {
+	n, err := strconv.Atoi(length)
+	if err != nil {
+		return fmt.Errorf("not the Redis protocol: length %q", length)
+	}
+	if n < 0 { // RESP2's nil
+		return nil
+	}
+	text := make([]byte, n+len("\r\n"))
+	if _, err := io.ReadFull(r, text); err != nil {
+		return err
+	}
+	f.raw = append(f.raw, text...)
+	f.words = append(f.words, string(text[:n]))
+	return nil
+}
+
+// readValues reads count times per values; RESP2's nil array has a count of -1.
+func (f *frame) readValues(r *bufio.Reader, count string, per int) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return fmt.Errorf("not the Redis protocol: count %q", count)
+	}
+	for range n * per {
+		if err := f.readValue(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package redistest
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadFrame(t *testing.T) {
+	tests := map[string]struct {
+		raw   string
+		words []string
+	}{
+		"command":       {"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n", []string{"GET", "a\r\nb"}},
+		"typed by hand": {"PING  hello\r\n", []string{"PING", "hello"}},
+		"status":        {"+OK\r\n", []string{"+OK"}},
+		"number":        {":17\r\n", []string{":17"}},
+		"nil string":    {"$-1\r\n", nil},
+		"nil array":     {"*-1\r\n", nil},
+		"empty string":  {"$0\r\n\r\n", []string{""}},
+		"empty array":   {"*0\r\n", nil},
+		"nested":        {"*2\r\n*1\r\n$1\r\na\r\n$1\r\nb\r\n", []string{"a", "b"}},
+		"map":           {"%1\r\n$1\r\na\r\n$1\r\nb\r\n", []string{"a", "b"}},
+		"set":           {"~1\r\n$1\r\na\r\n", []string{"a"}},
+		"push":          {">1\r\n$1\r\na\r\n", []string{"a"}},
+		"verbatim":      {"=5\r\ntxt:a\r\n", []string{"txt:a"}},
+		"attribute":     {"|1\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", []string{"a", "b", "c"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := bufio.NewReader(strings.NewReader(test.raw + "+NEXT\r\n"))
+			got, err := readFrame(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{test.raw, strings.Join(test.words, "|")},
+				[]string{string(got.raw), strings.Join(got.words, "|")}); diff != "" {
+				t.Error(diff)
+			}
+			if rest, err := io.ReadAll(r); err != nil || string(rest) != "+NEXT\r\n" {
+				t.Errorf("left over: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
+func TestReadFrameOfSomethingElse(t *testing.T) {
+	for _, raw := range []string{"", "+OK", "$x\r\n", "*?\r\n", "$5\r\nabc", "*2\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n"} {
+		if f, err := readFrame(bufio.NewReader(strings.NewReader(raw))); err == nil {
+			t.Errorf("%q was read as %q", raw, f.raw)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package redistest
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestServerStartsAgain(t *testing.T) {
+	tests := map[string]struct {
+		options []Option
+		end     func(*Server)
+		again   func(*Server)
+		want    string // what is left of the value 1
+	}{
+		"killed, nothing on disk":  {nil, (*Server).Kill, (*Server).Restart, ""},
+		"stopped, nothing on disk": {nil, (*Server).Stop, (*Server).Restart, ""},
+		"killed, aof":              {[]Option{AOF("always")}, (*Server).Kill, (*Server).Restart, "1"},
+		"stopped, aof":             {[]Option{AOF("no")}, (*Server).Stop, (*Server).Restart, "1"},
+		"running, aof":             {[]Option{AOF("always")}, func(*Server) {}, (*Server).Restart, "1"},
+		"aof lost":                 {[]Option{AOF("always")}, (*Server).Kill, (*Server).RestartEmpty, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := Start(t, test.options...)
+			if err := connect(t, s.Addr).Set(t.Context(), "key", "1", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			test.end(s)
+			test.again(s)
+			got, err := connect(t, s.Addr).Get(t.Context(), "key").Result()
+			if err != nil && !errors.Is(err, redis.Nil) || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestServerThatEndedIsGone(t *testing.T) {
+	for name, end := range map[string]func(*Server){"Kill": (*Server).Kill, "Stop": (*Server).Stop} {
+		t.Run(name, func(t *testing.T) {
+			s := Start(t)
+			end(s)
+			end(s) // does nothing
+			if _, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("got %v, want a refused connection", err)
+			}
+		})
+	}
+}
+
+func TestServerTakesArguments(t *testing.T) {
+	s := Start(t, Args("--requirepass", "se cret#"), Args("--maxmemory", "3mb"))
+	if err := connect(t, s.Addr).Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
+		t.Errorf("without password: got %v, want NOAUTH", err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: "se cret#"})
+	defer client.Close()
+	got, err := client.ConfigGet(t.Context(), "maxmemory").Result()
+	if err != nil || got["maxmemory"] != "3145728" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestServerThatDoesNotStartShowsItsLog(t *testing.T) {
+	_, err := start(t.TempDir(), []Option{Args("--maxmemory", "much")})
+	if err == nil || !strings.Contains(err.Error(), "'maxmemory \"much\"'") {
+		t.Errorf("got %v, want the server's own words", err)
+	}
+}
+
+func TestServerDirectoryMissing(t *testing.T) {
+	if _, err := start(t.TempDir()+"/none", nil); err == nil {
+		t.Error("started in a directory that is not there")
+	}
+}
+
+func TestLog(t *testing.T) {
+	s := Start(t)
+	s.Stop()
+	if !strings.Contains(s.Log(), "Received SIGTERM") {
+		t.Errorf("got %q", s.Log())
+	}
+}

@@ -1,0 +1,87 @@
+package redistest
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestSharedIsOneServer(t *testing.T) {
+	if err := connect(t, Shared(t)).Set(t.Context(), Namespace(t), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if again := Shared(t); again != Shared(t) {
+		t.Errorf("two servers: %s and %s", again, Shared(t))
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	t.Run("a name: {*}/"+strings.Repeat("long", 100), func(t *testing.T) {
+		one, two := Namespace(t), Namespace(t)
+		if one == two {
+			t.Errorf("twice the same: %s", one)
+		}
+		if !regexp.MustCompile(`^[A-Za-z0-9-]{10,60}$`).MatchString(one) {
+			t.Errorf("got %q", one)
+		}
+	})
+}
+
+func TestServerEndsWithTheProcess(t *testing.T) {
+	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{
+		"killed": func(c *exec.Cmd, _ io.Closer) error { return c.Process.Kill() },
+		"exits":  func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			child, stdin, addr := startChild(t)
+			if err := connect(t, addr).Ping(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(child, stdin); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the server's end", func() bool {
+				conn, err := net.Dial("tcp", addr)
+				if err == nil {
+					conn.Close()
+				}
+				return errors.Is(err, syscall.ECONNREFUSED)
+			})
+		})
+	}
+}
+
+// startChild starts this test program anew, as one that has a server at addr.
+func startChild(t *testing.T) (child *exec.Cmd, stdin io.Closer, addr string) {
+	t.Helper()
+	child = exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1")
+	child.Stderr = os.Stderr
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		child.Process.Kill()
+		child.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child, stdin, strings.TrimSpace(line)
+}

@@ -1,0 +1,157 @@
+package redisstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func inputs(claims []Claim) string {
+	var all []string
+	for _, c := range claims {
+		all = append(all, c.Task.Input)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestClaimIsFirstInFirstOut(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var definitions []tdf.Definition
+		var want []string
+		for i := range 300 {
+			definitions = append(definitions, define(fmt.Sprint(i)))
+			want = append(want, fmt.Sprint(i))
+		}
+		mustOpen(t, s, definitions[:150]...)
+		mustOpen(t, s, definitions[150:]...)
+		got := inputs(mustClaim(t, s, 100)) + " " + inputs(mustClaim(t, s, 1)) + " " + inputs(mustClaim(t, s, 1000))
+		if got != strings.Join(want, " ") {
+			t.Errorf("claimed %s", got)
+		}
+		if rest := mustClaim(t, s, 1); len(rest) != 0 {
+			t.Errorf("claimed once more: %v", rest)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func TestReopenedTasksGoToTheBack(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"))
+		a := mustClaim(t, s, 1)[0]
+		m, err := a.Task.Release("not now")
+		mustApply(t, s, m, err)
+		if got := inputs(mustClaim(t, s, 2)); got != "b a" {
+			t.Errorf("claimed %s", got)
+		}
+	})
+}
+
+func TestClaimWaitsForStartAfter(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		now, err := s.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := define("later")
+		later.StartAfter = now.Add(1000)
+		mustOpen(t, s, later, define("now"), later)
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 5, Lease: 60})
+		if err != nil || inputs(c.Claims) != "now" || c.Next.String() != later.StartAfter.String() {
+			t.Errorf("claimed %q, next %v, want %v: %v", inputs(c.Claims), c.Next, later.StartAfter, err)
+		}
+		if got := task(t, s, 3); got.Ready <= later.StartAfter || got.Ready > later.StartAfter+0.001 {
+			t.Errorf("the third of the call is ready at %v", got.Ready)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// What others wrote into the open list does not keep a worker from what it may take.
+func TestClaimPassesWhatItMayNotTake(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		write := func(id int, fields ...any) {
+			s.rdb.HSet(ctx, s.keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
+			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: id})
+			s.rdb.Set(ctx, s.keys.taskID(), id, 0)
+		}
+		now, _ := s.Now(ctx)
+		write(1, "end_before", (now - 5).String(), "max_fails", "0")
+		write(2, "timeout", "soon")
+		write(3, "round", "one")
+		write(4, "state", "running")
+		write(5, "start_after", now.Add(500).String())
+		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // no hash
+		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
+		if got := inputs(mustClaim(t, s, 1)); got != "good" {
+			t.Fatalf("claimed %q", got)
+		}
+		if c := mustClaim(t, s, 1); len(c) != 0 {
+			t.Fatalf("claimed %v", c)
+		}
+		if got := task(t, s, 1); got.State != tdf.Expired || got.Outcome != "expired" || !strings.Contains(got.Log, " w: expired") {
+			t.Errorf("the one that was over is %+v", got)
+		}
+		open := s.rdb.ZRangeWithScores(ctx, s.keys.List(tdf.Open), 0, -1).Val()
+		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
+			t.Errorf("left in open: %v", open)
+		}
+	})
+}
+
+func TestClaimLooksPastHundredsThatAreInTheWay(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		for i := range 250 {
+			s.rdb.HSet(ctx, s.keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
+			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: i + 1})
+		}
+		s.rdb.Set(ctx, s.keys.taskID(), 250, 0)
+		mustOpen(t, s, define("good"))
+		if got := inputs(mustClaim(t, s, 1)); got != "good" {
+			t.Errorf("claimed %q", got)
+		}
+	})
+}
+
+func TestRenew(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.Timeout = 100
+		mustOpen(t, s, d)
+		c := mustClaim(t, s, 1)[0]
+		renew := func(r Renewal) (tdf.Time, error) {
+			r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
+			now, lost, err := s.Renew(t.Context(), 60, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return now, lost[0]
+		}
+		fetching, err := renew(Renewal{Claim: c.ID, Limit: 700})
+		if err != nil || task(t, s, 1).Deadline.String() != fetching.Add(700).String() {
+			t.Errorf("while it fetches: deadline %v, %v", task(t, s, 1).Deadline, err)
+		}
+		begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
+		got := task(t, s, 1)
+		if err != nil || got.Deadline.String() != begun.Add(100).String() || got.Current().Started.String() != begun.String() {
+			t.Errorf("begun: deadline %v, started %v, %v", got.Deadline, got.Current().Started, err)
+		}
+		now, err := renew(Renewal{Claim: c.ID})
+		if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
+			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
+		}
+		if _, err := renew(Renewal{Claim: "another"}); err == nil {
+			t.Error("somebody else's claim was renewed")
+		}
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		if _, err := renew(Renewal{Claim: c.ID}); err == nil {
+			t.Error("a claim that was reported was renewed")
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package redisstate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// All of Redis after each step of a task's life, as docs/redis.md shows it.
+func TestWholeStateOfALife(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ns := s.keys.ns
+		base := "0:open=T\nend_before=inf\nfails=0\nid=1\ninput=1 2\n"
+		rest := "max_fails=1\nmax_timeouts=0\nnamespace=" + ns + "\nprogram=p\n"
+		tail := "source=rsync:/p/run.sh\nstart_after=0\n"
+		d := define("1 2")
+		d.MaxFails = 1
+
+		mustOpen(t, s, d)
+		is(t, s, world{
+			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1",
+			"task:1": base + "log=T manager: open\n" + rest + "round=0\n" + tail + "state=open\ntimeout=inf\ntimeouts=0",
+		})
+
+		c := mustClaim(t, s, 1)[0]
+		running := "0:claim=" + c.ID + "\n0:open=T\n0:running=T\n0:worker=w\ndeadline=inf\nend_before=inf\nfails=0\nid=1\ninput=1 2\nlease_until=T\n"
+		is(t, s, world{
+			"schema": "1", "task_id": "1", "running": "1@T", "due": "1@T", "wake:open": "1",
+			"task:1": running + "log=T manager: open\nT w: running\n" + rest + "round=0\n" + tail + "state=running\ntimeout=inf\ntimeouts=0",
+		})
+
+		mustExecute(t, s, c, tdf.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
+		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:running=T\n0:worker=w\n" +
+			"deadline=inf\nend_before=inf\n"
+		is(t, s, world{
+			"schema": "1", "task_id": "1", "executed": "1@T", "due": "1@T", "wake:open": "1", "wake:server": "1",
+			"task:1": executed + "fails=0\nid=1\ninput=1 2\nlease_until=T\nlog=T manager: open\nT w: running\nT w: executed\n" +
+				rest + "round=0\n" + tail + "state=executed\ntimeout=inf\ntimeouts=0",
+		})
+
+		mustSettle(t, s, 1)
+		is(t, s, world{
+			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1 1", "wake:server": "1",
+			"task:1": "0:claim=" + c.ID + "\n0:error=boom\n0:executed=T\n0:exit=3\n0:failure=T\n0:open=T\n0:output=out\x00\xff\n0:running=T\n0:worker=w\n" +
+				"1:open=T\ndeadline=inf\nend_before=inf\nfails=1\nid=1\ninput=1 2\nlease_until=T\n" +
+				"log=T manager: open\nT w: running\nT w: executed\nT test: failed, open again\n" +
+				rest + "round=1\n" + tail + "state=open\ntimeout=inf\ntimeouts=0",
+		})
+		mustBeSound(t, s)
+	})
+}
+
+func is(t *testing.T, s *Store, want world) {
+	t.Helper()
+	if diff := changed(t, want, dump(t, s)); diff != "" {
+		t.Fatalf("Redis is not as it should be (-want +got):\n%s", diff)
+	}
+}
+
+// put brings a new task into a state by the moves that lead there.
+func put(t *testing.T, s *Store, state tdf.State) int64 {
+	t.Helper()
+	d := define("x")
+	if state == tdf.TimedOut {
+		d.Timeout = 1e-6
+	}
+	id := mustOpen(t, s, d)[0]
+	if state == tdf.Expired {
+		m, err := task(t, s, id).Cancel()
+		mustApply(t, s, m, err)
+	}
+	if state == tdf.Open || state == tdf.Expired {
+		return id
+	}
+	c := mustClaim(t, s, 1)[0]
+	switch state {
+	case tdf.Running:
+		return id
+	case tdf.TimedOut:
+		mustSettle(t, s, id)
+		return id
+	}
+	result := tdf.Result{Output: "o", Exit: "0"}
+	if state == tdf.Failed {
+		result.Error = "e"
+	}
+	mustExecute(t, s, c, result)
+	if state == tdf.Executed {
+		return id
+	}
+	mustSettle(t, s, id)
+	if state == tdf.Archived {
+		m, err := task(t, s, id).Archive()
+		mustApply(t, s, m, err)
+	}
+	return id
+}
+
+// The matrix, carried out: every move is made from the state and the round that it names,
+// and from no other; then nothing changes and what was found is told.
+func TestMovesAreFenced(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, state := range slices.Backward(tdf.States) { // the open one last: a claim would take it
+			id := put(t, s, state)
+			found := task(t, s, id)
+			if found.State != state {
+				t.Fatalf("put made it %s and not %s", found.State, state)
+			}
+			for _, from := range tdf.States {
+				for _, to := range tdf.States {
+					for _, round := range []int{0, 1} {
+						if from == state && round == 0 {
+							continue
+						}
+						m := tdf.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round}
+						refused(t, s, m, state)
+					}
+				}
+			}
+			if state == tdf.Running {
+				refused(t, s, tdf.Move{ID: id, From: state, To: tdf.Executed, Claim: "another"}, state)
+				refused(t, s, tdf.Move{ID: id, From: state, To: tdf.TimedOut, Due: "12.5"}, state)
+			}
+			refused(t, s, tdf.Move{ID: id + 1000, From: state, To: tdf.Archived}, tdf.None)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func refused(t *testing.T, s *Store, m tdf.Move, state tdf.State) {
+	t.Helper()
+	before := dump(t, s)
+	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("follow-up")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ok := outcomes[0].Err.(*tdf.StateError)
+	if !ok || e.State != state || e.ID != m.ID {
+		t.Errorf("%+v on a %s task: %v", m, state, outcomes[0].Err)
+	}
+	if diff := changed(t, before, dump(t, s)); diff != "" {
+		t.Errorf("%+v on a %s task changed Redis:\n%s", m, state, diff)
+	}
+}
+
+func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
+		archive := func(id int64) tdf.Move {
+			return tdf.Move{ID: id, Verb: tdf.VerbArchive, From: tdf.Succeeded, To: tdf.Archived, Set: []tdf.Field{{Name: "state", Value: "archived"}}}
+		}
+		outcomes, err := s.Apply(t.Context(), "manager",
+			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Definition{define("never")}},
+			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Definition{define("1"), define("2")}},
+		)
+		if err != nil || outcomes[0].Err == nil || outcomes[1].Err != nil {
+			t.Fatalf("%v %v", outcomes, err)
+		}
+		if got := outcomes[1].IDs; len(got) != 2 || got[0] != 4 || got[1] != 5 {
+			t.Errorf("ids %v", got)
+		}
+		if task(t, s, a).State != tdf.Succeeded || task(t, s, b).State != tdf.Archived {
+			t.Error("the unit that was refused did something, or the other nothing")
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A result that had to wait for Redis counts from when the program was done.
+func TestExecutedWhenTheProgramWasDone(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
+		got := task(t, s, 1).Current().Entered
+		if want := c.Now.Add(1e-6); got[tdf.Executed].String() != want.String() {
+			t.Errorf("executed at %v, done at %v", got[tdf.Executed], want)
+		}
+	})
+}
+
+func TestLogKeepsFirstAndLastLines(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := mustOpen(t, s, define("x"))[0]
+		for range 70 {
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+			m, err = task(t, s, id).Reopen()
+			mustApply(t, s, m, err)
+		}
+		lines := strings.Split(task(t, s, id).Log, "\n")
+		if len(lines) != 100 {
+			t.Fatalf("%d lines", len(lines))
+		}
+		rounds := 0
+		for _, line := range lines[10:] {
+			if moments.ReplaceAllString(line, "T") == "T test: open again by hand" {
+				rounds++
+			}
+		}
+		if moments.ReplaceAllString(lines[0], "T") != "T manager: open" || rounds != 45 {
+			t.Errorf("first %q, %d of the last 90 are re-openings", lines[0], rounds)
+		}
+	})
+}

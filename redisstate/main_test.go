@@ -1,0 +1,201 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func redisAt(t testing.TB, addr string) config.Redis {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(port)
+	return config.Redis{Host: host, Port: n}
+}
+
+// connect returns a store in a namespace of that name.
+func connect(t testing.TB, addr, namespace string) *Store {
+	t.Helper()
+	s, err := Connect(t.Context(), redisAt(t, addr), namespace, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// onEach runs a test on the embedded Redis and on a real one.
+func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Run("embedded", func(t *testing.T) {
+		r, err := embedded.Start("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
+	})
+	t.Run("real", func(t *testing.T) {
+		test(t, connect(t, redistest.Shared(t), redistest.Namespace(t)))
+	})
+}
+
+// world is all of a namespace in Redis, as text by key.
+type world map[string]string
+
+var moments = regexp.MustCompile(`\b1[0-9]{9}\.[0-9]{1,6}\b`)
+
+// dump reads everything but the calls of clients; moments of today become T.
+func dump(t testing.TB, s *Store) world {
+	t.Helper()
+	ctx := context.Background()
+	w := world{}
+	keys, err := s.rdb.Keys(ctx, s.keys.ns+":*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		name := strings.TrimPrefix(key, s.keys.ns+":")
+		if !strings.HasPrefix(name, "calls:") {
+			w[name] = moments.ReplaceAllString(dumpKey(ctx, s, key), "T")
+		}
+	}
+	return w
+}
+
+func dumpKey(ctx context.Context, s *Store, key string) string {
+	switch kind := s.rdb.Type(ctx, key).Val(); kind {
+	case "string":
+		return s.rdb.Get(ctx, key).Val()
+	case "set":
+		members := s.rdb.SMembers(ctx, key).Val()
+		slices.Sort(members)
+		return strings.Join(members, " ")
+	case "list":
+		return strings.Join(s.rdb.LRange(ctx, key, 0, -1).Val(), " ")
+	case "zset":
+		var lines []string
+		for _, z := range s.rdb.ZRangeWithScores(ctx, key, 0, -1).Val() {
+			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, tdf.Time(z.Score)))
+		}
+		return strings.Join(lines, " ")
+	case "hash":
+		h := s.rdb.HGetAll(ctx, key).Val()
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(h)) {
+			lines = append(lines, name+"="+h[name])
+		}
+		return strings.Join(lines, "\n")
+	default:
+		return kind
+	}
+}
+
+// changed compares two worlds.
+func changed(t testing.TB, before, after world) string {
+	t.Helper()
+	return cmp.Diff(before, after)
+}
+
+func define(input string) tdf.Definition { return tdf.Define("p", "rsync:/p/run.sh", input) }
+
+func mustOpen(t testing.TB, s *Store, definitions ...tdf.Definition) []int64 {
+	t.Helper()
+	ids, err := s.Open(t.Context(), "manager", definitions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func mustClaim(t testing.TB, s *Store, most int) []Claim {
+	t.Helper()
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Claims
+}
+
+// mustApply makes a move that has to succeed.
+func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
+	if err != nil || outcomes[0].Err != nil {
+		t.Fatalf("%s: %v, %v", m.Verb, err, outcomes)
+	}
+}
+
+func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
+	t.Helper()
+	m, err := c.Task.Execute(c.ID, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := s.Execute(t.Context(), "w", m)
+	if err != nil || outcomes[0].Err != nil {
+		t.Fatalf("execute: %v, %v", err, outcomes)
+	}
+}
+
+// mustSettle has the rules decide over one task.
+func mustSettle(t testing.TB, s *Store, id int64) {
+	t.Helper()
+	seen, err := s.Load(t.Context(), []int64{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := seen[0].Task.Settle(now, seen[0].Invalid)
+	if !ok {
+		t.Fatalf("nothing to settle: %+v", seen[0].Task)
+	}
+	mustApply(t, s, m, nil)
+}
+
+func mustBeSound(t testing.TB, s *Store) {
+	t.Helper()
+	findings, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		t.Errorf("check: %v", f)
+	}
+}
+
+func task(t testing.TB, s *Store, id int64) *tdf.Task {
+	t.Helper()
+	found, err := s.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,128 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// Every call that writes, made once undisturbed and once with its reply lost one to three
+// times after the command ran: the answer is the same, and so is all of Redis afterwards.
+func TestRepeatedCallsChangeNothing(t *testing.T) {
+	for _, call := range []struct {
+		name string
+		make func(ctx context.Context, t *testing.T, s *Store) any
+	}{
+		{"open", func(ctx context.Context, t *testing.T, s *Store) any {
+			ids, err := s.Open(ctx, "manager", define("a"), define("b"))
+			return fmt.Sprint(ids, err)
+		}},
+		{"claim", func(ctx context.Context, t *testing.T, s *Store) any {
+			c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 3, Lease: 60})
+			var got []string
+			for _, claim := range c.Claims {
+				got = append(got, fmt.Sprint(claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round))
+			}
+			return fmt.Sprint(got, err)
+		}},
+		{"renew", func(ctx context.Context, t *testing.T, s *Store) any {
+			running := task(t, s, runningID)
+			_, lost, err := s.Renew(ctx, 60,
+				Renewal{ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never},
+				Renewal{ID: runningID, Round: 1, Claim: "another"})
+			return fmt.Sprint(lost, err)
+		}},
+		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
+			running := task(t, s, runningID)
+			m, _ := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
+			return fmt.Sprint(s.Execute(ctx, "w", m))
+		}},
+		{"settle", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, ok := task(t, s, executedID).Settle(0, nil)
+			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})))
+		}},
+		{"release", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, runningID).Release("draining")
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []tdf.Move{m}}))
+		}},
+		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, succeededID).Archive()
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("next")}}))
+		}},
+		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, succeededID).Archive()
+			m.Round = 5
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+		}},
+	} {
+		t.Run(call.name, func(t *testing.T) {
+			calm := prepared(t, redistest.Shared(t))
+			want := call.make(t.Context(), t, calm)
+			wantWorld := anonymous(dump(t, calm), calm)
+			for drops := 1; drops <= 3; drops++ {
+				proxy := redistest.NewProxy(t, redistest.Shared(t))
+				s := prepared(t, proxy.Addr)
+				proxy.DropReplies(drops, redistest.Scripts)
+				got := call.make(t.Context(), t, s)
+				if proxy.Dropped() != drops {
+					t.Fatalf("%d replies were dropped of %d", proxy.Dropped(), drops)
+				}
+				if got != want {
+					t.Errorf("%d replies lost: answered %v, want %v", drops, got, want)
+				}
+				if diff := changed(t, wantWorld, anonymous(dump(t, s), s)); diff != "" {
+					t.Errorf("%d replies lost:\n%s", drops, diff)
+				}
+				mustBeSound(t, s)
+			}
+		})
+	}
+}
+
+// The tasks of a prepared namespace, in the order in which they were opened.
+const (
+	succeededID = 1 + iota
+	executedID
+	runningID
+)
+
+func prepared(t *testing.T, addr string) *Store {
+	s := connect(t, addr, redistest.Namespace(t))
+	put(t, s, tdf.Succeeded)
+	put(t, s, tdf.Executed)
+	put(t, s, tdf.Running)
+	mustOpen(t, s, define("first"), define("second"))
+	return s
+}
+
+var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
+
+// anonymous leaves out of a world what differs between two namespaces.
+func anonymous(w world, s *Store) world {
+	for key, value := range w {
+		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.ns)).ReplaceAllString(value, "NS"), "C.")
+	}
+	return w
+}
+
+// A call that arrives after a later one of its slot was answered does nothing.
+func TestLateCallIsRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"))
+		for range 2 {
+			s.calls.last[0] -= 2 // as if an older call came out of the network now
+			before := dump(t, s)
+			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
+				t.Error("a late call was taken")
+			}
+			if diff := changed(t, before, dump(t, s)); diff != "" {
+				t.Error(diff)
+			}
+			s.calls.last[0] += 1
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package tdf
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// What the server decides, case by case: docs/lifecycle.md, "What the server decides".
+func TestSettle(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		state State
+		now   Time
+		with  func(*Task)
+		want  State // None: nothing happens
+		note  string
+	}{
+		{name: "open, in time", state: Open, now: 999},
+		{name: "open, over", state: Open, now: 1000, want: Expired, note: "expired"},
+		{name: "running, in time", state: Running, now: 120},
+		{name: "running, lease is over", state: Running, now: 130, want: Open, note: "lost with its worker w"},
+		{name: "running, lost too often", state: Running, now: 130, with: func(t *Task) { t.Losses, t.MaxLosses = 3, 3 }, want: Failed},
+		{name: "running, no claim, no lease", state: Running, now: 990, with: func(t *Task) { t.Current().Claim = "" }},
+		{name: "running, no claim, timed out", state: Running, now: 106, with: func(t *Task) { t.Current().Claim = ""; t.Timeout = 5 }, want: TimedOut},
+		{name: "running, no claim, not yet stamped", state: Running, now: 106, with: func(t *Task) { r := t.Current(); r.Claim = ""; delete(r.Entered, Running); t.Timeout = 5 }},
+		{name: "running, too long", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }, want: TimedOut, note: "timed out"},
+		{name: "running, too long, forgiven", state: Running, now: 121, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, open again"},
+		{name: "running, over", state: Running, now: 1001, want: Expired},
+		{name: "running, exactly at the end", state: Running, now: 1000, with: func(t *Task) { t.LeaseUntil = 2000 }},
+		{name: "executed, well", state: Executed, now: 111, want: Succeeded},
+		{name: "executed, on time, looked at late", state: Executed, now: 5000, want: Succeeded},
+		{name: "executed, late", state: Executed, now: 1002, with: func(t *Task) { t.Current().Entered[Executed] = 1001 }, want: Expired},
+		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true }, want: Failed, note: "failed"},
+		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true; t.MaxFails = 2 }, want: Open, note: "failed, open again"},
+		{name: "executed, torn", state: Executed, now: 111, with: func(t *Task) { t.Current().Committed = false }},
+		{name: "succeeded", state: Succeeded, now: 5000},
+		{name: "archived", state: Archived, now: 5000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			task := taskIn(c.state)
+			if c.with != nil {
+				c.with(task)
+			}
+			m, ok := task.Settle(c.now, nil)
+			if ok != (c.want != None) || m.To != c.want || !strings.HasPrefix(m.Note, c.note) {
+				t.Errorf("%v, to %q, %q; want to %q, %q", ok, m.To, m.Note, c.want, c.note)
+			}
+		})
+	}
+}
+
+func TestSettleFailsNonsense(t *testing.T) {
+	task := taskIn(Open)
+	task.Timeout = -1
+	m, ok := task.Settle(10, task.Validate())
+	if !ok || m.To != Failed || m.Verb != VerbReject {
+		t.Fatalf("%v %+v", ok, m)
+	}
+	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
+		t.Errorf("error %q", got)
+	}
+}
+
+func field(m Move, name string) string {
+	for _, f := range m.Set {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+func TestLostTooOftenNamesTheWorkers(t *testing.T) {
+	task := taskIn(Running)
+	task.Losses, task.MaxLosses = 2, 2
+	task.Rounds[0].Worker, task.Rounds[0].Lost = "alpha", 5
+	task.Rounds[1].Worker = "beta" // gave it back
+	task.Current().Worker = "gamma"
+	m, _ := task.Settle(500, nil)
+	got := field(m, "2:error")
+	if m.To != Failed || !strings.Contains(got, "lost with its worker 3 times") || !strings.HasSuffix(got, "alpha, gamma") {
+		t.Errorf("to %s: %q", m.To, got)
+	}
+}
+
+func TestHasFailed(t *testing.T) {
+	const yes, no = true, false
+	for _, c := range []struct {
+		exit             string
+		stderr           bool
+		onStderr, onExit bool
+		onAny            bool
+	}{
+		{"0", no, no, no, no},
+		{"0", yes, yes, no, yes},
+		{"3", no, no, yes, yes},
+		{"3", yes, yes, yes, yes},
+		{"signal: killed", no, yes, yes, yes},
+		{"", no, no, no, no}, // an original worker: judged by stderr
+		{"", yes, yes, yes, yes},
+	} {
+		r := Round{Exit: c.exit, Failed: c.stderr}
+		got := [3]bool{r.HasFailed(FailOnStderr), r.HasFailed(FailOnExit), r.HasFailed(FailOnAny)}
+		if want := [3]bool{c.onStderr, c.onExit, c.onAny}; got != want {
+			t.Errorf("exit %q, stderr %v: %v, want %v", c.exit, c.stderr, got, want)
+		}
+	}
+}
+
+// Whatever fails has words for it, and what did not fail gets none.
+func TestResultIsExplained(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := Result{
+			Error: rapid.SampledFrom([]string{"", "boom", "\x00\xff"}).Draw(t, "error"),
+			Exit:  rapid.SampledFrom([]string{"", "0", "1", "255", "signal: killed"}).Draw(t, "exit"),
+		}
+		f := rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
+		text := r.explained(f)
+		if r.Error != "" && text != r.Error {
+			t.Fatalf("the program's own words were changed: %q", text)
+		}
+		failed := (&Round{Exit: r.Exit, Failed: r.Error != ""}).HasFailed(f)
+		if (text != "") != (failed || r.Error != "") {
+			t.Fatalf("failed %v, error %q", failed, text)
+		}
+	})
+}
+
+func drawTask(t *rapid.T) *Task {
+	state := rapid.SampledFrom(States).Draw(t, "state")
+	task := taskIn(state)
+	small := rapid.IntRange(0, 4)
+	task.Fails, task.MaxFails = small.Draw(t, "fails"), small.Draw(t, "max_fails")
+	task.Timeouts, task.MaxTimeouts = small.Draw(t, "timeouts"), small.Draw(t, "max_timeouts")
+	task.Losses, task.MaxLosses = small.Draw(t, "losses"), small.Draw(t, "max_losses")
+	moments := rapid.SampledFrom([]Time{90, 100, 110, 120, 130, 1000, 1001, Never})
+	task.EndBefore, task.Deadline, task.LeaseUntil = moments.Draw(t, "end"), moments.Draw(t, "deadline"), moments.Draw(t, "lease")
+	r := task.Current()
+	r.Failed = rapid.Bool().Draw(t, "stderr")
+	if state == Executed {
+		r.Entered[Executed] = moments.Filter(func(at Time) bool { return at < Never }).Draw(t, "executed")
+	}
+	if rapid.Bool().Draw(t, "original") {
+		r.Claim = ""
+	}
+	return task
+}
+
+// The sentences of docs/lifecycle.md, for any task at any time.
+func TestSettleKeepsItsPromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := drawTask(t)
+		now := Time(rapid.IntRange(95, 1100).Draw(t, "now"))
+		m, ok := task.Settle(now, nil)
+		if !ok {
+			look := task.Look(now)
+			if task.State == Running && look <= now && now > min(task.deadline(), task.EndBefore) {
+				t.Fatalf("a task that is over was left alone")
+			}
+			if task.State == Executed {
+				t.Fatalf("a whole result was not judged")
+			}
+			return
+		}
+		r := task.Current()
+		switch m.Verb {
+		case VerbExpire:
+			late := now >= task.EndBefore || task.State == Executed && r.Entered[Executed] > task.EndBefore
+			if !late {
+				t.Fatalf("expired before its time")
+			}
+		case VerbFail:
+			if !r.Failed || r.Entered[Executed] > task.EndBefore {
+				t.Fatalf("failed without a failure on time")
+			}
+			if (m.To == Open) != (task.Fails+1 <= task.MaxFails) {
+				t.Fatalf("with it %d failures, %d forgiven: %s", task.Fails+1, task.MaxFails, m.To)
+			}
+		case VerbTimeOut:
+			if now <= task.deadline() || now > task.EndBefore {
+				t.Fatalf("timed out at %v, deadline %v", now, task.deadline())
+			}
+			if (m.To == Open) != (task.Timeouts+1 <= task.MaxTimeouts) {
+				t.Fatalf("with it %d timeouts, %d forgiven: %s", task.Timeouts+1, task.MaxTimeouts, m.To)
+			}
+		case VerbLose:
+			if r.Claim == "" || now < task.LeaseUntil {
+				t.Fatalf("lost while its lease lives")
+			}
+			if (m.To == Open) != (task.Losses+1 <= task.MaxLosses) {
+				t.Fatalf("with it %d losses, %d forgiven: %s", task.Losses+1, task.MaxLosses, m.To)
+			}
+		case VerbSucceed:
+			if r.Failed || r.Entered[Executed] > task.EndBefore {
+				t.Fatalf("succeeded though it failed or was late")
+			}
+		default:
+			t.Fatalf("the server has no business to %s", m.Verb)
+		}
+	})
+}
+
+// Looking at the moment that Look names is early enough: nothing would have happened before it.
+func TestLookMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := drawTask(t)
+		now := Time(rapid.IntRange(95, 1100).Draw(t, "now"))
+		if _, ok := task.Settle(now, nil); ok {
+			return
+		}
+		look := task.Look(now)
+		for later := now; later < min(look, 1200); later++ {
+			if m, ok := task.Settle(later, nil); ok {
+				t.Fatalf("%s at %v, but the server looks at %v", m.Verb, later, look)
+			}
+		}
+	})
+}

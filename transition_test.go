@@ -1,0 +1,186 @@
+package tdf
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// taskIn returns a task that could well be in state s.
+func taskIn(s State) *Task {
+	d := Define("p", "rsync:/p/run.sh", "1")
+	d.EndBefore = 1000
+	t := &Task{ID: 7, Definition: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: make([]Round, 3)}
+	for i := range t.Rounds {
+		t.Rounds[i].Entered = map[State]Time{}
+	}
+	r := t.Current()
+	r.Worker, r.Claim = "w", "c"
+	r.Entered[Running] = 100
+	t.LeaseUntil, t.Deadline = 130, 1000
+	if s == Executed {
+		r.Entered[Executed], r.Committed = 110, true
+	}
+	if s.Finished() {
+		t.Outcome = string(s)
+	}
+	return t
+}
+
+// every way to ask for a transition, by verb.
+var requests = map[Verb]func(*Task) (Move, error){
+	VerbExecute: func(t *Task) (Move, error) { return t.Execute("c", Result{Exit: "0"}) },
+	VerbSucceed: func(t *Task) (Move, error) { return t.move(VerbSucceed, Succeeded) },
+	VerbFail:    func(t *Task) (Move, error) { return t.fail() },
+	VerbTimeOut: func(t *Task) (Move, error) { return t.TimeOut() },
+	VerbExpire:  func(t *Task) (Move, error) { return t.Expire() },
+	VerbArchive: func(t *Task) (Move, error) { return t.Archive() },
+	VerbRelease: func(t *Task) (Move, error) { return t.Release("draining") },
+	VerbReject:  func(t *Task) (Move, error) { return t.reject("nonsense") },
+	VerbCancel:  func(t *Task) (Move, error) { return t.Cancel() },
+	VerbReopen:  func(t *Task) (Move, error) { return t.Reopen() },
+	VerbLose: func(t *Task) (Move, error) {
+		if t.State != Running { // the audit alone may lose a task from elsewhere
+			return t.move(VerbLose, Open)
+		}
+		return t.lose(Running)
+	},
+}
+
+// The matrix: every state × every verb. What the table allows makes a move that is all that
+// the table says; everything else is an error that says what was found.
+func TestEveryStateAndVerb(t *testing.T) {
+	for _, state := range States {
+		for verb, request := range requests {
+			task := taskIn(state)
+			m, err := request(task)
+			if !allowed(verb, state) {
+				e, ok := err.(*StateError)
+				if !ok || e.State != state || e.Round != 2 || e.ID != 7 || e.Verb != verb {
+					t.Errorf("%s from %s: error %v", verb, state, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s from %s: %v", verb, state, err)
+				continue
+			}
+			checkRow(t, task, m)
+		}
+	}
+}
+
+func allowed(v Verb, from State) bool {
+	return slices.ContainsFunc(Transitions, func(tr Transition) bool {
+		return tr.Verb == v && slices.Contains(tr.From, from)
+	})
+}
+
+func checkRow(t *testing.T, task *Task, m Move) {
+	t.Helper()
+	tr, ok := findTransition(m.Verb, m.From, m.To)
+	if !ok {
+		t.Errorf("%s: %s -> %s is not in the table", m.Verb, m.From, m.To)
+		return
+	}
+	if m.From != task.State || m.Round != task.Round {
+		t.Errorf("%s: the move is not fenced by the state and round it was made from: %+v", m.Verb, m)
+	}
+	next := task.Round
+	if tr.NewRound {
+		next++
+	}
+	if m.Next != next {
+		t.Errorf("%s: %s -> %s: next round %d, want %d", m.Verb, m.From, m.To, m.Next, next)
+	}
+	set := map[string]string{}
+	for _, f := range m.Set {
+		if _, twice := set[f.Name]; twice {
+			t.Errorf("%s sets %s twice", m.Verb, f.Name)
+		}
+		set[f.Name] = f.Value
+	}
+	if set["state"] != string(m.To) {
+		t.Errorf("%s writes the state %q", m.Verb, set["state"])
+	}
+	for _, c := range []Counter{Fails, Timeouts, Losses, Releases, Reopens, Revisions} {
+		if _, counted := set[string(c)]; counted != (c == tr.Counts) {
+			t.Errorf("%s: %s -> %s: counts %s: %v", m.Verb, m.From, m.To, c, counted)
+		}
+	}
+	if m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
+		t.Errorf("%s does not note when the task became %s: %v", m.Verb, m.To, m.Stamp)
+	}
+	if m.To.Judged() != (set["outcome"] != "") {
+		t.Errorf("%s: %s -> %s: outcome %q", m.Verb, m.From, m.To, set["outcome"])
+	}
+}
+
+func TestEveryRowIsReachable(t *testing.T) {
+	reached := map[string]bool{}
+	for _, state := range States {
+		for _, request := range requests {
+			for _, forgiving := range []int{0, 9} {
+				task := taskIn(state)
+				task.MaxFails, task.MaxTimeouts, task.MaxLosses = forgiving, forgiving, forgiving
+				if m, err := request(task); err == nil {
+					reached[string(m.Verb+" "+Verb(m.To))] = true
+				}
+			}
+		}
+	}
+	elsewhere := []Verb{VerbOpen, VerbClaim, VerbChange, VerbRescore} // Definition.OpenFields, claim.lua; the others have no caller yet
+	for _, tr := range Transitions {
+		if key := string(tr.Verb + " " + Verb(tr.To)); !reached[key] && !slices.Contains(elsewhere, tr.Verb) {
+			t.Errorf("no request leads along %s", key)
+		}
+	}
+}
+
+// The page that users read has the same table.
+func TestDocumentedTransitions(t *testing.T) {
+	page, err := os.ReadFile("docs/lifecycle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) == 6 && !strings.Contains(line, "---") {
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			documented = append(documented, strings.Join(append(cells[:4], cells[5]), " | "))
+		}
+	}
+	if len(documented) == 0 {
+		t.Fatal("docs/lifecycle.md has no table of six columns")
+	}
+	var want []string
+	for _, tr := range Transitions {
+		want = append(want, row(tr))
+	}
+	if got := documented[1:]; !slices.Equal(got, want) {
+		t.Errorf("docs/lifecycle.md has\n%s\nand the code\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// row is verb | from | to | by | counts; the fifth column of the page, when, is prose.
+func row(tr Transition) string {
+	var from, by []string
+	for _, s := range tr.From {
+		if s == None {
+			s = "(none)"
+		}
+		from = append(from, string(s))
+	}
+	for _, a := range tr.By {
+		by = append(by, string(a))
+	}
+	counts := string(tr.Counts)
+	if tr.NewRound {
+		counts += ", round"
+	}
+	return strings.Join([]string{string(tr.Verb), strings.Join(from, ", "), string(tr.To), strings.Join(by, ", "), counts}, " | ")
+}
