@@ -1,0 +1,155 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+
+// A site is a namespace with a server, seen from redis-cli and from the store.
+type site struct {
+	*testing.T
+	ns     string
+	addr   string
+	store  *redisstate.Store
+	server *Server
+	cli    *redis.Client
+}
+
+var settings = config.Server{RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: 0}
+
+func onEach(t *testing.T, test func(s *site)) {
+	t.Run("embedded", func(t *testing.T) {
+		r, err := embedded.Start("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		test(newSite(t, r.Addr()))
+	})
+	t.Run("real", func(t *testing.T) { test(newSite(t, redistest.Shared(t))) })
+}
+
+func connect(t *testing.T, addr, ns string) *redisstate.Store {
+	host, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	store, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n}, ns, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func newSite(t *testing.T, addr string) *site {
+	ns := redistest.Namespace(t)
+	store := connect(t, addr, ns)
+	cli := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+	t.Cleanup(func() { cli.Close() })
+	return &site{T: t, ns: ns, addr: addr, store: store, cli: cli, server: New("server", settings, store, quiet())}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// do runs a command as redis-cli would; $ at the start of a key is the namespace.
+func (s *site) do(args ...any) any {
+	s.Helper()
+	for i, a := range args {
+		if text, ok := a.(string); ok && len(text) > 0 && text[0] == '$' {
+			args[i] = s.ns + ":" + text[1:]
+		}
+	}
+	reply, err := s.cli.Do(s.Context(), args...).Result()
+	if err != nil && err != redis.Nil {
+		s.Fatalf("%v: %v", args, err)
+	}
+	return reply
+}
+
+func (s *site) round() Done {
+	s.Helper()
+	done, err := s.server.RunOnce(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return done
+}
+
+func (s *site) now() tdf.Time {
+	s.Helper()
+	now, err := s.store.Now(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return now
+}
+
+func (s *site) open(definitions ...tdf.Definition) []int64 {
+	s.Helper()
+	ids, err := s.store.Open(s.Context(), "manager", definitions...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return ids
+}
+
+func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
+	s.Helper()
+	c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: lease})
+	if err != nil || len(c.Claims) != 1 {
+		s.Fatalf("claimed %v, %v", c.Claims, err)
+	}
+	return c.Claims[0]
+}
+
+func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
+	s.Helper()
+	m, err := c.Task.Execute(c.ID, r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	outcomes, err := s.store.Execute(s.Context(), "w", m)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return outcomes[0].Err
+}
+
+// is checks where a task is, in its hash and in the lists, and that nothing else is wrong.
+func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
+	s.Helper()
+	sighting, err := s.store.Sight(s.Context(), []int64{id})
+	if err != nil {
+		s.Fatal(err)
+	}
+	task, _ := s.store.Task(s.Context(), id)
+	if task == nil || task.State != state || task.Round != round || fmt.Sprint(sighting[0].Lists) != fmt.Sprint([]tdf.State{state}) {
+		s.Fatalf("task %d is %+v in %v; want %s in round %d", id, task, sighting[0].Lists, state, round)
+	}
+	return task
+}
+
+func (s *site) sound() {
+	s.Helper()
+	findings, err := s.store.Check(s.Context())
+	if err != nil || len(findings) > 0 {
+		s.Errorf("check: %v, %v", findings, err)
+	}
+}
+
+func define() tdf.Definition { return tdf.Define("p", "rsync:/p/run.sh", "1") }

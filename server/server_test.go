@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func TestRoundSettlesWhatIsDue(t *testing.T) {
+	onEach(t, func(s *site) {
+		good, bad, slow, late, lost, waiting := define(), define(), define(), define(), define(), define()
+		slow.Timeout = 1e-6
+		late.EndBefore = s.now() - 1
+		s.open(good, bad, slow)
+		good1, bad1 := s.claim(60), s.claim(60)
+		s.claim(60)
+		s.open(late)
+		s.open(lost)
+		s.cli.ZRem(s.Context(), s.ns+":open", 4) // so that the claim does not meet the late one
+		s.claim(1e-6)
+		s.do("ZADD", "$open", "0", "4")
+		s.open(waiting)
+		s.execute(good1, tdf.Result{Exit: "0"})
+		s.execute(bad1, tdf.Result{Exit: "1", Error: "boom"})
+		done := s.round()
+		s.is(1, tdf.Succeeded, 0)
+		s.is(2, tdf.Failed, 0)
+		s.is(3, tdf.TimedOut, 0)
+		s.is(4, tdf.Expired, 0)
+		if task := s.is(5, tdf.Open, 1); task.Losses != 1 || !strings.Contains(task.Log, "lost with its worker w") {
+			s.Errorf("lost: %+v", task)
+		}
+		s.is(6, tdf.Open, 0)
+		if done.Total() != 5 || done["open_again"] != 1 {
+			s.Errorf("the round did %v", done)
+		}
+		if again := s.round(); again.Total() != 0 {
+			s.Errorf("another round did %v", again)
+		}
+		s.sound()
+	})
+}
+
+func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
+	onEach(t, func(s *site) {
+		var definitions []tdf.Definition
+		for range 1234 {
+			d := define()
+			d.EndBefore = 5
+			d.StartAfter = 1
+			definitions = append(definitions, d)
+		}
+		s.open(definitions...)
+		if done := s.round(); done["expired"] != 1234 {
+			s.Errorf("the round did %v", done)
+		}
+	})
+}
+
+// A decision is void if a renewal comes between it and its carrying out.
+func TestRenewalVoidsADecision(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		c := s.claim(1e-6)
+		due, err := s.store.Due(s.Context(), s.now(), 10)
+		if err != nil || len(due) != 1 {
+			s.Fatal(due, err)
+		}
+		moves, err := s.server.decide(s.Context(), due, s.now(), 0)
+		if err != nil || moves[0].Verb != tdf.VerbLose {
+			s.Fatal(moves, err)
+		}
+		if _, lost, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || lost[0] != nil {
+			s.Fatal(lost, err)
+		}
+		done := Done{}
+		if err := s.server.carryOut(s.Context(), moves, done); err != nil || done.Total() != 0 {
+			s.Errorf("%v %v", done, err)
+		}
+		s.is(1, tdf.Running, 0)
+	})
+}
+
+func TestSeveralServersDoNoHarm(t *testing.T) {
+	addr := redistest.Shared(t)
+	s := newSite(t, addr)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range 4 {
+		server := New("server", config.Server{RoundDuration: time.Millisecond}, connect(t, addr, s.ns), quiet())
+		go func() { ended <- server.Run(ctx) }()
+	}
+	const tasks = 300
+	for range tasks {
+		d := define()
+		d.MaxFails = 1
+		s.open(d)
+	}
+	for n := 0; n < 2*tasks; { // each fails twice
+		c, err := s.store.Claim(ctx, claimOf(10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, claim := range c.Claims {
+			s.execute(claim, tdf.Result{Error: "boom"})
+			n++
+		}
+	}
+	for {
+		counts, err := s.store.Counts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts[tdf.Failed] == tasks {
+			break
+		}
+	}
+	stop()
+	for range 4 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	for id := range int64(tasks) {
+		if task := s.is(id+1, tdf.Failed, 1); task.Fails != 2 {
+			t.Errorf("task %d failed %d times", id+1, task.Fails)
+		}
+	}
+	s.sound()
+}
+
+// A server that waits is woken by what is committed and by what becomes due; only a round
+// that never ends by itself shows that.
+func TestServerIsWoken(t *testing.T) {
+	onEach(t, func(s *site) {
+		ctx, stop := context.WithCancel(s.Context())
+		ended := make(chan error)
+		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
+		go func() { ended <- server.Run(ctx) }()
+		for {
+			last, err := s.store.LastServer(ctx)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if last > 0 {
+				break
+			}
+		}
+		slow := define()
+		slow.Timeout = 0.05
+		s.open(define(), slow)
+		c := s.claim(60)
+		s.claim(60)
+		s.execute(c, tdf.Result{Exit: "0"})
+		for {
+			counts, err := s.store.Counts(ctx)
+			if err != nil {
+				s.Fatal(err)
+			}
+			if counts[tdf.Succeeded] == 1 && counts[tdf.TimedOut] == 1 {
+				break
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	})
+}
