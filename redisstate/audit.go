@@ -201,7 +201,7 @@ func (x index) late(t *tdf.Task, now tdf.Time) bool {
 	if x.due.Err() != nil {
 		return look < tdf.Never
 	}
-	return tdf.Time(x.due.Val()) > look.Add(1)
+	return tdf.Time(x.due.Val()) > max(look, now).Add(1)
 }
 
 func (x index) misplaced(t *tdf.Task) bool {

@@ -25,9 +25,10 @@ type Claim struct {
 
 // Claimed is the answer to a ClaimRequest.
 type Claimed struct {
-	Claims []Claim
-	Now    tdf.Time // by Redis's clock
-	Next   tdf.Time // when the next open task becomes due; Never: none is known
+	Claims  []Claim
+	Expired []tdf.Move // of tasks that were met after their end_before
+	Now     tdf.Time   // by Redis's clock
+	Next    tdf.Time   // when the next open task becomes due; Never: none is known
 }
 
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
@@ -40,15 +41,18 @@ var claimProperties = []string{
 // Claim hands open tasks to a worker, those that have been due for longest first. Tasks
 // that it meets after their end_before are expired on the way.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
+	var expired []tdf.Move
 	for {
 		c, inTheWay, err := s.claim(ctx, r)
-		if err != nil || len(inTheWay) == 0 || len(c.Claims) > 0 {
-			return c, err
+		if err == nil && len(c.Claims) == 0 && len(inTheWay) > 0 {
+			var cleared []tdf.Move
+			if cleared, err = s.clear(ctx, r.Worker, inTheWay, c.Now); len(cleared) > 0 && err == nil {
+				expired = append(expired, cleared...)
+				continue
+			}
 		}
-		cleared, err := s.clear(ctx, r.Worker, inTheWay, c.Now)
-		if err != nil || cleared == 0 {
-			return c, err
-		}
+		c.Expired = expired
+		return c, err
 	}
 }
 
@@ -112,10 +116,10 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 }
 
 // clear expires those of the tasks whose time is over. What else is in the way is the server's.
-func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (int, error) {
+func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
 	seen, err := s.load(ctx, ids)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var moves []tdf.Move
 	for _, t := range seen {
@@ -127,7 +131,12 @@ func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.T
 		}
 	}
 	outcomes, err := s.Apply(ctx, worker, unitsOf(moves)...)
-	return len(outcomes), err
+	for i, o := range outcomes {
+		if o.Err == nil {
+			cleared = append(cleared, moves[i])
+		}
+	}
+	return cleared, err
 }
 
 // text and list read a script's reply.

@@ -115,7 +115,7 @@ local next_due = INF
 for k = 4, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k] or {})
   local left = redis.call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if left[2] then next_due = math.min(next_due, tonumber(left[2])) end
+  if left[2] then next_due = math.min(next_due, score_of(left[2])) end
   -- What this worker leaves behind, now or to come, is for another one to wait for.
   if #chosen > 0 and redis.call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)

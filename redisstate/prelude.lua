@@ -20,6 +20,9 @@ local function number(s, default)
   if n and n >= 0 then return n end -- which NaN is not
 end
 
+-- A score as Redis prints it. The embedded one prints 9e+09, where its tonumber wants 9.0e+09.
+local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
+
 -- What this slot's call of that number was answered: nil if it is new, and an error if a
 -- later one was already made.
 local function answered(slot, sequence)

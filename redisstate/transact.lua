@@ -98,7 +98,7 @@ local function check(m)
       return string.format('-%s %d %s', m.id, round, state)
     end
   end
-  local scheduled = m.due == '' or tonumber(redis.call('ZSCORE', due, m.id) or -1) == tonumber(m.due)
+  local scheduled = m.due == '' or score_of(redis.call('ZSCORE', due, m.id) or '-1') == tonumber(m.due)
   if state ~= m.from or round ~= m.round or not scheduled then
     return string.format('-%s %d %s', m.id, round, state)
   end

@@ -1,0 +1,427 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A ledger is what clients know of tasks from the answers that they got: the moves that
+// were made. It is the model that Redis has to agree with.
+type ledger struct {
+	mu    sync.Mutex
+	tasks map[int64]*entry
+}
+
+// An entry is one task in the ledger. left says where each (state, round) was left for.
+type entry struct {
+	d     tdf.Definition
+	left  map[place]place
+	made  map[tdf.Verb]int // moves that count
+	twice string
+}
+
+type place struct {
+	state tdf.State
+	round int
+}
+
+func newLedger() *ledger { return &ledger{tasks: map[int64]*entry{}} }
+
+func (l *ledger) opened(ids []int64, definitions []tdf.Definition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, id := range ids {
+		e := l.entry(id)
+		if e.d.Program != "" {
+			e.twice = "its id was given out twice"
+		}
+		e.d = definitions[i]
+	}
+}
+
+// entry returns a task's entry; another client may meet the task before the one that opened it knows its id.
+func (l *ledger) entry(id int64) *entry {
+	e := l.tasks[id]
+	if e == nil {
+		e = &entry{left: map[place]place{}, made: map[tdf.Verb]int{}}
+		l.tasks[id] = e
+	}
+	return e
+}
+
+func (l *ledger) moved(m tdf.Move) {
+	if m.Verb == tdf.VerbLook {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(m.ID)
+	from := place{m.From, m.Round}
+	if _, twice := e.left[from]; twice {
+		e.twice = fmt.Sprintf("it was moved twice from %v", from)
+	}
+	e.left[from] = place{m.To, m.Next}
+	e.made[m.Verb]++
+}
+
+// at follows the moves from the beginning.
+func (e *entry) at() (place, int) {
+	p, steps := place{tdf.Open, 0}, 0
+	for {
+		next, ok := e.left[p]
+		if !ok {
+			return p, steps
+		}
+		p, steps = next, steps+1
+	}
+}
+
+// agrees compares a task in Redis with the ledger.
+func (l *ledger) agrees(id int64, t *tdf.Task) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.tasks[id]
+	if e.twice != "" {
+		return e.twice
+	}
+	p, steps := e.at()
+	if t == nil || t.State != p.state || t.Round != p.round || steps != len(e.left) {
+		return fmt.Sprintf("it is %+v; %d of the moves %v lead to %v", t, steps, e.left, p)
+	}
+	counted := [5]int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.Reopens}
+	made := [5]int{e.made[tdf.VerbFail], e.made[tdf.VerbTimeOut], e.made[tdf.VerbLose], e.made[tdf.VerbRelease], e.made[tdf.VerbReopen]}
+	if counted != made {
+		return fmt.Sprintf("its counters are %v; of the moves that count there were %v", counted, made)
+	}
+	return ""
+}
+
+// A player makes random calls and enters what came of them into a ledger.
+type player struct {
+	t      *testing.T
+	s      *Store
+	ledger *ledger
+	rand   *rand.Rand
+	claims []Claim // also those that are long over
+	ids    []int64
+	alone  bool // nobody else plays: every answer is known beforehand
+}
+
+func (p *player) step(ctx context.Context) {
+	plays := []func(context.Context){p.open, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive}
+	plays[p.rand.IntN(len(plays))](ctx)
+}
+
+func (p *player) chance(percent int) bool { return p.rand.IntN(100) < percent }
+
+func (p *player) definition() tdf.Definition {
+	d := define("x")
+	d.MaxFails, d.MaxTimeouts, d.MaxLosses = p.rand.IntN(3), p.rand.IntN(3), p.rand.IntN(3)
+	if p.chance(30) {
+		d.Timeout = 1e-6
+	}
+	if p.chance(5) {
+		d.EndBefore = 1
+	}
+	if d.EndBefore == tdf.Never && p.chance(5) {
+		d.StartAfter = 9e9
+	}
+	if p.chance(50) {
+		d.Group = "g" + strconv.Itoa(p.rand.IntN(3))
+	}
+	return d
+}
+
+func (p *player) open(ctx context.Context) {
+	definitions := make([]tdf.Definition, 1+p.rand.IntN(4))
+	for i := range definitions {
+		definitions[i] = p.definition()
+	}
+	ids, err := p.s.Open(ctx, "player", definitions...)
+	p.must(err)
+	p.ledger.opened(ids, definitions)
+	p.ids = append(p.ids, ids...)
+}
+
+func (p *player) claim(ctx context.Context) {
+	c, err := p.s.Claim(ctx, ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()})
+	p.must(err)
+	for _, claim := range c.Claims {
+		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
+		p.claims = append(p.claims, claim)
+		p.ids = append(p.ids, claim.Task.ID)
+		if d := claim.Task.Definition; d.EndBefore <= c.Now || d.StartAfter > c.Now {
+			p.t.Errorf("task %d was handed out though it was not its time", claim.Task.ID)
+		}
+	}
+	for _, m := range c.Expired {
+		p.ledger.moved(m)
+	}
+	p.claims = p.claims[max(0, len(p.claims)-60):]
+	p.ids = p.ids[max(0, len(p.ids)-200):]
+}
+
+func (p *player) lease() tdf.Seconds {
+	if p.chance(20) {
+		return 1e-6
+	}
+	return 3600
+}
+
+func (p *player) anyClaim() (Claim, bool) {
+	if len(p.claims) == 0 {
+		return Claim{}, false
+	}
+	return p.claims[p.rand.IntN(len(p.claims))], true
+}
+
+func (p *player) execute(ctx context.Context) {
+	c, ok := p.anyClaim()
+	if !ok {
+		return
+	}
+	r := tdf.Result{Output: "o", Exit: "0"}
+	if p.chance(40) {
+		r.Error = "e"
+	}
+	m, err := c.Task.Execute(c.ID, r)
+	p.must(err)
+	outcomes, err := p.s.Execute(ctx, "player", m)
+	p.must(err)
+	made := p.expect(m, outcomes[0].Err, true)
+	if outcomes[0].Err == nil && made {
+		p.ledger.moved(m)
+	}
+}
+
+// expect checks the answer where it is known beforehand. It returns false if the move had
+// been made before: a result may be reported again at any time.
+func (p *player) expect(m tdf.Move, err error, again bool) bool {
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	e := p.ledger.entry(m.ID)
+	at, _ := e.at()
+	to, left := e.left[place{m.From, m.Round}]
+	repeated := again && left && to.state == m.To
+	if want := at == (place{m.From, m.Round}) || repeated; p.alone && (err == nil) != want {
+		p.t.Errorf("%s task %d from %s, round %d, when it was %v: %v", m.Verb, m.ID, m.From, m.Round, at, err)
+	}
+	return !repeated
+}
+
+func (p *player) renew(ctx context.Context) {
+	c, ok := p.anyClaim()
+	if !ok {
+		return
+	}
+	_, lost, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore})
+	p.must(err)
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	at, _ := p.ledger.entry(c.Task.ID).at()
+	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (lost[0] == nil) != want {
+		p.t.Errorf("renewing task %d, round %d, when it was %v: %v", c.Task.ID, c.Task.Round, at, lost[0])
+	}
+}
+
+// settle does what a server does.
+func (p *player) settle(ctx context.Context) {
+	now, err := p.s.Now(ctx)
+	p.must(err)
+	due, err := p.s.Due(ctx, now, 50)
+	p.must(err)
+	ids := make([]int64, len(due))
+	for i := range due {
+		ids[i] = due[i].ID
+	}
+	seen, err := p.s.Load(ctx, ids)
+	p.must(err)
+	moves := make([]tdf.Move, len(due))
+	for i, t := range seen {
+		m, ok := t.Task.Settle(now, t.Invalid)
+		if !ok {
+			m = t.Task.LookAgain(t.Task.Look(now))
+		}
+		moves[i], moves[i].Due = m, due[i].Score
+	}
+	p.apply(ctx, moves...)
+}
+
+// byHand makes a move of a manager or a worker that fits the task as it was a moment ago,
+// or does not fit it at all.
+func (p *player) byHand(ctx context.Context) {
+	if len(p.ids) == 0 {
+		return
+	}
+	t, err := p.s.Task(ctx, p.ids[p.rand.IntN(len(p.ids))])
+	p.must(err)
+	requests := []func() (tdf.Move, error){t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (tdf.Move, error) { return t.Release("so") }}
+	m, err := requests[p.rand.IntN(len(requests))]()
+	if err != nil {
+		return
+	}
+	if p.chance(10) {
+		m.Round++
+	}
+	p.apply(ctx, m)
+}
+
+func (p *player) archive(ctx context.Context) {
+	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
+		ids, err := p.s.List(ctx, state, "", 0, 5)
+		p.must(err)
+		tasks, err := p.s.Tasks(ctx, ids...)
+		p.must(err)
+		for _, t := range tasks {
+			m, err := t.Archive()
+			if err != nil { // somebody was quicker
+				continue
+			}
+			u := Unit{Moves: []tdf.Move{m}}
+			if p.chance(30) {
+				u.Open = []tdf.Definition{p.definition()}
+			}
+			outcomes, err := p.s.Apply(ctx, "player", u)
+			p.must(err)
+			p.expect(m, outcomes[0].Err, false)
+			if outcomes[0].Err == nil {
+				p.ledger.moved(m)
+				p.ledger.opened(outcomes[0].IDs, u.Open)
+			}
+		}
+	}
+}
+
+func (p *player) apply(ctx context.Context, moves ...tdf.Move) {
+	outcomes, err := p.s.Apply(ctx, "player", unitsOf(moves)...)
+	p.must(err)
+	for i, m := range moves {
+		if m.Verb != tdf.VerbLook {
+			p.expect(m, outcomes[i].Err, false)
+		}
+		if outcomes[i].Err == nil {
+			p.ledger.moved(m)
+		}
+	}
+}
+
+func (p *player) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// checkAll compares all tasks with the ledger and has the store check itself.
+func (p *player) checkAll(from int64) {
+	p.t.Helper()
+	p.ledger.mu.Lock()
+	var ids []int64
+	for id := range p.ledger.tasks {
+		if id >= from {
+			ids = append(ids, id)
+		}
+	}
+	p.ledger.mu.Unlock()
+	slices.Sort(ids)
+	for page := range slices.Chunk(ids, 500) {
+		tasks, err := p.s.Tasks(context.Background(), page...)
+		p.must(err)
+		for i, t := range tasks {
+			if wrong := p.ledger.agrees(page[i], t); wrong != "" {
+				p.t.Fatalf("task %d: %s", page[i], wrong)
+			}
+		}
+	}
+}
+
+// operations is how many random operations a test makes: TDF_SOAK=1 makes it the long version.
+func operations(short, long int) int {
+	if os.Getenv("TDF_SOAK") != "" {
+		return long
+	}
+	return short
+}
+
+func seeded(t *testing.T) uint64 {
+	seed := rand.Uint64()
+	if given := os.Getenv("TDF_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatal("TDF_SEED:", err)
+		}
+	}
+	t.Logf("TDF_SEED=%d makes the same operations", seed)
+	return seed
+}
+
+func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		seed := seeded(t)
+		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
+		steps := operations(5_000, 125_000)
+		for i := range steps {
+			p.step(t.Context())
+			p.checkTouched()
+			if i%(steps/20) == 0 {
+				p.checkAll(0)
+				mustBeSound(t, s)
+			}
+			if t.Failed() {
+				t.Fatalf("after %d operations", i+1)
+			}
+		}
+		p.checkAll(0)
+		mustBeSound(t, s)
+	})
+}
+
+// checkTouched compares the tasks that were touched lately, and the sizes of all lists.
+func (p *player) checkTouched() {
+	p.t.Helper()
+	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
+	tasks, err := p.s.Tasks(context.Background(), ids...)
+	p.must(err)
+	for i, t := range tasks {
+		if wrong := p.ledger.agrees(ids[i], t); wrong != "" {
+			p.t.Errorf("task %d: %s", ids[i], wrong)
+		}
+	}
+	counts, err := p.s.Counts(context.Background())
+	p.must(err)
+	if counts.Total() != int64(len(p.ledger.tasks)) {
+		p.t.Errorf("the lists hold %v, and %d tasks were opened", counts, len(p.ledger.tasks))
+	}
+}
+
+func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		seed := seeded(t)
+		l := newLedger()
+		const clients = 16
+		var all sync.WaitGroup
+		for i := range clients {
+			p := &player{t: t, s: s, ledger: l, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+			all.Go(func() {
+				for range operations(5_000, 125_000) / clients {
+					if t.Failed() {
+						return
+					}
+					p.step(t.Context())
+				}
+			})
+		}
+		all.Wait()
+		p := &player{t: t, s: s, ledger: l}
+		p.checkAll(0)
+		mustBeSound(t, s)
+	})
+}
