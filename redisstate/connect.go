@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,7 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	if err != nil {
 		return nil, err
 	}
+	silenceDriver()
 	s := &Store{
 		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
 	}
@@ -60,6 +62,14 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 
 // Dials counts the connections made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
+
+// silenceDriver keeps go-redis from writing to stderr that it could not dial: persist tells
+// that once, and in the words of the log it was given.
+var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // Close ends the connections.
 func (s *Store) Close() error { return s.rdb.Close() }
@@ -80,6 +90,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		DialTimeout:           5 * time.Second,
 		ReadTimeout:           10 * time.Second,
 		WriteTimeout:          10 * time.Second,
+		DialerRetries:         1,
 		DisableIdentity:       true,
 	}
 	if !cfg.TLS {

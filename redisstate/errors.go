@@ -83,8 +83,6 @@ func refusal(addr string, err error) error {
 		return say("the password (or the username) is wrong: see [redis] password")
 	case strings.HasPrefix(text, "NOAUTH"):
 		return say("it wants a password: see [redis] password")
-	case strings.Contains(text, "AUTH <password> called without any password"):
-		return say("it has no password, but one is given: see [redis] password")
 	case strings.HasPrefix(text, "NOPERM"):
 		return say("the user may not do what TDF needs: " + text)
 	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "invalid DB index"):

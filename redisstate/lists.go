@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,6 +29,17 @@ func (c Counts) Unfinished() int64 { return c[tdf.Open] + c[tdf.Running] + c[tdf
 // Waiting counts the tasks that wait for their manager.
 func (c Counts) Waiting() int64 {
 	return c[tdf.Succeeded] + c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired]
+}
+
+// String lists the states that have tasks, in the order of a task's life.
+func (c Counts) String() string {
+	var parts []string
+	for _, state := range tdf.States {
+		if c[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", state, c[state]))
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Counts counts the tasks by state, of all groups or of those named, at one moment.

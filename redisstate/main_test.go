@@ -194,8 +194,21 @@ func mustBeSound(t testing.TB, s *Store) {
 func task(t testing.TB, s *Store, id int64) *tdf.Task {
 	t.Helper()
 	found, err := s.Task(t.Context(), id)
-	if err != nil {
+	if found == nil {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// logged returns a logger and the lines that it writes.
+func logged() (*slog.Logger, <-chan string) {
+	lines := make(lineWriter, 100)
+	return slog.New(slog.NewTextHandler(lines, nil)), lines
+}
+
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }

@@ -1,0 +1,119 @@
+package redisstate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Whatever is wrong is found once, by its name, and mended by Repair.
+func TestCheckFindsAndRepairMends(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		zadd := func(list tdf.State, id int64) { s.rdb.ZAdd(ctx, s.keys.List(list), redis.Z{Score: 5, Member: id}) }
+		grouped := define("x")
+		grouped.Group = "g"
+		for _, c := range []struct {
+			problem string
+			breakIt func() int64
+			want    tdf.State
+		}{
+			{"put back as open: out of place", func() int64 {
+				id := put(t, s, tdf.Open)
+				s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
+				return id
+			}, tdf.Open},
+			{"put back as succeeded: out of place", func() int64 {
+				id := put(t, s, tdf.Succeeded)
+				zadd(tdf.Failed, id)
+				return id
+			}, tdf.Succeeded},
+			{"put back as archived: out of place", func() int64 {
+				id := put(t, s, tdf.Archived)
+				s.rdb.HSet(ctx, s.keys.Task(id), "state", "executed")
+				zadd(tdf.Executed, id)
+				return id
+			}, tdf.Archived},
+			{"an id without a task", func() int64 {
+				zadd(tdf.Expired, 4444)
+				return 4444
+			}, tdf.None},
+			{"the server would not look at it in time", func() int64 {
+				id := put(t, s, tdf.Running)
+				s.rdb.ZRem(ctx, s.keys.Due(), id)
+				return id
+			}, tdf.Running},
+			{"the index of its group does not have it as open", func() int64 {
+				id := mustOpen(t, s, grouped)[0]
+				s.rdb.ZRem(ctx, s.keys.Group("g"), id)
+				return id
+			}, tdf.Open},
+			{"nobody has looked at it: failed: timeout: ", func() int64 {
+				id := mustOpen(t, s, define("x"))[0]
+				s.rdb.HSet(ctx, s.keys.Task(id), "timeout", "soon")
+				return id
+			}, tdf.Failed},
+		} {
+			id := c.breakIt()
+			findings, err := s.Check(ctx)
+			if err != nil || len(findings) != 1 || findings[0].ID != id || !strings.HasPrefix(findings[0].Problem, c.problem) {
+				t.Fatalf("%s: found %v, %v", c.problem, findings, err)
+			}
+			if n, err := s.Repair(ctx, "repair", findings); n != 1 || err != nil {
+				t.Errorf("%s: mended %d, %v", c.problem, n, err)
+			}
+			mustBeSound(t, s)
+			if c.want != tdf.None && task(t, s, id).State != c.want {
+				t.Errorf("%s: it is %s now", c.problem, task(t, s, id).State)
+			}
+			for _, open := range mustClaim(t, s, 1000) { // out of the next one's way
+				mustExecute(t, s, open, tdf.Result{Exit: "0"})
+				mustSettle(t, s, open.Task.ID)
+			}
+		}
+	})
+}
+
+func TestCheckReportsMiscountedTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Open)
+		s.rdb.HSet(t.Context(), s.keys.Task(id), "fails", "4")
+		findings, err := s.Check(t.Context())
+		if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
+			t.Errorf("%v, %v", findings, err)
+		}
+	})
+}
+
+// A repair of what has changed meanwhile does nothing.
+func TestRepairIsFenced(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Open)
+		s.rdb.ZRem(t.Context(), s.keys.List(tdf.Open), id)
+		findings, err := s.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "running")
+		before := dump(t, s)
+		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
+			t.Errorf("mended %d, %v", n, err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"), define("c"))
+		s.rdb.Del(t.Context(), s.keys.taskID(), s.keys.Task(1))
+		if ids := mustOpen(t, s, define("d"), define("e")); ids[0] != 4 || ids[1] != 5 {
+			t.Errorf("ids %v", ids)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package redisstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func TestCountsAndListsByGroup(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		inGroup := func(group string) tdf.Definition {
+			d := define("x")
+			d.Group = group
+			return d
+		}
+		mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("a"), inGroup(""), inGroup("a b:c"))
+		c := mustClaim(t, s, 2)
+		mustExecute(t, s, c[1], tdf.Result{Exit: "0"})
+		mustSettle(t, s, 2)
+		for _, look := range []struct {
+			groups []string
+			want   string
+		}{
+			{nil, "open 3 running 1 succeeded 1"},
+			{[]string{"a"}, "open 1 running 1"},
+			{[]string{"b"}, "succeeded 1"},
+			{[]string{"b", "a"}, "open 1 running 1 succeeded 1"},
+			{[]string{"a b:c"}, "open 1"},
+			{[]string{"nobody"}, ""},
+		} {
+			counts, err := s.Counts(t.Context(), look.groups...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(look.want, counts.String()); diff != "" {
+				t.Errorf("groups %q: %s", look.groups, diff)
+			}
+		}
+		ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
+		if err != nil || fmt.Sprint(ids) != "[3]" {
+			t.Errorf("open in a: %v, %v", ids, err)
+		}
+		ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
+		if err != nil || fmt.Sprint(ids) != "[4]" {
+			t.Errorf("the second open one: %v, %v", ids, err)
+		}
+	})
+}
+
+func TestLargeBatchesAreSplit(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		definitions := make([]tdf.Definition, 2500)
+		for i := range definitions {
+			definitions[i] = define(fmt.Sprint(i))
+		}
+		for i := range 60 { // 7.5 MB
+			definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
+		}
+		ids := mustOpen(t, s, definitions...)
+		if len(ids) != 2500 || ids[2499] != 2500 {
+			t.Errorf("%d ids, the last is %d", len(ids), ids[len(ids)-1])
+		}
+		if got := task(t, s, 2500).Input; got != "2499" {
+			t.Errorf("the last task's input is %q", got)
+		}
+		claims := mustClaim(t, s, 1000)
+		moves := make([]tdf.Move, len(claims))
+		for i, c := range claims {
+			moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
+		}
+		outcomes, err := s.Execute(t.Context(), "w", moves...)
+		if err != nil || len(outcomes) != 1000 {
+			t.Fatalf("%d outcomes, %v", len(outcomes), err)
+		}
+		for i, o := range outcomes {
+			if o.Err != nil {
+				t.Fatalf("result %d: %v", i, o.Err)
+			}
+		}
+	})
+}
+
+func TestOpenRefusesAllOrNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		bad := define("'x")
+		before := dump(t, s)
+		ids, err := s.Open(t.Context(), "manager", define("a"), bad)
+		if err == nil || err.Error() != "task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
+			t.Errorf("%v, %v", ids, err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestPrograms(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		source, err := s.PutProgram(t.Context(), []byte("an archive\x00\xff"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := strings.TrimPrefix(source, "redis:")
+		if got, err := s.Program(t.Context(), sum); string(got) != "an archive\x00\xff" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if got, err := s.Program(t.Context(), strings.Repeat("0", 64)); got != nil || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if _, err := s.PutProgram(t.Context(), make([]byte, MaxProgram+1)); err == nil {
+			t.Error("a program over the limit was stored")
+		}
+	})
+}

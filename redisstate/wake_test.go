@@ -1,0 +1,86 @@
+package redisstate
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// ever is longer than any test runs: a Wait that lasts as long was not woken.
+const ever = time.Hour
+
+func TestWake(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		w := s.WakeWorker()
+		defer w.Close()
+		woken := make(chan bool)
+		go func() { woken <- w.Wait(t.Context(), ever) }()
+		mustOpen(t, s, define("x"))
+		if !<-woken {
+			t.Error("opening a task woke nobody")
+		}
+		if w.Wait(t.Context(), 0) || w.Wait(t.Context(), time.Millisecond) {
+			t.Error("woken without a reason")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { woken <- w.Wait(ctx, ever) }()
+		stop()
+		if <-woken {
+			t.Error("the end of the context counted as work")
+		}
+	})
+}
+
+// A token that comes when its reader has stopped to wait is there for the next one.
+func TestTokensAreNotKeptByTheBusy(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		busy := s.WakeWorker()
+		defer busy.Close()
+		if busy.Wait(t.Context(), time.Millisecond) { // its read goes on for a while
+			t.Fatal("woken without a reason")
+		}
+		mustOpen(t, s, define("x"))
+		idle := s.WakeWorker()
+		defer idle.Close()
+		if !idle.Wait(t.Context(), ever) {
+			t.Error("the busy one kept the token")
+		}
+	})
+}
+
+// A claim that leaves work behind passes the word on; so every worker that there is work for is woken.
+func TestClaimPassesTheWordOn(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const workers = 12 // more than there are tokens
+		woken := make(chan bool)
+		for range workers {
+			w := s.WakeWorker()
+			defer w.Close()
+			go func() {
+				ok := w.Wait(t.Context(), ever)
+				s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+				woken <- ok
+			}()
+		}
+		for range workers {
+			mustOpen(t, s, define("x"))
+		}
+		for range workers {
+			if !<-woken {
+				t.Error("not woken")
+			}
+		}
+	})
+}
+
+func TestWaitOnAClosedWaker(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		w := s.WakeServer()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if w.Wait(t.Context(), time.Millisecond) {
+			t.Error("woken by a closed connection")
+		}
+	})
+}
