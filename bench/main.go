@@ -1,0 +1,86 @@
+// Command bench measures what TDF's calls cost, and what Redis does for a task's whole life,
+// beside a peer in the same run. The machine's noise is in all of them alike: compare the
+// columns of one run, not figures of two (docs/development.md, "Measuring").
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func main() {
+	tasks := flag.Int("tasks", 20_000, "how many tasks each measurement handles")
+	flag.Parse()
+	if err := run(context.Background(), *tasks, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, tasks int, out io.Writer) error {
+	r, err := startRedis()
+	if err != nil {
+		return err
+	}
+	defer r.stop()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(out, "%d tasks each; redis-server without persistence on loopback\n\n", tasks)
+	fmt.Fprintln(w, "call\tbatch\ttasks/s\tµs of Redis CPU a task\tcommands a task\t")
+	for _, batch := range []int{1, 1000} {
+		if err := life(ctx, r, w, batch, tasks); err != nil {
+			return err
+		}
+	}
+	if err := peer(ctx, r, w, tasks); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// A meter measures one kind of call.
+type meter struct {
+	r     *redisServer
+	w     io.Writer
+	tasks int
+	total usage
+	spent time.Duration
+}
+
+func (m *meter) measure(ctx context.Context, call, batch string, work func() error) error {
+	before, err := m.r.usage(ctx)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := work(); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	spent := time.Since(begun)
+	after, err := m.r.usage(ctx)
+	if err != nil {
+		return err
+	}
+	used := after.minus(before)
+	m.total, m.spent = m.total.plus(used), m.spent+spent
+	m.print(call, batch, used, spent)
+	return nil
+}
+
+func (m *meter) print(call, batch string, u usage, spent time.Duration) {
+	n := float64(m.tasks)
+	fmt.Fprintf(m.w, "%s\t%s\t%.0f\t%.1f\t%.2f\t\n", call, batch, n/spent.Seconds(), u.cpu/n*1e6, u.commands/n)
+}
+
+func connect(ctx context.Context, r *redisServer, namespace string) (*redisstate.Store, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: r.port}, namespace, log)
+}

@@ -1,0 +1,173 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func TestFetchEveryEnding(t *testing.T) {
+	for _, ending := range append([]string{"zip"}, tarEndings...) {
+		t.Run(ending, func(t *testing.T) {
+			data := pack(t, ending, item{name: "lib/data.txt", body: "x"}, item{name: "tool", body: "#!/bin/sh", mode: 0o700}, runItem)
+			f := newFetcher(t)
+			p := fetchWorks(t, f, serve(t, data)+"/x."+ending)
+			if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
+				t.Errorf("%+v", p)
+			}
+			got := snapshot(t, p.Dir)
+			if got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"` {
+				t.Errorf("unpacked: %v", got)
+			}
+			out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
+			if err != nil || string(out) != "it runs\n" {
+				t.Errorf("run.sh: %q, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestContentDecidesNotTheEnding(t *testing.T) {
+	f := newFetcher(t)
+	fetchWorks(t, f, serve(t, pack(t, "zip", runItem))+"/x.tar.gz")
+}
+
+func TestFetchScript(t *testing.T) {
+	f := newFetcher(t)
+	p := fetchWorks(t, f, serve(t, []byte(goodScript))+"/some-run.sh")
+	if got := snapshot(t, p.Dir)["run.sh"]; got != `-rwxr-xr-x "#!/bin/sh\necho it runs\n"` {
+		t.Error(got)
+	}
+	fetchFails(t, newFetcher(t), serve(t, nil)+"/run.sh", "/run.sh: download: what came is empty (0 bytes)")
+}
+
+func TestFetchOnlyOnce(t *testing.T) {
+	var requests atomic.Int32
+	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		_, _ = w.Write([]byte(goodScript))
+	})
+	f := newFetcher(t)
+	for i, want := range []bool{true, false, false} {
+		if p, err := f.Fetch(t.Context(), "prog", url+"/run.sh"); err != nil || p.Fetched != want {
+			t.Errorf("fetch %d: %+v, %v", i, p, err)
+		}
+	}
+	if n := requests.Load(); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	url := serve(t, []byte(goodScript)) + "/run.sh#sha256="
+	f := newFetcher(t)
+	other := strings.Repeat("0", 64)
+	fetchFails(t, f, url+other, "download: the SHA-256 of what came is "+sumOf([]byte(goodScript)), other)
+	fetchWorks(t, f, url+strings.ToUpper(sumOf([]byte(goodScript))))
+}
+
+func TestFetchRefusesNames(t *testing.T) {
+	f := newFetcher(t)
+	for _, program := range []string{"", "..", ".tdf", "a/b", "-x", "a\x00b", strings.Repeat("x", 300)} {
+		if _, err := f.Fetch(t.Context(), program, "rsync:/x/run.sh"); err == nil || !strings.HasPrefix(err.Error(), "program: ") {
+			t.Errorf("program %q: %v", program, err)
+		}
+	}
+	_, err := f.Fetch(t.Context(), "prog", "ftp://u:hush@h/run.sh")
+	checkFailed(t, err, `source: source "ftp://***@h/run.sh": unknown scheme "ftp"`)
+	if _, _, err := f.Ready("prog", "x"); err == nil {
+		t.Error("Ready takes any source")
+	}
+	checkSame(t, f.Dir, map[string]string{})
+}
+
+// blocking serves the start of a file, says so, and nothing more until the client is gone.
+func blocking(t *testing.T) (url string, began chan struct{}) {
+	began = make(chan struct{}, 1)
+	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(goodScript))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case began <- struct{}{}:
+		default: // a retry
+		}
+		<-r.Context().Done()
+	}), began
+}
+
+func TestCancelInTheMiddle(t *testing.T) {
+	url, began := blocking(t)
+	f := newFetcher(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	_, err := f.Fetch(ctx, "prog", url+"/run.sh")
+	checkFailed(t, err, "download: context canceled")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%#v", err)
+	}
+	checkSame(t, f.Dir, map[string]string{})
+}
+
+func TestFetchTimeout(t *testing.T) {
+	url, _ := blocking(t)
+	f := newFetcher(t)
+	f.Timeout = 100 * time.Millisecond
+	err := fetchFails(t, f, url+"/run.sh", "/run.sh: download: took longer than 0.1 s (fetch_timeout)")
+	if e := new(Error); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Step != StepDownload {
+		t.Errorf("%#v", err)
+	}
+}
+
+func TestRunScriptFaults(t *testing.T) {
+	tests := []struct {
+		name  string
+		items []item
+		want  string
+	}{
+		{"none", []item{{name: "a", body: "x"}}, "no run.sh at the top level of the archive"},
+		{"too deep", []item{{name: "proj/run.sh", body: goodScript}}, `run.sh is one level too deep, at "proj/run.sh"`},
+		{"directory", []item{{name: "run.sh/x", body: "x"}}, "run.sh is a directory"},
+		{"link", []item{{name: "a", body: goodScript}, {name: "run.sh", kind: '2', link: "a"}}, "run.sh is not a regular file but a symbolic link"},
+		{"empty", []item{{name: "run.sh"}}, "run.sh is empty"},
+	}
+	for _, tt := range tests {
+		for _, ending := range []string{"zip", "tar.gz"} {
+			t.Run(tt.name+" "+ending, func(t *testing.T) {
+				fetchFails(t, newFetcher(t), serve(t, pack(t, ending, tt.items...))+"/x."+ending, "x."+ending+": unpack: "+tt.want)
+			})
+		}
+	}
+}
+
+func TestDiskFullIsToldAsSuch(t *testing.T) {
+	j, err := newFetcher(t).job("prog", "rsync:/x/run.sh")
+	must(t, err)
+	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	err = failed(t.Context(), j.src, StepUnpack, &entryError{"x", full})
+	checkFailed(t, err, "fetching rsync:/x/run.sh: unpack: the worker's disk is full", "no space left")
+}
+
+func TestWorkingDirectoryThatIsNotThere(t *testing.T) {
+	f := &Fetcher{Dir: filepath.Join(write(t, filepath.Join(t.TempDir(), "file"), nil), "x")}
+	_, err := f.Fetch(t.Context(), "prog", "rsync:/x/run.sh")
+	checkFailed(t, err, "fetching rsync:/x/run.sh: ")
+	if _, err := os.Stat(f.Dir); err == nil {
+		t.Error("it was made")
+	}
+}

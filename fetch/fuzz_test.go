@@ -1,0 +1,51 @@
+package fetch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Whatever comes: the unpacker does not panic, and touches nothing beside its directory.
+func FuzzUnpack(f *testing.F) {
+	for _, tt := range hostile {
+		f.Add(pack(f, "tar", tt.items...))
+		f.Add(pack(f, "tar.gz", tt.items...))
+		if !tt.tarOnly {
+			f.Add(pack(f, "zip", tt.items...))
+		}
+	}
+	for _, ending := range append([]string{"zip"}, tarEndings...) {
+		f.Add(pack(f, ending, item{name: "d/a", body: "x"}, item{name: "l", kind: '2', link: "d"}, runItem))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		outer := t.TempDir()
+		archive := write(t, filepath.Join(outer, "archive"), data)
+		before := snapshot(t, outer)
+		tree := mkdir(t, filepath.Join(outer, "tree"))
+		err := unpack(t.Context(), archive, tree, Limits{Bytes: 1 << 20, Entries: 100, Depth: 8, Ratio: 100})
+		if broken := (panicked{}); errors.As(err, &broken) {
+			t.Error(err)
+		}
+		checkInside(t, tree)
+		must(t, os.RemoveAll(tree))
+		checkSame(t, outer, before)
+	})
+}
+
+// checkInside follows every link that was unpacked.
+func checkInside(t *testing.T, tree string) {
+	t.Helper()
+	root, err := os.OpenRoot(tree)
+	must(t, err)
+	defer root.Close()
+	for name, text := range snapshot(t, tree) {
+		if text[0] != 'L' && text[0] != '-' && text[0] != 'd' {
+			t.Errorf("%s is a %s", name, text)
+		}
+		if target, err := os.Readlink(filepath.Join(tree, name)); err == nil && filepath.IsAbs(target) {
+			t.Errorf("%s links to %s", name, target)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package fetch
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dsnet/compress/bzip2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+const goodScript = "#!/bin/sh\necho it runs\n"
+
+// item is an entry of an archive that a test packs: a file unless kind says otherwise.
+type item struct {
+	name string
+	body string
+	mode int64 // 0: 0644
+	kind byte  // of tar.Type…
+	link string
+}
+
+var runItem = item{name: "run.sh", body: goodScript, mode: 0o755}
+
+func packTar(t testing.TB, items ...item) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, it := range items {
+		h := &tar.Header{Name: it.name, Typeflag: it.kind, Linkname: it.link, Mode: it.mode}
+		if it.kind == 0 {
+			h.Typeflag, h.Size = tar.TypeReg, int64(len(it.body))
+		}
+		if h.Mode == 0 {
+			h.Mode = 0o644
+		}
+		must(t, w.WriteHeader(h))
+		if h.Size > 0 {
+			_, err := io.WriteString(w, it.body)
+			must(t, err)
+		}
+	}
+	must(t, w.Close())
+	return buf.Bytes()
+}
+
+func packZip(t testing.TB, items ...item) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, it := range items {
+		h := &zip.FileHeader{Name: it.name, Method: zip.Deflate}
+		mode := fs.FileMode(0o644)
+		if it.mode != 0 {
+			mode = fs.FileMode(it.mode & 0o777)
+		}
+		if it.mode&0o4000 != 0 {
+			mode |= fs.ModeSetuid
+		}
+		switch it.kind {
+		case tar.TypeSymlink:
+			mode, it.body = mode|fs.ModeSymlink, it.link
+		case tar.TypeFifo:
+			mode |= fs.ModeNamedPipe
+		case tar.TypeChar:
+			mode |= fs.ModeDevice | fs.ModeCharDevice
+		case tar.TypeDir:
+			mode |= fs.ModeDir
+		}
+		h.SetMode(mode)
+		f, err := w.CreateHeader(h)
+		must(t, err)
+		if it.kind != tar.TypeDir {
+			_, err = io.WriteString(f, it.body)
+			must(t, err)
+		}
+	}
+	must(t, w.Close())
+	return buf.Bytes()
+}
+
+// compress packs data by the ending's compression; "tar" is none.
+func compress(t testing.TB, ending string, data []byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	var w io.WriteCloser
+	var err error
+	switch ending {
+	case "tar":
+		return data
+	case "tar.gz", "tgz":
+		w = gzip.NewWriter(&buf)
+	case "tar.bz2", "tar.bz":
+		w, err = bzip2.NewWriter(&buf, nil)
+	case "tar.xz":
+		w, err = xz.NewWriter(&buf)
+	case "tar.zst":
+		w, err = zstd.NewWriter(&buf, zstd.WithEncoderConcurrency(1))
+	default:
+		t.Fatalf("no compression for %s", ending)
+	}
+	must(t, err)
+	_, err = w.Write(data)
+	must(t, err)
+	must(t, w.Close())
+	return buf.Bytes()
+}
+
+var tarEndings = []string{"tar", "tar.gz", "tgz", "tar.bz", "tar.bz2", "tar.xz", "tar.zst"}
+
+func pack(t testing.TB, ending string, items ...item) []byte {
+	t.Helper()
+	if ending == "zip" {
+		return packZip(t, items...)
+	}
+	return compress(t, ending, packTar(t, items...))
+}
+
+func newFetcher(t testing.TB) *Fetcher {
+	return &Fetcher{Dir: t.TempDir(), RetryPause: time.Millisecond}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, data, 0o644))
+	return name
+}
+
+// serve answers every request with data.
+func serve(t testing.TB, data []byte) string {
+	return serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+}
+
+func serveFunc(t testing.TB, h http.HandlerFunc) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// snapshot is everything in a directory but the lock files: modes, contents, targets of links.
+func snapshot(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if name == "." || name == privateDir || name == stagingDir || name == locksDir {
+			return nil
+		}
+		if filepath.Dir(name) == locksDir {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + strconv.Quote(string(data))
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, _ := os.Readlink(path)
+			text += " -> " + target
+		}
+		found[name] = text
+		return nil
+	}))
+	return found
+}
+
+// fetchFails checks that the fetch fails with all of the texts, and changes nothing.
+func fetchFails(t *testing.T, f *Fetcher, source string, texts ...string) error {
+	t.Helper()
+	before := snapshot(t, f.Dir)
+	_, err := f.Fetch(t.Context(), "prog", source)
+	checkFailed(t, err, texts...)
+	checkSame(t, f.Dir, before)
+	return err
+}
+
+func checkFailed(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q does not say %q", err, text)
+		}
+	}
+}
+
+func checkSame(t *testing.T, dir string, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, snapshot(t, dir)); diff != "" {
+		t.Errorf("the directory changed:\n%s", diff)
+	}
+}
+
+// fetchWorks checks that the fetch leaves a program that is ready, and nothing in staging.
+func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
+	t.Helper()
+	p, err := f.Fetch(t.Context(), "prog", source)
+	must(t, err)
+	again, ok, err := f.Ready("prog", source)
+	if p.Fetched = false; err != nil || !ok || again != p {
+		t.Fatalf("Ready = %+v, %v, %v; want %+v", again, ok, err, p)
+	}
+	info, err := os.Stat(filepath.Join(p.Dir, "run.sh"))
+	if err != nil || info.Mode().Perm()&0o111 == 0 {
+		t.Fatalf("run.sh: %v, %v", info, err)
+	}
+	checkNoStaging(t, f.Dir)
+	return p
+}
+
+func checkNoStaging(t *testing.T, dir string) {
+	t.Helper()
+	for name := range snapshot(t, dir) {
+		if strings.HasPrefix(name, stagingDir) {
+			t.Errorf("%s is left over", name)
+		}
+	}
+}
+
+const pollPause = 5 * time.Millisecond
+
+// eventually polls, within a bound that only a failure reaches.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx := t.Context()
+	for end := time.Now().Add(30 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+		_ = sleep(ctx, pollPause)
+	}
+}

@@ -1,0 +1,145 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// download takes http and https. What can pass by itself is tried again, from the start.
+func (j *job) download(ctx context.Context) (string, error) {
+	client := &http.Client{Transport: j.Transport, CheckRedirect: checkRedirect}
+	if client.Transport == nil {
+		t := newTransport()
+		defer t.CloseIdleConnections()
+		client.Transport = t
+	}
+	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
+}
+
+// newTransport differs from the default one in that it never unpacks what the server packed:
+// an archive is summed and measured as it was sent.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 15 * time.Second,
+		DisableCompression:  true,
+		ForceAttemptHTTP2:   true,
+	}
+}
+
+// attempt is one request, its redirects included.
+func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
+	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
+	defer idle.stop()
+	req, err := newRequest(ctx, j.src.Location)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", transportError(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", statusError(resp.StatusCode)
+	}
+	if resp.ContentLength > j.Limits.Bytes {
+		return "", j.Limits.tooManyBytes()
+	}
+	body := &bodyReader{r: resp.Body, ctx: ctx, idle: idle, want: resp.ContentLength}
+	return j.spool(ctx, body)
+}
+
+// newRequest moves the credentials from the URL to a header, which net/http does not pass on to
+// another host, and which no error text contains.
+func newRequest(ctx context.Context, location string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return nil, errors.New("not a valid URL")
+	}
+	if user := req.URL.User; user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+		req.URL.User = nil
+	}
+	req.Header.Set("User-Agent", "tdf")
+	return req, nil
+}
+
+// bodyReader tells a body that was cut short from other errors.
+type bodyReader struct {
+	r    io.Reader
+	ctx  context.Context
+	idle *idleGuard
+	got  int64
+	want int64 // -1: not known
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.got += int64(n)
+	if n > 0 {
+		b.idle.reset()
+	}
+	switch {
+	case err == nil, errors.Is(err, io.EOF) && (b.want < 0 || b.got == b.want):
+		return n, err
+	case b.ctx.Err() != nil:
+		return n, temporary{context.Cause(b.ctx)}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return n, temporary{b.short()}
+	}
+	return n, temporary{fmt.Errorf("after %d bytes: %w", b.got, err)}
+}
+
+func (b *bodyReader) short() error {
+	if b.want < 0 {
+		return fmt.Errorf("the connection ended after %d bytes, in the middle", b.got)
+	}
+	return fmt.Errorf("the connection ended after %d of %d bytes", b.got, b.want)
+}
+
+// transportError strips the URL, which every error of net/http quotes.
+func transportError(ctx context.Context, err error) error {
+	var quoting *url.Error
+	if errors.As(err, &quoting) {
+		err = quoting.Err
+	}
+	if ctx.Err() != nil {
+		return temporary{context.Cause(ctx)}
+	}
+	if final := (&finalError{}); errors.As(err, &final) {
+		return final.err
+	}
+	return judgeTransport(err)
+}
+
+// idleGuard ends a request for which nothing has come for a while, from the dialing on.
+type idleGuard struct {
+	timer  *time.Timer
+	after  time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func newIdleGuard(ctx context.Context, after time.Duration) (context.Context, *idleGuard) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	g := &idleGuard{after: after, cancel: cancel}
+	g.timer = time.AfterFunc(after, func() {
+		cancel(fmt.Errorf("nothing came for %g s", after.Seconds()))
+	})
+	return ctx, g
+}
+
+func (g *idleGuard) reset() { g.timer.Reset(g.after) }
+
+func (g *idleGuard) stop() {
+	g.timer.Stop()
+	g.cancel(nil)
+}

@@ -1,0 +1,234 @@
+package fetch
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestStatusCodes(t *testing.T) {
+	tests := []struct {
+		code     int
+		requests int32
+		want     string
+	}{
+		{404, 1, "/x.tar.gz: download: 404 Not Found"},
+		{401, 1, "download: 401 Unauthorized"},
+		{204, 1, "download: 204 No Content"},
+		{206, 1, "download: 206 Partial Content"},
+		{304, 1, "download: 304 Not Modified"},
+		{429, 4, "download: 429 Too Many Requests (tried 4 times)"},
+		{500, 4, "download: 500 Internal Server Error (tried 4 times)"},
+		{503, 4, "download: 503 Service Unavailable (tried 4 times)"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.code), func(t *testing.T) {
+			var requests atomic.Int32
+			base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+				requests.Add(1)
+				w.WriteHeader(tt.code)
+			})
+			fetchFails(t, newFetcher(t), base+"/x.tar.gz", "fetching "+base, tt.want)
+			if n := requests.Load(); n != tt.requests {
+				t.Errorf("%d requests, want %d", n, tt.requests)
+			}
+		})
+	}
+}
+
+// flaky answers badly until the last try.
+func flaky(t *testing.T, bad http.HandlerFunc) string {
+	var requests atomic.Int32
+	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) <= mostRetries {
+			bad(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(goodScript))
+	})
+}
+
+func TestRetriedUntilWell(t *testing.T) {
+	tests := map[string]http.HandlerFunc{
+		"500":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"short": cutShort,
+		"reset": func(w http.ResponseWriter, _ *http.Request) { hijack(w).Close() },
+		"silent": func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done() // until the client loses patience
+		},
+	}
+	for name, bad := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t)
+			f.IdleTimeout = 200 * time.Millisecond
+			p := fetchWorks(t, f, flaky(t, bad)+"/run.sh")
+			if p.SHA256 != sumOf([]byte(goodScript)) {
+				t.Errorf("what came earlier is part of it: %+v", p)
+			}
+		})
+	}
+}
+
+func hijack(w http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	return conn
+}
+
+// cutShort promises more than it sends.
+func cutShort(w http.ResponseWriter, _ *http.Request) {
+	conn := hijack(w)
+	defer conn.Close()
+	_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc")
+}
+
+func TestShortBodies(t *testing.T) {
+	fetchFails(t, newFetcher(t), serveFunc(t, cutShort)+"/run.sh", "download: the connection ended after 3 of 1000 bytes (tried 4 times)")
+	chunked := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn := hijack(w)
+		defer conn.Close()
+		_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+	})
+	fetchFails(t, newFetcher(t), chunked+"/run.sh", "the connection ended after 3 bytes, in the middle")
+}
+
+func TestSlowServer(t *testing.T) {
+	f := newFetcher(t)
+	f.IdleTimeout = 50 * time.Millisecond
+	base, _ := blocking(t)
+	fetchFails(t, f, base+"/run.sh", "download: nothing came for 0.05 s (tried 4 times)")
+}
+
+func TestEndlessBody(t *testing.T) {
+	base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 4096)); err != nil {
+				return
+			}
+		}
+	})
+	f := newFetcher(t)
+	f.Limits.Bytes = 100_000
+	fetchFails(t, f, base+"/x.zip", "/x.zip: download: more than 100000 bytes (max_program_bytes)")
+}
+
+func TestTooLongByItsHeader(t *testing.T) {
+	base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100001")
+	})
+	f := newFetcher(t)
+	f.Limits.Bytes = 100_000
+	fetchFails(t, f, base+"/x.zip", "more than 100000 bytes (max_program_bytes)")
+}
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	err = fetchFails(t, newFetcher(t), "http://u:hush@"+l.Addr().String()+"/run.sh?k=hush", "connection refused", "(tried 4 times)")
+	if strings.Contains(err.Error(), "hush") {
+		t.Error(err)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	target := serve(t, []byte(goodScript))
+	mux := http.NewServeMux()
+	for n := range 12 {
+		mux.HandleFunc(fmt.Sprintf("/%d/run.sh", n), func(w http.ResponseWriter, r *http.Request) {
+			to := fmt.Sprintf("/%d/run.sh", n-1)
+			if n == 0 {
+				to = target + "/run.sh"
+			}
+			http.Redirect(w, r, to, http.StatusFound)
+		})
+	}
+	mux.Handle("/loop/run.sh", http.RedirectHandler("/loop2?token=hush", 307))
+	mux.Handle("/loop2", http.RedirectHandler("/loop/run.sh", 307))
+	mux.Handle("/file/run.sh", http.RedirectHandler("file:///etc/passwd", 301))
+	base := serveFunc(t, mux.ServeHTTP)
+
+	fetchWorks(t, newFetcher(t), base+"/9/run.sh") // ten of them
+	fails := map[string]string{
+		"/10/run.sh":   "download: more than 10 redirects",
+		"/loop/run.sh": "download: the redirects go in a circle, back to " + base + "/loop/run.sh",
+		"/file/run.sh": "redirected to file:///etc/passwd, which is neither http nor https",
+	}
+	for path, want := range fails {
+		if err := fetchFails(t, newFetcher(t), base+path, want); strings.Contains(err.Error(), "hush") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRedirectFromEncrypted(t *testing.T) {
+	plain := serve(t, []byte(goodScript))
+	s := httptest.NewTLSServer(http.RedirectHandler(plain+"/run.sh", 302))
+	t.Cleanup(s.Close)
+	f := newFetcher(t)
+	f.Transport = s.Client().Transport
+	fetchFails(t, f, s.URL+"/run.sh", "redirected from https to "+plain+"/run.sh, which is not encrypted")
+}
+
+func TestCertificate(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(goodScript)) }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	f := newFetcher(t)
+	if err := fetchFails(t, f, s.URL+"/run.sh", "download: tls: failed to verify certificate"); strings.Contains(err.Error(), "tried") {
+		t.Errorf("tried again: %v", err)
+	}
+	f.Transport = s.Client().Transport
+	fetchWorks(t, f, s.URL+"/run.sh")
+}
+
+// The credentials reach the host they are for, no other, and no text.
+func TestCredentials(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]string{} // by path: who asked, and what he told
+	note := func(r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		user, password, _ := r.BasicAuth()
+		seen[r.URL.Path] = user + ":" + password + r.Header.Get("Referer")
+	}
+	other := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { note(r); w.WriteHeader(404) })
+	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
+	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		note(r)
+		to := map[string]string{"/run.sh": "/same?k=hush", "/same": other + "/other?k=hush"}[r.URL.Path]
+		http.Redirect(w, r, to, http.StatusFound)
+	})
+	u, err := url.Parse(base)
+	must(t, err)
+	u.User = url.UserPassword("bob", "hush")
+	err = fetchFails(t, newFetcher(t), u.String()+"/run.sh?k=hush", "fetching http://***@"+u.Host+"/run.sh?k=***: download: 404")
+	if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "bob") {
+		t.Error(err)
+	}
+	want := map[string]string{"/run.sh": "bob:hush", "/same": "bob:hush", "/other": ":"}
+	for path, text := range want {
+		if seen[path] != text {
+			t.Errorf("%s was asked with %q, want %q", path, seen[path], text)
+		}
+	}
+}
+
+func TestProxyCredentialsAreHidden(t *testing.T) {
+	err := judgeTransport(fmt.Errorf(`proxyconnect: bad proxy "http://u:hush@proxy:x"`))
+	if got := err.Error(); got != `proxyconnect: bad proxy "http://***@proxy:x"` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// without drops this package's own files from a snapshot.
+func without(s map[string]string) map[string]string {
+	delete(s, recordName)
+	delete(s, journalName)
+	return s
+}
+
+func source(t *testing.T, items ...item) string {
+	t.Helper()
+	return "rsync:" + write(t, filepath.Join(t.TempDir(), "x.tar"), packTar(t, items...))
+}
+
+func TestWhatIsThereIsKept(t *testing.T) {
+	f := newFetcher(t)
+	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
+	write(t, f.Dir+"/prog/notes", []byte("kept"))
+	p := fetchWorks(t, f, source(t, item{name: "results/README", body: "x"}, item{name: "lib/a", body: "x"}, runItem))
+	want := map[string]string{
+		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "results/README": `-rw-r--r-- "x"`,
+		"notes": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/a": `-rw-r--r-- "x"`,
+		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
+	}
+	if diff := cmp.Diff(want, without(snapshot(t, p.Dir))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConflicts(t *testing.T) {
+	f := newFetcher(t)
+	write(t, f.Dir+"/prog/data/a", []byte("mine"))
+	must(t, os.Symlink("data", f.Dir+"/prog/link"))
+	tests := map[string]item{
+		"data/a": {name: "data/a", body: "theirs"},
+		"data":   {name: "data", body: "theirs"},
+		"link":   {name: "link/a", body: "theirs"},
+	}
+	for name, it := range tests {
+		fetchFails(t, f, source(t, it, runItem), "install: ./prog/"+name+" is there already, and the source brings its own")
+	}
+}
+
+func TestLinkedProgramDirectory(t *testing.T) {
+	f := newFetcher(t)
+	must(t, os.Mkdir(f.Dir+"/other", 0o755))
+	must(t, os.Symlink("other", f.Dir+"/prog"))
+	fetchFails(t, f, source(t, runItem), "install: ./prog is in the way: it is not a directory")
+}
+
+// Who removes run.sh has the program fetched anew, and loses nothing that its runs left.
+func TestFetchedAnew(t *testing.T) {
+	f := newFetcher(t)
+	src := source(t, item{name: "data/a", body: "x"}, item{name: "gone", body: "x"}, runItem)
+	p := fetchWorks(t, f, src)
+	write(t, p.Dir+"/data/own", []byte("kept"))
+	write(t, p.Dir+"/data/a", []byte("changed"))
+	must(t, os.Remove(p.Dir+"/gone"))
+	must(t, os.Remove(p.Dir+"/run.sh"))
+	p = fetchWorks(t, f, src)
+	want := map[string]string{
+		"data": "drwxr-xr-x", "data/own": `-rw-r--r-- "kept"`, "data/a": `-rw-r--r-- "x"`, "gone": `-rw-r--r-- "x"`,
+		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
+	}
+	if diff := cmp.Diff(want, without(snapshot(t, p.Dir))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a program makes of its directory does not lead a later repair out of it.
+func TestRepairStaysInside(t *testing.T) {
+	f := newFetcher(t)
+	outside := t.TempDir()
+	write(t, outside+"/a", []byte("precious"))
+	p := fetchWorks(t, f, source(t, item{name: "data/a", body: "x"}, runItem))
+	must(t, os.RemoveAll(p.Dir+"/data"))
+	must(t, os.Symlink(outside, p.Dir+"/data"))
+	must(t, os.Remove(p.Dir+"/run.sh"))
+	_, _ = f.Fetch(t.Context(), "prog", source(t, runItem))
+	if data, err := os.ReadFile(outside + "/a"); err != nil || string(data) != "precious" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestBadJournal(t *testing.T) {
+	f := newFetcher(t)
+	write(t, f.Dir+"/prog/"+journalName, []byte("{"))
+	fetchFails(t, f, source(t, runItem), "install: "+journalName+" cannot be read; remove the program's directory")
+}
+
+func TestStagingOfTheDeadIsSwept(t *testing.T) {
+	f := newFetcher(t)
+	for _, program := range []string{"prog", "dead", "busy"} {
+		write(t, filepath.Join(f.Dir, stagingDir, program, "payload"), nil)
+	}
+	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o755))
+	l, err := tryLock(filepath.Join(f.Dir, locksDir, "busy"))
+	if err != nil || l == nil {
+		t.Fatal(l, err)
+	}
+	defer l.Close()
+	_, err = f.Fetch(t.Context(), "prog", source(t, runItem))
+	must(t, err)
+	got := snapshot(t, filepath.Join(f.Dir, stagingDir))
+	if diff := cmp.Diff(map[string]string{"busy": "drwxr-xr-x", "busy/payload": `-rw-r--r-- ""`}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,79 @@
+package fetch
+
+import "fmt"
+
+// Limits bound what a source may be and become (docs/programs.md, "Limits"). Zero values mean
+// the defaults. The key of the worker's configuration stands with each.
+type Limits struct {
+	Bytes   int64   // of what comes, and again of all files unpacked; max_program_bytes, 1 GiB
+	Entries int     // files, directories and links; max_program_entries, 100,000
+	Depth   int     // of nested directories; max_program_depth, 32
+	Ratio   float64 // unpacked : packed, once more than 1 MiB is unpacked; max_program_ratio, 200
+}
+
+// The defaults of [Limits].
+const (
+	DefaultBytes   = 1 << 30
+	DefaultEntries = 100_000
+	DefaultDepth   = 32
+	DefaultRatio   = 200
+)
+
+// ratioFrom is how much any archive may unpack to: small files full of blanks pack well.
+const ratioFrom = 1 << 20
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes <= 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.Entries <= 0 {
+		l.Entries = DefaultEntries
+	}
+	if l.Depth <= 0 {
+		l.Depth = DefaultDepth
+	}
+	if !(l.Ratio > 0) {
+		l.Ratio = DefaultRatio
+	}
+	return l
+}
+
+// A limitError says which limit was reached, and the key that sets it.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+func (l Limits) tooManyBytes() error {
+	return limitError(fmt.Sprintf("more than %d bytes (max_program_bytes)", l.Bytes))
+}
+
+func (l Limits) tooManyEntries() error {
+	return limitError(fmt.Sprintf("more than %d entries (max_program_entries)", l.Entries))
+}
+
+// budget counts what an archive has become so far.
+type budget struct {
+	limits  Limits
+	packed  int64 // the archive's own size
+	bytes   int64
+	entries int
+}
+
+func (b *budget) addEntry() error {
+	b.entries++
+	if b.entries > b.limits.Entries {
+		return b.limits.tooManyEntries()
+	}
+	return nil
+}
+
+func (b *budget) addBytes(n int) error {
+	b.bytes += int64(n)
+	switch {
+	case b.bytes > b.limits.Bytes:
+		return b.limits.tooManyBytes()
+	case b.bytes > ratioFrom && float64(b.bytes) > b.limits.Ratio*float64(b.packed):
+		return limitError(fmt.Sprintf("unpacks to more than %g times its size (max_program_ratio)", b.limits.Ratio))
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+type link struct{ name, target string }
+
+// checkTarget refuses a symbolic link that leaves the archive by its text alone. A chain of
+// links can hide that from it; makeLinks looks again when all are there.
+func checkTarget(name, target string) error {
+	switch {
+	case target == "", strings.ContainsRune(target, 0), len(target) > mostPathBytes:
+		return errors.New("is a symbolic link without a proper target")
+	case path.IsAbs(target):
+		return fmt.Errorf("is a symbolic link to the absolute path %q", shorten(target))
+	case !filepath.IsLocal(path.Join(path.Dir(name), target)):
+		return fmt.Errorf("is a symbolic link out of the archive, to %q", shorten(target))
+	}
+	return nil
+}
+
+// hardLink takes a link to a file that came earlier.
+func (u *unpacker) hardLink(name, target string) error {
+	clean, err := localName(target, u.budget.limits.Depth)
+	if err != nil {
+		return fmt.Errorf("is a hard link to %q, which %w", shorten(target), err)
+	}
+	info, err := u.root.Lstat(clean)
+	if err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("is a hard link to %q, which is no file that came before it", shorten(target))
+	}
+	return explainExist(u.root.Link(clean, name))
+}
+
+// makeLinks makes the symbolic links when nothing can be written through them any more, and
+// then follows each: root refuses those that lead out.
+func (u *unpacker) makeLinks() error {
+	for _, l := range u.links {
+		if err := u.root.Symlink(l.target, l.name); err != nil {
+			return &entryError{l.name, explainExist(err)}
+		}
+	}
+	for _, l := range u.links {
+		if _, err := u.root.Stat(l.name); err != nil {
+			return &entryError{l.name, explainLink(l.target, err)}
+		}
+	}
+	return nil
+}
+
+func explainLink(target string, err error) error {
+	target = shorten(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("is a symbolic link to %q, which is not in the archive", target)
+	case errors.Is(err, syscall.ELOOP):
+		return fmt.Errorf("is a symbolic link to %q, in a circle", target)
+	}
+	return fmt.Errorf("is a symbolic link to %q that cannot be followed inside the archive: %w", target, err)
+}

@@ -1,0 +1,197 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestManyGoroutinesFetchOnce(t *testing.T) {
+	var requests atomic.Int32
+	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		_, _ = w.Write(pack(t, "zip", runItem))
+	})
+	f := newFetcher(t)
+	var fetched atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			p, err := f.Fetch(t.Context(), "prog", url+"/x.zip")
+			if err != nil {
+				t.Error(err)
+			}
+			if p.Fetched {
+				fetched.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if requests.Load() != 1 || fetched.Load() != 1 {
+		t.Errorf("%d requests, %d fetched", requests.Load(), fetched.Load())
+	}
+}
+
+func TestManyProgramsAtOnce(t *testing.T) {
+	url := serve(t, []byte(goodScript))
+	f := newFetcher(t)
+	var wg sync.WaitGroup
+	for _, program := range strings.Fields("a b c d e f g h") {
+		wg.Go(func() {
+			if _, err := f.Fetch(t.Context(), program, url+"/run.sh"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	checkNoStaging(t, f.Dir)
+}
+
+// fetchingProcess starts a process that fetches; it is under way when this returns.
+func fetchingProcess(t *testing.T, dir, source string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "prog", source)
+	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	r := bufio.NewReader(out)
+	if line, err := r.ReadString('\n'); err != nil || line != "started\n" {
+		t.Fatalf("the process printed %q, %v", line, err)
+	}
+	return cmd, r
+}
+
+func TestManyProcessesFetchOnce(t *testing.T) {
+	var requests atomic.Int32
+	allStarted := make(chan struct{})
+	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		<-allStarted
+		_, _ = w.Write([]byte(goodScript))
+	})
+	dir := t.TempDir()
+	var printed []*bufio.Reader
+	for range 3 {
+		_, r := fetchingProcess(t, dir, url+"/run.sh")
+		printed = append(printed, r)
+	}
+	close(allStarted)
+	var all []string
+	for _, r := range printed {
+		line, err := r.ReadString('\n')
+		must(t, err)
+		all = append(all, strings.TrimSpace(line))
+	}
+	text := strings.Join(all, ",")
+	if strings.Count(text, "fetched 1") != 1 || strings.Count(text, "fetched 0") != 2 || requests.Load() != 1 {
+		t.Errorf("%s; %d requests", text, requests.Load())
+	}
+}
+
+func TestKilledWhileDownloading(t *testing.T) {
+	url, began := blocking(t)
+	dir := t.TempDir()
+	cmd, _ := fetchingProcess(t, dir, url+"/run.sh")
+	<-began
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	if _, err := os.Stat(filepath.Join(dir, "prog")); err == nil {
+		t.Error("the program's directory is there")
+	}
+	if len(snapshot(t, dir)) == 0 {
+		t.Error("nothing was left to sweep: this test shows nothing")
+	}
+	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
+}
+
+// The process dies when half of the program is in place, killed by its own setup.sh.
+func TestKilledWhileInstalling(t *testing.T) {
+	for _, existed := range []bool{false, true} {
+		dir, good := t.TempDir(), atomic.Bool{}
+		url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+			items := []item{{name: "data/a", body: "bad"}, {name: "only/bad", body: "x"}, setup("mkdir made; echo '#!/bin/sh' >run.sh; kill -9 $PPID"), runItem}
+			if good.Load() {
+				items = []item{{name: "data/a", body: "good"}, runItem}
+			}
+			_, _ = w.Write(packTar(t, items...))
+		})
+		if existed {
+			write(t, dir+"/prog/results/1.out", []byte("kept"))
+			write(t, dir+"/prog/data/own", []byte("kept"))
+		}
+		cmd, _ := fetchingProcess(t, dir, url+"/x.tar")
+		_ = cmd.Wait()
+		f := &Fetcher{Dir: dir}
+		if _, ok, err := f.Ready("prog", url+"/x.tar"); ok || err != nil {
+			t.Errorf("half a program is ready: %v, %v", ok, err)
+		}
+		if got := snapshot(t, dir); got["prog/only/bad"] == "" || got["prog/made"] == "" {
+			t.Errorf("nothing was left to repair: %v", got)
+		}
+		good.Store(true)
+		p := fetchWorks(t, f, url+"/x.tar")
+		got := snapshot(t, p.Dir)
+		if got["data/a"] != `-rw-r--r-- "good"` || got["only"] != "" || got["made"] != "" || got["setup.sh"] != "" {
+			t.Errorf("repaired: %v", got)
+		}
+		if existed && (got["results/1.out"] != `-rw-r--r-- "kept"` || got["data/own"] != `-rw-r--r-- "kept"`) {
+			t.Errorf("lost: %v", got)
+		}
+	}
+}
+
+func TestWaitingIsCancelled(t *testing.T) {
+	f := newFetcher(t)
+	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o755))
+	l, err := tryLock(filepath.Join(f.Dir, locksDir, "prog"))
+	must(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Fetch(ctx, "prog", "rsync:/x/run.sh")
+	checkFailed(t, err, "fetching rsync:/x/run.sh: wait: context canceled")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%#v", err)
+	}
+}
+
+// A lock file that was removed while it was held protects nothing any more; the next holder
+// must be on the file that the name means.
+func TestLockOnARemovedFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	old, err := tryLock(name)
+	must(t, err)
+	defer old.Close()
+	if again, err := tryLock(name); err != nil || again != nil {
+		t.Fatalf("locked twice: %v, %v", again, err)
+	}
+	must(t, os.Remove(name))
+	l, err := tryLock(name)
+	must(t, err)
+	defer l.Close()
+	if !sameFile(l, name) || sameFile(old, name) {
+		t.Error("the lock is on another file")
+	}
+}
+
+func TestTail(t *testing.T) {
+	var out tail
+	_, _ = out.Write(bytes.Repeat([]byte("long "), 10_000))
+	_, _ = out.Write([]byte("\n\none\r\n\x1b[1mtwo\xff\n" + strings.Repeat("é", 300)))
+	got := out.lines()
+	if !strings.HasSuffix(got, "; one; [1mtwo\uFFFD; "+strings.Repeat("é", lineRunes)+"…") || len(out.buf) > tailBytes {
+		t.Errorf("%q", got)
+	}
+}

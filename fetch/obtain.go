@@ -1,0 +1,81 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// obtain spools the source to the payload and returns the SHA-256 of what came.
+func (j *job) obtain(ctx context.Context) (string, error) {
+	var sum string
+	var err error
+	switch {
+	case j.src.Scheme == tdf.SchemeRedis:
+		sum, err = j.fromRedis(ctx)
+	case j.src.Scheme != tdf.SchemeRsync:
+		sum, err = j.download(ctx)
+	case j.src.Host == "":
+		sum, err = j.copyLocal(ctx)
+	default:
+		sum, err = j.rsync(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	if want := j.src.SHA256; want != "" && want != sum {
+		return "", fmt.Errorf("the SHA-256 of what came is %s, and not %s as the source says", sum, want)
+	}
+	return sum, nil
+}
+
+func (j *job) obtainStep() Step {
+	switch j.src.Scheme {
+	case tdf.SchemeRsync:
+		return StepRsync
+	case tdf.SchemeRedis:
+		return StepRedis
+	}
+	return StepDownload
+}
+
+// spool writes r to the payload, anew, and sums it on the way. It keeps to the limit while it
+// reads, and stops when ctx ends.
+func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
+	f, err := os.OpenFile(j.staged(stagedPayload), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	hash := sha256.New()
+	r = io.LimitReader(contextReader{ctx, r}, j.Limits.Bytes+1)
+	n, err := io.Copy(io.MultiWriter(f, hash), r)
+	switch {
+	case err != nil:
+		return "", err
+	case n > j.Limits.Bytes:
+		return "", j.Limits.tooManyBytes()
+	case n == 0:
+		return "", errors.New("what came is empty (0 bytes)")
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// contextReader ends a copy between two reads.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(p)
+}

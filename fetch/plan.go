@@ -1,0 +1,67 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A plan is what an installation will do, known and possible before it does anything.
+type plan struct {
+	journal
+	moves []string // of the tree to ./$program/; all but run.sh
+	moved string   // the last of them, with a slash: what is below it comes along
+}
+
+func (j *job) plan() (*plan, error) {
+	var p plan
+	info, err := os.Lstat(j.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("./%s is in the way: it is not a directory", j.program)
+	default:
+		p.Existed = true
+		if p.Before, err = topLevel(j.dir); err != nil {
+			return nil, err
+		}
+	}
+	tree := j.staged(stagedTree)
+	return &p, filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == tree {
+			return err
+		}
+		return j.place(&p, strings.TrimPrefix(path, tree+"/"), d)
+	})
+}
+
+// place plans for one entry of the tree. A directory that is there already keeps what it holds
+// and gets the rest; anything else that is there already is not ours to replace.
+func (j *job) place(p *plan, name string, d fs.DirEntry) error {
+	switch {
+	case name == runScript:
+		return nil
+	case strings.HasPrefix(name, reservedPrefix):
+		return fmt.Errorf("entry %q: names that begin with %s are reserved", name, reservedPrefix)
+	case p.moved != "" && strings.HasPrefix(name, p.moved):
+		p.Files = append(p.Files, name)
+		return nil
+	}
+	there, err := os.Lstat(filepath.Join(j.dir, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.moves, p.moved = append(p.moves, name), name+"/"
+		p.Files = append(p.Files, name)
+		return nil
+	case err != nil:
+		return err
+	case there.IsDir() && d.IsDir():
+		return nil
+	}
+	return fmt.Errorf("./%s/%s is there already, and the source brings its own; move it away, or give the program another name", j.program, name)
+}

@@ -1,0 +1,82 @@
+package fetch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestMadeByHand(t *testing.T) {
+	f := newFetcher(t)
+	script := write(t, filepath.Join(f.Dir, "prog", "run.sh"), []byte(goodScript))
+	for range 2 {
+		p, ok, err := f.Ready("prog", "rsync:/nowhere/run.sh")
+		if err != nil || !ok || p.SHA256 != "" || p.Fetched {
+			t.Errorf("%+v, %v, %v", p, ok, err)
+		}
+	}
+	if info, _ := os.Stat(script); info.Mode().Perm() != 0o755 {
+		t.Errorf("run.sh has mode %v", info.Mode())
+	}
+	if p, err := f.Fetch(t.Context(), "prog", "rsync:/nowhere/run.sh"); err != nil || p.Fetched {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	f := newFetcher(t)
+	if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); ok || err != nil {
+		t.Error(ok, err)
+	}
+	write(t, filepath.Join(f.Dir, "prog", "results", "1.out"), nil)
+	if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+func TestReadyRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		make func(t *testing.T, dir string)
+		want string
+	}{
+		{"a file", func(t *testing.T, dir string) { write(t, dir, nil) }, "./prog is in the way: it is not a directory"},
+		{"directory", func(t *testing.T, dir string) { must(t, os.MkdirAll(dir+"/run.sh", 0o755)) }, "run.sh is a directory"},
+		{"empty", func(t *testing.T, dir string) { write(t, dir+"/run.sh", nil) }, "run.sh is empty (0 bytes)"},
+		{"bad record", func(t *testing.T, dir string) {
+			write(t, dir+"/run.sh", []byte(goodScript))
+			write(t, dir+"/"+recordName, []byte("{"))
+		}, "remove the program's directory"},
+		{"half a record", func(t *testing.T, dir string) {
+			write(t, dir+"/run.sh", []byte(goodScript))
+			write(t, dir+"/"+recordName, []byte("{}"))
+		}, "incomplete"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFetcher(t)
+			tt.make(t, filepath.Join(f.Dir, "prog"))
+			fetchFails(t, f, "rsync:/x/run.sh", "fetching rsync:/x/run.sh: check: ", tt.want)
+		})
+	}
+}
+
+func TestOtherSource(t *testing.T) {
+	f := newFetcher(t)
+	url := serve(t, []byte(goodScript))
+	fetchWorks(t, f, url+"/run.sh?token=hush")
+	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "it came from "+url+"/run.sh?token=***", "the task asks for "+url+"/other/run.sh?token=***")
+	if !errors.Is(err, ErrOtherSource) {
+		t.Errorf("%#v", err)
+	}
+	fetchFails(t, f, url+"/run.sh?token=else", "?token=*** with other credentials")
+	for name, text := range snapshot(t, f.Dir) {
+		if filepath.Base(name) == recordName && (len(text) == 0 || containsHush(text)) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func containsHush(s string) bool { return strings.Contains(s, "hush") }

@@ -1,0 +1,69 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// mostRetries follow the first try of a download.
+const mostRetries = 3
+
+// A temporary error may be gone at the next try.
+type temporary struct{ err error }
+
+func (t temporary) Error() string { return t.err.Error() }
+func (t temporary) Unwrap() error { return t.err }
+
+// retrying tries again while the error is temporary, with growing pauses of random length, so
+// that many workers do not come back at once.
+func (j *job) retrying(ctx context.Context, try func() (string, error)) (string, error) {
+	pause := j.RetryPause
+	for n := 1; ; n++ {
+		sum, err := try()
+		if err == nil || !errors.As(err, &temporary{}) || ctx.Err() != nil {
+			return sum, err
+		}
+		if n > mostRetries {
+			return "", fmt.Errorf("%w (tried %d times)", err, n)
+		}
+		j.Log.Info("a download failed and is tried again", "source", j.src.String(), "err", err)
+		if err := sleep(ctx, jitter(pause)); err != nil {
+			return "", err
+		}
+		pause *= 2
+	}
+}
+
+// jitter returns between a half and one and a half of d.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
+
+func statusError(code int) error {
+	err := fmt.Errorf("%d %s", code, http.StatusText(code))
+	if code == http.StatusTooManyRequests || code >= 500 {
+		return temporary{err}
+	}
+	return err
+}
+
+// judgeTransport takes every failure to talk for temporary, but for a certificate that is wrong.
+func judgeTransport(err error) error {
+	err = hidden{err}
+	if errors.As(err, new(*tls.CertificateVerificationError)) {
+		return err
+	}
+	return temporary{err}
+}
+
+// hidden keeps what stands between :// and @ out of a text that others wrote: a proxy's URL.
+type hidden struct{ err error }
+
+var userinfo = regexp.MustCompile(`://\S*@`)
+
+func (h hidden) Error() string { return userinfo.ReplaceAllString(h.err.Error(), "://***@") }
+func (h hidden) Unwrap() error { return h.err }

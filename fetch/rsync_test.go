@@ -1,0 +1,196 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func needRsync(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("rsync"); err != nil {
+		t.Fatal("rsync is needed: apt-get install rsync (make test does it)")
+	}
+}
+
+// daemon serves dir as the module m, and again as the module locked, which wants a password.
+func daemon(t *testing.T, dir string) (address string) {
+	t.Helper()
+	needRsync(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address = l.Addr().String()
+	must(t, l.Close())
+	_, port, _ := net.SplitHostPort(address)
+	etc := t.TempDir()
+	must(t, os.WriteFile(etc+"/secrets", []byte("bob:hush\n"), 0o600))
+	uid := ""
+	if os.Getuid() == 0 {
+		uid = "uid = 0\ngid = 0\n"
+	}
+	conf := write(t, etc+"/rsyncd.conf", fmt.Appendf(nil, `use chroot = no
+address = 127.0.0.1
+port = %s
+log file = %s/log
+%s[m]
+path = %s
+[locked]
+path = %s
+auth users = bob
+secrets file = %s/secrets
+`, port, etc, uid, dir, dir, etc))
+	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+conf)
+	cmd.Stdin = nil
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	eventually(t, "the daemon listens", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return address
+}
+
+func TestRsyncDaemon(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/a b/x.tar.gz", pack(t, "tar.gz", runItem))
+	write(t, dir+"/long.zip", make([]byte, 5000))
+	write(t, dir+"/empty.zip", nil)
+	must(t, os.MkdirAll(dir+"/dir/run.sh", 0o755))
+	must(t, os.Symlink("a b/x.tar.gz", dir+"/link.tar.gz"))
+	base := "rsync:rsync://" + daemon(t, dir)
+
+	fetchWorks(t, newFetcher(t), base+"/m/a b/x.tar.gz")
+	fetchWorks(t, newFetcher(t), base+"/m/link.tar.gz")
+
+	f := newFetcher(t)
+	f.Limits.Bytes = 4999
+	fails := map[string]string{
+		"/m/none.zip":     "exit status 23 (the file is not there, or cannot be read): ",
+		"/x/y.zip":        "exit status 5 (the daemon refused): @ERROR: Unknown module 'x'",
+		"/m/dir/run.sh":   "it is a directory; a source is one file",
+		"/m/long.zip":     "more than 4999 bytes (max_program_bytes)",
+		"/m/empty.zip":    "what came is empty",
+		"/locked/run.sh":  "@ERROR: auth failed on module locked",
+		"/m/../etc/x.zip": "exit status",
+	}
+	for path, want := range fails {
+		fetchFails(t, f, base+path, "fetching "+base+path+": rsync: ", want)
+	}
+
+	write(t, dir+"/run.sh", []byte(goodScript))
+	t.Setenv("RSYNC_PASSWORD", "hush")
+	fetchWorks(t, newFetcher(t), strings.Replace(base, "//127", "//bob@127", 1)+"/locked/run.sh")
+}
+
+func TestRsyncNobodyListens(t *testing.T) {
+	needRsync(t)
+	fetchFails(t, newFetcher(t), "rsync:rsync://127.0.0.1:1/m/run.sh", "rsync: exit status 10 (no connection): ", "Connection refused")
+}
+
+func TestRsyncIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	fetchFails(t, newFetcher(t), "rsync:host:x.zip", "rsync: rsync is not installed on this worker (apt-get install rsync)")
+}
+
+// fakeSSH puts an ssh before the real one that runs the command on this machine, in a shell, as
+// sshd does. What it was called with is in the file it returns.
+func fakeSSH(t *testing.T, command string) (log string) {
+	t.Helper()
+	needRsync(t)
+	dir := t.TempDir()
+	log = dir + "/log"
+	script := `#!/bin/sh
+{ echo "$@"; env; } > ` + log + `
+while :; do case $1 in -l) shift 2;; -*) shift;; *) break;; esac; done
+shift
+` + command + "\n"
+	must(t, os.WriteFile(dir+"/ssh", []byte(script), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return log
+}
+
+func TestRsyncShell(t *testing.T) {
+	dir := t.TempDir()
+	log := fakeSSH(t, `exec sh -c "$*"`)
+	t.Setenv("RSYNC_RSH", "touch "+dir+"/rsh")
+	t.Setenv("TDF_CFG_REDIS_PASSWORD", "hush")
+	odd := dir + "/$(touch " + strings.ReplaceAll(dir, "/", "_") + ") ;'x/run.sh"
+	write(t, odd, []byte(goodScript))
+	fetchWorks(t, newFetcher(t), "rsync:bob@far.example:"+odd)
+	got, err := os.ReadFile(log)
+	must(t, err)
+	for _, want := range []string{"-oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("ssh was called as %s, without %s", got, want)
+		}
+	}
+	if strings.Contains(string(got), "hush") || strings.Contains(string(got), "RSYNC_RSH") {
+		t.Errorf("environment: %s", got)
+	}
+	if _, err := os.Stat(dir + "/rsh"); err == nil {
+		t.Error("RSYNC_RSH was obeyed")
+	}
+}
+
+func TestRsyncShellFails(t *testing.T) {
+	fakeSSH(t, `echo "ssh: Could not resolve hostname far.example" >&2; exit 255`)
+	fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "rsync:far.example:x.zip: rsync: exit status", "Could not resolve hostname far.example")
+}
+
+// What the other end prints is bounded, and cannot play tricks on a terminal.
+func TestRsyncShellPrintsRubbish(t *testing.T) {
+	fakeSSH(t, `i=0; while [ $i -lt 2000 ]; do printf '\033[2J\377line %d\n' $i >&2; i=$((i+1)); done; exit 1`)
+	err := fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "line 1999")
+	if len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\033\n") {
+		t.Errorf("%d bytes: %q", len(err.Error()), err)
+	}
+}
+
+func TestRsyncCancelled(t *testing.T) {
+	dir := t.TempDir()
+	fakeSSH(t, `sleep 600 & echo "$$ $!" > `+dir+`/new; mv `+dir+`/new `+dir+`/pids; wait`)
+	f := newFetcher(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for sleep(ctx, pollPause) == nil {
+			if _, err := os.Stat(dir + "/pids"); err == nil {
+				cancel()
+			}
+		}
+	}()
+	_, err := f.Fetch(ctx, "prog", "rsync:far.example:x.zip")
+	checkFailed(t, err, "rsync: context canceled")
+	checkSame(t, f.Dir, map[string]string{})
+	checkEnded(t, dir+"/pids")
+}
+
+// checkEnded waits for the processes whose ids a file holds.
+func checkEnded(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	must(t, err)
+	for _, word := range strings.Fields(string(data)) {
+		pid, err := strconv.Atoi(word)
+		must(t, err)
+		eventually(t, "process "+word+" ends", func() bool { return ended(pid) })
+	}
+}
+
+// ended also takes a zombie for ended: whose child it is now need not look after it.
+func ended(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}

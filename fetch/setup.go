@@ -1,0 +1,73 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const setupScript = "setup.sh"
+
+// setupEnv is what setup.sh gets of the worker's environment: what it takes to find
+// interpreters, compilers and, through a proxy, packages. Nothing that says how to reach Redis.
+var setupEnv = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+}
+
+// setup runs the ./setup.sh that the archive brought, where it will stay: a venv holds absolute
+// paths.
+func (j *job) setup(ctx context.Context) error {
+	script := filepath.Join(j.dir, setupScript)
+	info, err := os.Lstat(script)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	if err := os.Chmod(script, 0o755); err != nil {
+		return err
+	}
+	if err := j.runSetup(ctx); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(j.dir, runScript)); err == nil {
+		return errors.New("it made a run.sh; that must come from the archive")
+	}
+	return nil
+}
+
+func (j *job) runSetup(ctx context.Context) error {
+	out, err := j.execSetup(ctx)
+	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
+		// A process that was forked while the script was written still has it open, until it execs.
+		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+		out, err = j.execSetup(ctx)
+	}
+	j.Log.Debug("ran setup.sh", "program", j.program, "err", err, "output", out)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w (does its first line name an interpreter that this worker has, and end without CR?)", err)
+	case out == "":
+		return fmt.Errorf("%w, and nothing printed", err)
+	}
+	return fmt.Errorf("%w: %s", err, out)
+}
+
+func (j *job) execSetup(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "./"+setupScript)
+	cmd.Dir = j.dir
+	cmd.Env = environment(setupEnv)
+	return runGroup(cmd)
+}

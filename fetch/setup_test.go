@@ -1,0 +1,88 @@
+package fetch
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func setup(body string) item { return item{name: "setup.sh", body: "#!/bin/sh\n" + body} }
+
+func TestSetup(t *testing.T) {
+	t.Setenv("TDF_CFG_REDIS_PASSWORD", "hush")
+	f := newFetcher(t)
+	p := fetchWorks(t, f, source(t, setup("test -e run.sh && exit 1; pwd >where; env >env; cat >stdin; cat data >copy"), item{name: "data", body: "x"}, runItem))
+	got := snapshot(t, p.Dir)
+	if got["where"] != `-rw-r--r-- "`+p.Dir+`\n"` || got["stdin"] != `-rw-r--r-- ""` || got["copy"] != `-rw-r--r-- "x"` {
+		t.Errorf("%v", got)
+	}
+	if strings.Contains(got["env"], "hush") || !strings.Contains(got["env"], "PATH=") {
+		t.Error(got["env"])
+	}
+}
+
+func TestSetupFails(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"status", "mkdir made; echo x >results/made; echo one; echo two >&2; exit 3", "setup.sh: exit status 3: one; two"},
+		{"silent", "exit 4", "setup.sh: exit status 4, and nothing printed"},
+		{"signal", "kill -TERM $$", "setup.sh: signal: terminated"},
+		{"run.sh", "echo >run.sh", "setup.sh: it made a run.sh; that must come from the archive"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			src := source(t, setup(strings.ReplaceAll(tt.body, "results/made", "made/x")), item{name: "data/a", body: "x"}, runItem)
+			fetchFails(t, newFetcher(t), src, "x.tar: "+tt.want)
+			f := newFetcher(t)
+			write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
+			fetchFails(t, f, src, "x.tar: "+tt.want)
+		})
+	}
+}
+
+func TestSetupCannotBeRun(t *testing.T) {
+	for name, body := range map[string]string{"no shebang": "exit 0\n", "CRLF": "#!/bin/sh\r\nexit 0\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh", body: body}, runItem), "setup.sh: ", "does its first line name an interpreter")
+		})
+	}
+	fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh/x", body: "x"}, runItem), "setup.sh: it is not a regular file")
+}
+
+// Only a setup.sh that came with the archive is run.
+func TestSetupOfOthersIsNotRun(t *testing.T) {
+	f := newFetcher(t)
+	write(t, f.Dir+"/prog/setup.sh", []byte("#!/bin/sh\nexit 1\n"))
+	fetchWorks(t, f, source(t, runItem))
+}
+
+func TestSetupCancelled(t *testing.T) {
+	f, out := newFetcher(t), t.TempDir()
+	src := source(t, setup("sleep 600 & echo $$ $! >"+out+"/new; mv "+out+"/new "+out+"/pids; wait"), runItem)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for sleep(ctx, pollPause) == nil {
+			if _, err := os.Stat(out + "/pids"); err == nil {
+				cancel()
+			}
+		}
+	}()
+	_, err := f.Fetch(ctx, "prog", src)
+	checkFailed(t, err, "x.tar: setup.sh: context canceled")
+	checkSame(t, f.Dir, map[string]string{})
+	checkEnded(t, out+"/pids")
+}
+
+func TestSetupTimesOut(t *testing.T) {
+	f := newFetcher(t)
+	f.Timeout = 300 * time.Millisecond
+	fetchFails(t, f, source(t, setup("sleep 600"), runItem), "took longer than 0.3 s (fetch_timeout)")
+}
+
+// What setup.sh leaves in the background is ended, and holds up nothing.
+func TestSetupLeavesSomethingBehind(t *testing.T) {
+	f, out := newFetcher(t), t.TempDir()
+	fetchWorks(t, f, source(t, setup("sleep 600 & echo $! >"+out+"/pids"), runItem))
+	checkEnded(t, out+"/pids")
+}

@@ -1,0 +1,223 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+)
+
+// unpack unpacks an archive into dir, which is new and empty. Where it fails, what it wrote
+// until then stays, within the limits, for the caller to remove.
+func unpack(ctx context.Context, archive, dir string, limits Limits) (err error) {
+	// The decompressors are other people's, and read hostile bytes.
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked{p}
+		}
+	}()
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	kind, err := identify(ctx, f)
+	if err != nil {
+		return err
+	}
+	u, err := newUnpacker(ctx, dir, limits, info.Size())
+	if err != nil {
+		return err
+	}
+	defer u.root.Close()
+	if kind.zip {
+		err = u.zip(f, info.Size())
+	} else {
+		err = u.tar(kind.comp, f)
+	}
+	if err != nil {
+		return err
+	}
+	return u.finish()
+}
+
+type panicked struct{ value any }
+
+func (p panicked) Error() string {
+	return fmt.Sprintf("the archive is damaged: it broke the unpacker (%v)", p.value)
+}
+
+// An unpacker writes the entries of one archive. All of it goes through root, which lets
+// nothing out of the directory.
+type unpacker struct {
+	ctx    context.Context
+	root   *os.Root
+	budget budget
+	dirs   map[string]bool // made so far
+	links  []link          // to make at the end
+}
+
+func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (*unpacker, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &unpacker{
+		ctx: ctx, root: root, dirs: map[string]bool{".": true},
+		budget: budget{limits: limits.withDefaults(), packed: packed},
+	}, nil
+}
+
+// An entry is one of a tar or zip, its name not yet to be trusted.
+type entry struct {
+	name string
+	mode fs.FileMode
+	hard bool   // a hard link
+	link string // where a hard or symbolic link points
+	open func() (io.ReadCloser, error)
+}
+
+// add unpacks one entry; the error names it.
+func (u *unpacker) add(e entry) error {
+	if err := u.ctx.Err(); err != nil {
+		return err
+	}
+	err := u.budget.addEntry()
+	if err == nil {
+		err = u.write(e)
+	}
+	if err != nil {
+		return &entryError{e.name, err}
+	}
+	return nil
+}
+
+func (u *unpacker) write(e entry) error {
+	name, err := localName(e.name, u.budget.limits.Depth)
+	if err != nil {
+		return err
+	}
+	if e.mode.IsDir() && !e.hard {
+		return u.mkdir(name)
+	}
+	if err := u.parents(name); err != nil {
+		return err
+	}
+	switch {
+	case e.hard:
+		return u.hardLink(name, e.link)
+	case e.mode&fs.ModeSymlink != 0:
+		u.links = append(u.links, link{name, e.link})
+		return checkTarget(name, e.link)
+	case e.mode.IsRegular():
+		return u.file(name, e)
+	}
+	return fmt.Errorf("is a %s; only files, directories and links are unpacked", kind(e.mode))
+}
+
+func (u *unpacker) mkdir(name string) error {
+	if u.dirs[name] {
+		return nil
+	}
+	if err := u.parents(name); err != nil {
+		return err
+	}
+	u.dirs[name] = true
+	return explainExist(u.root.Mkdir(name, 0o755))
+}
+
+// parents makes the directories above name that are no entries themselves. They count as such.
+func (u *unpacker) parents(name string) error {
+	dir := path.Dir(name)
+	if u.dirs[dir] {
+		return nil
+	}
+	if err := u.budget.addEntry(); err != nil {
+		return err
+	}
+	return u.mkdir(dir)
+}
+
+func (u *unpacker) file(name string, e entry) (err error) {
+	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, permissions(e.mode))
+	if err != nil {
+		return explainExist(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, err := e.open()
+	if err != nil {
+		return damaged(err)
+	}
+	defer r.Close()
+	_, err = io.Copy(&budgetWriter{f, &u.budget}, sourceReader{contextReader{u.ctx, r}})
+	return err
+}
+
+// permissions keep of a mode whether it can be executed; set-user-ID and its kin are dropped.
+func permissions(m fs.FileMode) fs.FileMode {
+	if m&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
+}
+
+func (u *unpacker) finish() error {
+	if u.budget.entries == 0 {
+		return errors.New("the archive is empty")
+	}
+	return u.makeLinks()
+}
+
+// budgetWriter counts bytes before they are written.
+type budgetWriter struct {
+	w      io.Writer
+	budget *budget
+}
+
+func (b *budgetWriter) Write(p []byte) (int, error) {
+	if err := b.budget.addBytes(len(p)); err != nil {
+		return 0, err
+	}
+	return b.w.Write(p)
+}
+
+// sourceReader tells errors of the archive from those of writing.
+type sourceReader struct{ r io.Reader }
+
+func (s sourceReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = damaged(err)
+	}
+	return n, err
+}
+
+// An entryError names the entry of an archive that is at fault.
+type entryError struct {
+	name string
+	err  error
+}
+
+func (e *entryError) Error() string { return fmt.Sprintf("entry %q: %v", shorten(e.name), e.err) }
+func (e *entryError) Unwrap() error { return e.err }
+
+func shorten(s string) string {
+	if len(s) > lineRunes {
+		return s[:lineRunes] + "…"
+	}
+	return s
+}
+
+func explainExist(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return errors.New("is in the archive twice, or in the way of another entry")
+	}
+	return err
+}

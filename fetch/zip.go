@@ -1,0 +1,95 @@
+package fetch
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// What a zip's directory may take for each entry, and what is read to find it.
+const (
+	zipEntryBytes  = 512
+	zipSearchBytes = 256 << 10
+)
+
+// zip unpacks with the standard library: archives.Zip opens links before we see them, with
+// compressors of which some crash on hostile bytes.
+func (u *unpacker) zip(f *os.File, size int64) error {
+	limits := u.budget.limits
+	directory := &boundedReaderAt{
+		r: f, left: int64(limits.Entries)*zipEntryBytes + zipSearchBytes, err: limits.tooManyEntries(),
+	}
+	r, err := zip.NewReader(directory, size)
+	if directory.left <= 0 {
+		return directory.err
+	}
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return damaged(err)
+	}
+	if len(r.File) > limits.Entries {
+		return limits.tooManyEntries()
+	}
+	directory.unbounded = true
+	for _, file := range r.File {
+		e, err := zipEntry(file)
+		if err != nil {
+			return &entryError{file.Name, err}
+		}
+		if err := u.add(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func zipEntry(file *zip.File) (entry, error) {
+	e := entry{name: file.Name, mode: file.Mode(), open: file.Open}
+	switch {
+	case file.Flags&1 != 0:
+		return e, errors.New("is encrypted")
+	case file.Method != zip.Store && file.Method != zip.Deflate:
+		return e, fmt.Errorf("is compressed by method %d (only store and deflate are known in a zip)", file.Method)
+	case e.mode&fs.ModeSymlink == 0:
+		return e, nil
+	}
+	var err error
+	e.link, err = readTarget(file)
+	return e, err
+}
+
+// readTarget reads a symbolic link's target, which is its content.
+func readTarget(file *zip.File) (string, error) {
+	r, err := file.Open()
+	if err != nil {
+		return "", damaged(err)
+	}
+	defer r.Close()
+	target, err := io.ReadAll(io.LimitReader(r, mostPathBytes+1))
+	if err != nil {
+		return "", damaged(err)
+	}
+	return string(target), nil
+}
+
+// boundedReaderAt bounds what the directory of a zip may be, before it is all in memory.
+type boundedReaderAt struct {
+	r         io.ReaderAt
+	left      int64
+	err       error
+	unbounded bool
+}
+
+func (b *boundedReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	if b.unbounded {
+		return b.r.ReadAt(p, off)
+	}
+	if b.left <= 0 {
+		return 0, b.err
+	}
+	n, err := b.r.ReadAt(p, off)
+	b.left -= int64(n)
+	return n, err
+}
