@@ -1,33 +1,33 @@
 package tdf
 
-import "fmt"
+import "strconv"
 
-// OpenFields returns what is written when a task is opened, but its id and log, in an order that is always
-// the same: all defaults, and of the properties that the original TDF does not know those
-// that differ from theirs.
+// OpenFields returns what is written when a task is opened, but its id, log and stamp: all
+// defaults, and of the properties that the original TDF does not know those that differ
+// from theirs. What is looked up most comes first: Redis searches small hashes in order.
 func (d *Definition) OpenFields(namespace string) []Field {
 	plain := Define("", "", "")
 	fields := []Field{
-		{fieldNamespace, namespace},
-		{fieldProgram, d.Program},
-		{fieldSource, d.Source},
-		{fieldInput, d.Input},
+		{fieldState, string(Open)},
+		{fieldRound, "0"},
 		{fieldStartAfter, d.StartAfter.String()},
 		{fieldEndBefore, d.EndBefore.String()},
 		{fieldTimeout, d.Timeout.String()},
-		{fieldMaxFails, fmt.Sprint(d.MaxFails)},
-		{fieldMaxTimeouts, fmt.Sprint(d.MaxTimeouts)},
-		{fieldState, string(Open)},
-		{fieldRound, "0"},
 		{string(Fails), "0"},
+		{fieldMaxFails, strconv.Itoa(d.MaxFails)},
 		{string(Timeouts), "0"},
+		{fieldMaxTimeouts, strconv.Itoa(d.MaxTimeouts)},
+		{fieldProgram, d.Program},
+		{fieldNamespace, namespace},
+		{fieldSource, d.Source},
+		{fieldInput, d.Input},
 	}
 	optional := func(name, value string, differs bool) {
 		if differs {
 			fields = append(fields, Field{name, value})
 		}
 	}
-	optional(fieldMaxLosses, fmt.Sprint(d.MaxLosses), d.MaxLosses != plain.MaxLosses)
+	optional(fieldMaxLosses, strconv.Itoa(d.MaxLosses), d.MaxLosses != plain.MaxLosses)
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)

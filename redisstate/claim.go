@@ -34,8 +34,7 @@ type Claimed struct {
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log",
-	"program", "source", "input", "fail_on", "meta", "max_fails", "max_timeouts", "max_losses",
-	"fails", "timeouts", "losses", "releases", "reopens",
+	"program", "source", "input", "fail_on", "meta", "max_timeouts", "timeouts", "releases",
 }
 
 // Claim hands open tasks to a worker, those that have been due for longest first. Tasks
@@ -117,7 +116,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 
 // clear expires those of the tasks whose time is over. What else is in the way is the server's.
 func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
-	seen, err := s.load(ctx, ids)
+	seen, err := s.Load(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -88,21 +88,22 @@ for _, l in ipairs(later) do redis.call('ZADD', KEYS[l[1]], text(l[3]), l[2]) en
 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
 local lease_until = now + lease
+local now_text, lease_text = text(now), text(lease_until)
 for i, c in ipairs(chosen) do
   local claim = random .. '.' .. i
   local of = c.round .. ':'
-  redis.call('HSET', tasks .. c.id, 'state', 'running', of .. 'running', text(now), of .. 'worker', worker,
-    of .. 'claim', claim, 'deadline', text(c.deadline), 'lease_until', text(lease_until),
-    'log', logged(c.f[LOG], now, worker, 'running'))
+  redis.call('HSET', tasks .. c.id, 'state', 'running', of .. 'running', now_text, of .. 'worker', worker,
+    of .. 'claim', claim, 'deadline', text(c.deadline), 'lease_until', lease_text,
+    'log', logged(c.f[LOG], now_text, worker, 'running'))
   local group = c.f[6]
   if group and group ~= '' then
     redis.call('ZADD', groups .. group, place(code, c.id), c.id)
   end
   removed[c.list] = removed[c.list] or {}
   table.insert(removed[c.list], c.id)
-  entered[#entered + 1] = text(now)
+  entered[#entered + 1] = now_text
   entered[#entered + 1] = c.id
-  looks[#looks + 1] = text(math.min(c.deadline, lease_until))
+  looks[#looks + 1] = c.deadline < lease_until and text(c.deadline) or lease_text
   looks[#looks + 1] = c.id
   ids[i] = c.id
   out[i] = reply_of(c.id, claim, c.f)

@@ -212,7 +212,9 @@ func (s *Store) Info(ctx context.Context, sections ...string) (Info, error) {
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
 	return s.persist(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
-		fill(p)
+		if fill(p); p.Len() == 0 {
+			return nil
+		}
 		_, err := p.Exec(ctx)
 		if err == redis.Nil {
 			err = nil

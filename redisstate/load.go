@@ -19,31 +19,38 @@ type Seen struct {
 }
 
 var (
+	// What judging an executed task in its first round needs: nearly all that is ever due.
+	judgedByFirst = slices.Concat([]string{
+		"state", "round", "start_after", "end_before", "group", "fail_on", "max_fails", "fails",
+	}, roundFields(0, []string{"executed", "claim", "exit"}))
 	judgedBy = []string{
-		"state", "round", "start_after", "end_before", "timeout", "group", "outcome", "ready",
-		"deadline", "lease_until", "fail_on", "max_fails", "max_timeouts", "max_losses",
-		"fails", "timeouts", "losses", "releases", "reopens",
+		"timeout", "outcome", "ready", "deadline", "lease_until", "max_timeouts", "max_losses",
+		"timeouts", "losses", "releases", "reopens",
 	}
 	judgedByWhenOpen = []string{"program", "source", "input", "meta"}
 	roundJudgedBy    = []string{"open", "running", "executed", "started", "claim", "worker", "exit"}
 )
 
 // Load reads what the rules need to judge tasks.
-func (s *Store) Load(ctx context.Context, ids []int64) ([]Seen, error) { return s.load(ctx, ids) }
+func (s *Store) Load(ctx context.Context, ids []int64) ([]Seen, error) {
+	return s.load(ctx, ids, executed)
+}
 
-func (s *Store) load(ctx context.Context, ids []int64) ([]Seen, error) {
+// executed tasks in their first round need no second look.
+func executed(h tdf.Hash) bool { return h["state"] == string(tdf.Executed) && h["round"] == "0" }
+
+func never(tdf.Hash) bool { return false }
+
+func (s *Store) load(ctx context.Context, ids []int64, enough func(tdf.Hash) bool) ([]Seen, error) {
 	hashes := make([]tdf.Hash, len(ids))
-	steps := []func(i int) []string{
-		func(int) []string { return judgedBy },
-		func(i int) []string { return roundProperties(hashes[i]) },
-	}
 	for i := range hashes {
 		hashes[i] = tdf.Hash{}
 	}
-	for _, step := range steps {
-		if err := s.loadFields(ctx, ids, hashes, step); err != nil {
-			return nil, err
-		}
+	if err := s.loadFields(ctx, ids, hashes, func(int) []string { return judgedByFirst }); err != nil {
+		return nil, err
+	}
+	if err := s.loadFields(ctx, ids, hashes, func(i int) []string { return more(hashes[i], enough) }); err != nil {
+		return nil, err
 	}
 	if err := s.loadTexts(ctx, ids, hashes); err != nil {
 		return nil, err
@@ -58,25 +65,29 @@ func (s *Store) load(ctx context.Context, ids []int64) ([]Seen, error) {
 	return seen, nil
 }
 
-// roundProperties are those of the current round, and of the rounds that were lost before it.
-func roundProperties(h tdf.Hash) []string {
-	if len(h) == 0 {
+// more are the properties that only some tasks need: those of the round that they are in,
+// of the rounds that were lost before it, and of an open task those that may make no sense.
+func more(h tdf.Hash, enough func(tdf.Hash) bool) []string {
+	if len(h) == 0 || enough(h) {
 		return nil
 	}
-	var names []string
 	round := currentRound(h)
-	for _, name := range roundJudgedBy {
-		names = append(names, tdf.RoundField(round, name))
-	}
-	if h["losses"] != "" {
-		for i := max(0, round-maxNamedLosses); i < round; i++ {
-			names = append(names, tdf.RoundField(i, "worker"), tdf.RoundField(i, "lost"))
-		}
+	names := slices.Concat(judgedBy, roundFields(round, roundJudgedBy))
+	for i := max(0, round-maxNamedLosses); i < round; i++ {
+		names = append(names, tdf.RoundField(i, "worker"), tdf.RoundField(i, "lost"))
 	}
 	if h["state"] == string(tdf.Open) {
 		names = append(names, judgedByWhenOpen...)
 	}
 	return names
+}
+
+func roundFields(round int, names []string) []string {
+	fields := make([]string, len(names))
+	for i, name := range names {
+		fields[i] = tdf.RoundField(round, name)
+	}
+	return fields
 }
 
 const maxNamedLosses = 100
@@ -88,10 +99,11 @@ func currentRound(h tdf.Hash) int {
 
 func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
 	replies := make([]*redis.SliceCmd, len(ids))
+	asked := make([][]string, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			if names := names(i); len(names) > 0 {
-				replies[i] = p.HMGet(ctx, s.keys.Task(id), names...)
+			if asked[i] = names(i); len(asked[i]) > 0 {
+				replies[i] = p.HMGet(ctx, s.keys.Task(id), asked[i]...)
 			}
 		}
 	})
@@ -102,7 +114,7 @@ func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 		if replies[i] == nil {
 			continue
 		}
-		for j, name := range names(i) {
+		for j, name := range asked[i] {
 			if v, ok := replies[i].Val()[j].(string); ok {
 				hashes[i][name] = v
 			}
@@ -155,7 +167,7 @@ func (s *Store) loadTexts(ctx context.Context, ids []int64, hashes []tdf.Hash) e
 
 // Sight reads tasks together with the lists that hold them.
 func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) {
-	seen, err := s.load(ctx, ids)
+	seen, err := s.load(ctx, ids, never)
 	if err != nil {
 		return nil, err
 	}

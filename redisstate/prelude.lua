@@ -55,7 +55,7 @@ local function place(code, id) return string.format('%.0f', code * 1099511627776
 
 -- The log with one more line. Of more than 100 lines the first 10 and the last 90 stay.
 local function logged(log, at, who, what)
-  local line = text(at) .. ' ' .. who .. ': ' .. what
+  local line = at .. ' ' .. who .. ': ' .. what
   if not log or log == '' then return line end
   if #log > 2000 then
     local ends, pos = {}, 0

@@ -86,14 +86,14 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 			script = s.scripts.open
 		}
 	}
-	keys, wakes := s.transactKeys(ctx, units)
+	lists := s.involved(ctx, units)
+	keys := s.transactKeys(lists)
 	var reply any
 	var err error
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{}
 		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix(), who)
-		e.strings(listNames)
-		e.strings(wakes)
+		e.involved(lists)
 		e.units(s.keys.ns, units)
 		return e.args
 	}
@@ -110,46 +110,65 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	return outcomes(units, reply)
 }
 
-var listNames = func() []string {
-	names := make([]string, len(tdf.Lists))
-	for i, s := range tdf.Lists {
-		names[i] = string(s)
-	}
-	return names
-}()
-
-// transactKeys are the keys of a call, and for each wake list at their end the list whose
-// newcomers somebody waits for.
-func (s *Store) transactKeys(ctx context.Context, units []Unit) (keys, wakes []string) {
-	keys = []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
-	for _, list := range tdf.Lists {
-		keys = append(keys, s.keys.List(list))
-	}
-	wake := func(key string, lists ...tdf.State) {
-		for _, list := range lists {
-			keys = append(keys, key)
-			wakes = append(wakes, string(list))
-		}
-	}
-	wake(s.keys.wakeOpen(), tdf.Open)
-	wake(s.keys.wakeServer(), tdf.Executed)
-	if judges(units) {
-		for _, boot := range s.managersToWake(ctx) {
-			wake(s.keys.wakeManager(boot), tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired)
-		}
-	}
-	return keys, wakes
+// involved are a call's lists and the wake lists of those whose newcomers somebody waits for.
+type involved struct {
+	lists []tdf.State
+	wakes []wakeList
 }
 
-func judges(units []Unit) bool {
-	for i := range units {
-		for j := range units[i].Moves {
-			if units[i].Moves[j].To.Judged() {
-				return true
+type wakeList struct {
+	key string
+	of  tdf.State
+}
+
+func (s *Store) involved(ctx context.Context, units []Unit) involved {
+	v := involved{lists: listsOf(units)}
+	for _, list := range v.lists {
+		switch {
+		case list == tdf.Open:
+			v.wakes = append(v.wakes, wakeList{s.keys.wakeOpen(), list})
+		case list == tdf.Executed:
+			v.wakes = append(v.wakes, wakeList{s.keys.wakeServer(), list})
+		case list.Judged():
+			for _, boot := range s.managersToWake(ctx) {
+				v.wakes = append(v.wakes, wakeList{s.keys.wakeManager(boot), list})
 			}
 		}
 	}
-	return false
+	return v
+}
+
+// listsOf are the lists that a call may touch: a claim's result may be found among the
+// executed (see transact.lua), and a repair looks everywhere.
+func listsOf(units []Unit) []tdf.State {
+	used := map[tdf.State]bool{}
+	for i := range units {
+		if len(units[i].Open) > 0 {
+			used[tdf.Open] = true
+		}
+		for j := range units[i].Moves {
+			m := &units[i].Moves[j]
+			if m.Mend {
+				return tdf.Lists
+			}
+			used[m.From], used[m.To] = true, true
+			if m.Claim != "" {
+				used[tdf.Executed] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
+}
+
+func (s *Store) transactKeys(v involved) []string {
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
+	for _, list := range v.lists {
+		keys = append(keys, s.keys.List(list))
+	}
+	for _, w := range v.wakes {
+		keys = append(keys, w.key)
+	}
+	return keys
 }
 
 // encoder puts a call's arguments together, as transact.lua's header lists them.
@@ -168,6 +187,17 @@ func (e *encoder) strings(values []string) {
 	e.add(values...)
 }
 
+func (e *encoder) involved(v involved) {
+	e.count(len(v.lists))
+	for _, list := range v.lists {
+		e.args = append(e.args, string(list), groupCode(list))
+	}
+	e.count(len(v.wakes))
+	for _, w := range v.wakes {
+		e.add(string(w.of))
+	}
+}
+
 func (e *encoder) fields(fields []tdf.Field) {
 	e.count(len(fields))
 	for _, f := range fields {
@@ -183,6 +213,8 @@ func (e *encoder) units(namespace string, units []Unit) {
 		}
 	}
 	shared := sharedFields(opened)
+	shapes := shapesOf(units)
+	e.shapes(shapes)
 	e.fields(shared)
 	e.count(len(units))
 	for i := range units {
@@ -190,7 +222,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 		e.count(len(u.Moves))
 		e.count(len(u.Open))
 		for j := range u.Moves {
-			e.move(&u.Moves[j])
+			e.move(&u.Moves[j], shapes)
 		}
 		for j := range u.Open {
 			e.opening(&u.Open[j], opened[0], shared)
@@ -199,19 +231,32 @@ func (e *encoder) units(namespace string, units []Unit) {
 	}
 }
 
-func (e *encoder) move(m *tdf.Move) {
-	mend := ""
-	if m.Mend {
-		mend = "1"
+func (e *encoder) shapes(shapes *shapes) {
+	e.count(len(shapes.all))
+	for _, s := range shapes.all {
+		mend := ""
+		if s.first.Mend {
+			mend = "1"
+		}
+		e.args = append(e.args, string(s.first.From), s.first.Round, string(s.first.To), mend)
+		e.add(moment(s.first.Score), moment(s.first.Look), s.first.Note)
+		e.fields(s.shared)
+		e.count(len(s.first.Stamp))
+		for _, stamp := range s.first.Stamp {
+			e.add(stamp.Name, moment(stamp.At))
+		}
+		e.strings(s.first.Clear)
+		e.strings(s.own)
 	}
-	e.args = append(e.args, m.ID, string(m.From), m.Round, m.Claim, m.Due, string(m.To), m.Group, mend)
-	e.add(moment(m.Score), moment(m.Look), m.Note)
-	e.fields(m.Set)
-	e.count(len(m.Stamp))
-	for _, s := range m.Stamp {
-		e.add(s.Name, moment(s.At))
+}
+
+func (e *encoder) move(m *tdf.Move, shapes *shapes) {
+	s := shapes.byKey[shapeKey(m)]
+	e.args = append(e.args, s.number, m.ID, m.Claim, m.Due, m.Group)
+	for _, name := range s.own {
+		i := slices.IndexFunc(m.Set, func(f tdf.Field) bool { return f.Name == name })
+		e.add(m.Set[i].Value)
 	}
-	e.strings(m.Clear)
 }
 
 func (e *encoder) opening(d *tdf.Definition, fields, shared []tdf.Field) {

@@ -1,0 +1,66 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Most moves of a call are alike: a hundred tasks that succeeded differ in their ids only.
+// What they have in common is their shape, and is sent to the script once.
+type shape struct {
+	number int // in the call, from 1
+	first  *tdf.Move
+	shared []tdf.Field // properties that have the same value in all moves
+	own    []string    // names of the others
+}
+
+type shapes struct {
+	all   []*shape
+	byKey map[string]*shape
+}
+
+// shapeKey is equal for moves that differ in nothing but their task, their fences and the
+// values that they set.
+func shapeKey(m *tdf.Move) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d %s %t %v %v %q", m.From, m.Round, m.To, m.Mend, m.Score, m.Look, m.Note)
+	for _, f := range m.Set {
+		b.WriteString(" " + f.Name)
+	}
+	for _, s := range m.Stamp {
+		fmt.Fprintf(&b, " %s %v", s.Name, s.At)
+	}
+	fmt.Fprintf(&b, " %q", m.Clear)
+	return b.String()
+}
+
+func shapesOf(units []Unit) *shapes {
+	all := &shapes{byKey: map[string]*shape{}}
+	for i := range units {
+		for j := range units[i].Moves {
+			all.add(&units[i].Moves[j])
+		}
+	}
+	return all
+}
+
+func (all *shapes) add(m *tdf.Move) {
+	key := shapeKey(m)
+	s := all.byKey[key]
+	if s == nil {
+		s = &shape{number: len(all.all) + 1, first: m, shared: slices.Clone(m.Set)}
+		all.byKey[key] = s
+		all.all = append(all.all, s)
+		return
+	}
+	s.shared = slices.DeleteFunc(s.shared, func(f tdf.Field) bool {
+		if slices.Contains(m.Set, f) {
+			return false
+		}
+		s.own = append(s.own, f.Name)
+		return true
+	})
+}
