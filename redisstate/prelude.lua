@@ -33,21 +33,25 @@ local function answered(slot, sequence)
   if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
+-- The calls of a client that is gone are forgotten after a day.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
   redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
-  redis.call('EXPIRE', KEYS[1], 86400)
+  if sequence % 16 == 1 then redis.call('EXPIRE', KEYS[1], 86400) end
 end
 
 local function bulk(command, key, of)
   for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
 end
 
--- A few tokens are enough: whoever takes one and leaves work behind puts one back.
+-- A few tokens are enough: whoever takes one and leaves work behind puts one back. Those that
+-- nobody takes are gone after an hour.
+local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
 local function wake(key, tokens)
-  for _ = 1, math.min(tokens, 8) do redis.call('LPUSH', key, '1') end
-  redis.call('LTRIM', key, 0, 7)
-  redis.call('EXPIRE', key, 3600)
+  tokens = math.min(tokens, #TOKENS)
+  local there = redis.call('LPUSH', key, unpack(TOKENS, 1, tokens))
+  if there > #TOKENS then redis.call('LTRIM', key, 0, #TOKENS - 1) end
+  if there == tokens then redis.call('EXPIRE', key, 3600) end
 end
 
 -- The task's place in the index of its group: by state, then by id.

@@ -228,9 +228,8 @@ local function look_again(id, look)
   if look then put(add, due, look, id) else drop(due, id) end
 end
 
-local function enter(state, id, score, look, group)
+local function enter(state, id, score, group)
   put(add, list[state], score, id)
-  look_again(id, look)
   if group ~= '' then put(add, groups .. group, place(code[state], id), id) end
   arrived[state] = (arrived[state] or 0) + 1
 end
@@ -258,7 +257,8 @@ local function apply(m)
   for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m.own + i] end
   call('HSET', unpack(write))
   if #s.clear > 0 then call('HDEL', m.key, unpack(s.clear)) end
-  enter(s.to, m.id, s.score_text, s.look_text, m.group)
+  enter(s.to, m.id, s.score_text, m.group)
+  look_again(m.id, s.look_text)
 end
 
 local opened = 0
@@ -281,7 +281,8 @@ local function open(new)
     h[n + 7], h[n + 8] = 'ready', score_text
   end
   call('HSET', unpack(h))
-  enter('open', id, score_text, moment_text(new.look, at), new.group)
+  enter('open', id, score_text, new.group)
+  if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
 local lines = {}
