@@ -131,7 +131,7 @@ func (s Source) parseRsync(rest string) (Source, error) {
 func (s Source) parseRedis(rest string) (Source, error) {
 	sum, err := parseSum(rest)
 	if err != nil {
-		return Source{}, fmt.Errorf("%w after redis:", err)
+		return Source{}, fmt.Errorf("redis: wants the archive's SHA-256: %w", err)
 	}
 	s.Location, s.SHA256 = sum, sum
 	return s, nil

@@ -95,7 +95,7 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"rsync:rsync://h/m/?/run.sh", "pattern"},
 		{"rsync:rsync://u:p@h/m/run.sh", "takes no password"},
 		{"rsync:rsync://@h/m/run.sh", "takes no password"},
-		{"redis:", "not a SHA-256 sum (64 hex digits) after redis:"},
+		{"redis:", "redis: wants the archive's SHA-256: not a SHA-256 sum (64 hex digits)"},
 		{"redis:xyz", "not a SHA-256 sum"},
 		{"redis:" + someSum + "#sha256=" + someSum, "not a SHA-256 sum"},
 	}

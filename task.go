@@ -102,7 +102,7 @@ const (
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
 // maxRounds bounds what a hash from other hands can make us allocate.
-const maxRounds = 1 << 20
+const maxRounds = 1 << 16
 
 // A Hash is a task as Redis holds it, or those of its properties that were asked for.
 type Hash map[string]string

@@ -154,9 +154,9 @@ func TestRedirects(t *testing.T) {
 			http.Redirect(w, r, to, http.StatusFound)
 		})
 	}
-	mux.Handle("/loop/run.sh", http.RedirectHandler("/loop2?token=hush", 307))
-	mux.Handle("/loop2", http.RedirectHandler("/loop/run.sh", 307))
-	mux.Handle("/file/run.sh", http.RedirectHandler("file:///etc/passwd", 301))
+	mux.Handle("/loop/run.sh", http.RedirectHandler("/loop2?token=hush", http.StatusTemporaryRedirect))
+	mux.Handle("/loop2", http.RedirectHandler("/loop/run.sh", http.StatusTemporaryRedirect))
+	mux.Handle("/file/run.sh", http.RedirectHandler("file:///etc/passwd", http.StatusMovedPermanently))
 	base := serveFunc(t, mux.ServeHTTP)
 
 	fetchWorks(t, newFetcher(t), base+"/9/run.sh") // ten of them
@@ -174,7 +174,7 @@ func TestRedirects(t *testing.T) {
 
 func TestRedirectFromEncrypted(t *testing.T) {
 	plain := serve(t, []byte(goodScript))
-	s := httptest.NewTLSServer(http.RedirectHandler(plain+"/run.sh", 302))
+	s := httptest.NewTLSServer(http.RedirectHandler(plain+"/run.sh", http.StatusFound))
 	t.Cleanup(s.Close)
 	f := newFetcher(t)
 	f.Transport = s.Client().Transport

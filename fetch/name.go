@@ -36,7 +36,7 @@ func localName(name string, depth int) (string, error) {
 	}
 	parts := strings.Split(name, "/")
 	if slices.Contains(parts, "..") {
-		return "", errors.New("leaves the directory by ..")
+		return "", errors.New("has .. in its name, which leaves the directory")
 	}
 	if slices.ContainsFunc(parts, func(p string) bool { return len(p) > mostNameBytes }) {
 		return "", fmt.Errorf("has a part of more than %d bytes in its name", mostNameBytes)

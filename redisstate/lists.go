@@ -96,8 +96,9 @@ func (s *Store) List(ctx context.Context, state tdf.State, group string, offset,
 			return err
 		}
 		first, last := groupRange(state)
-		members, err = s.rdb.ZRangeByScore(ctx, s.keys.Group(group),
-			&redis.ZRangeBy{Min: first, Max: last, Offset: offset, Count: most}).Result()
+		members, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: s.keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
+		}).Result()
 		return err
 	})
 	if err != nil {

@@ -120,8 +120,9 @@ func (s *Store) NumberWorker(ctx context.Context, name string) error {
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
 	var names []string
 	err := s.persist(ctx, func(ctx context.Context) (err error) {
-		names, err = s.rdb.ZRangeByScore(ctx, s.keys.workers(),
-			&redis.ZRangeBy{Min: now.Add(-day).String(), Max: "+inf", Count: 10_000}).Result()
+		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: s.keys.workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
+		}).Result()
 		return err
 	})
 	if err != nil {

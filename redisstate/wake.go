@@ -11,9 +11,8 @@ import (
 // A Waker waits for work without asking for it: whoever makes work puts a token into a list.
 // A token that gets lost costs its reader one of its longest waits, and nothing else.
 type Waker struct {
-	rdb  *redis.Client
-	key  string
-	stop context.CancelFunc
+	rdb *redis.Client
+	key string
 
 	mu       sync.Mutex
 	waiting  bool // somebody is in Wait

@@ -1,0 +1,121 @@
+package tdf
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Each way in which a definition may make no sense, by the property that the error names.
+func TestValidateRefuses(t *testing.T) {
+	for _, c := range []struct {
+		property string
+		change   func(*Definition)
+		words    string
+	}{
+		{"program", func(d *Definition) { d.Program = "" }, "is empty"},
+		{"program", func(d *Definition) { d.Program = "a/b" }, "slash"},
+		{"program", func(d *Definition) { d.Program = `a\b` }, "slash"},
+		{"program", func(d *Definition) { d.Program = ".." }, `begins with "."`},
+		{"program", func(d *Definition) { d.Program = ".hidden" }, `begins with "."`},
+		{"program", func(d *Definition) { d.Program = "-rf" }, `begins with "-"`},
+		{"program", func(d *Definition) { d.Program = "a\x00b" }, "control character"},
+		{"program", func(d *Definition) { d.Program = "a\nb" }, "control character"},
+		{"program", func(d *Definition) { d.Program = "\xff" }, "UTF-8"},
+		{"program", func(d *Definition) { d.Program = strings.Repeat("x", 201) }, "201 bytes"},
+		{"source", func(d *Definition) { d.Source = "" }, "empty"},
+		{"source", func(d *Definition) { d.Source = "ftp://h/run.sh" }, `unknown scheme "ftp"`},
+		{"source", func(d *Definition) { d.Source = "http://h/program.rar" }, "ending"},
+		{"input", func(d *Definition) { d.Input = "'a" }, "quote is not closed"},
+		{"input", func(d *Definition) { d.Input = `"a` }, "quote is not closed"},
+		{"input", func(d *Definition) { d.Input = `a\` }, "backslash"},
+		{"input", func(d *Definition) { d.Input = "a\x00" }, "NUL"},
+		{"input", func(d *Definition) { d.Input = "a\nb" }, "line break"},
+		{"input", func(d *Definition) { d.Input = strings.Repeat("x", 200_000) }, "200000 bytes"},
+		{"start_after", func(d *Definition) { d.StartAfter = Time(math.NaN()) }, "NaN"},
+		{"start_after", func(d *Definition) { d.StartAfter = -1 }, "-1"},
+		{"start_after", func(d *Definition) { d.StartAfter = Never }, "Inf"},
+		{"end_before", func(d *Definition) { d.EndBefore = Time(math.NaN()) }, "NaN"},
+		{"end_before", func(d *Definition) { d.StartAfter, d.EndBefore = 20, 10 }, "is not after start_after, 20"},
+		{"end_before", func(d *Definition) { d.EndBefore = 0 }, "is not after start_after"},
+		{"timeout", func(d *Definition) { d.Timeout = 0 }, "above 0"},
+		{"timeout", func(d *Definition) { d.Timeout = -5 }, "above 0"},
+		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.NaN()) }, "above 0"},
+		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.Inf(-1)) }, "above 0"},
+		{"max_fails", func(d *Definition) { d.MaxFails = -1 }, "-1 is not a number from 0"},
+		{"max_timeouts", func(d *Definition) { d.MaxTimeouts = -1 }, "-1"},
+		{"max_losses", func(d *Definition) { d.MaxLosses = -1 }, "-1"},
+		{"meta", func(d *Definition) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
+		{"fail_on", func(d *Definition) { d.FailOn = "" }, "none of stderr, exit, any"},
+		{"group", func(d *Definition) { d.Group = "a\tb" }, "control character"},
+	} {
+		d := Define("p", "rsync:/p/run.sh", "1")
+		if err := d.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&d)
+		err := d.Validate()
+		var wrong *PropertyError
+		if !errors.As(err, &wrong) || wrong.Property != c.property || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v; want %q", c.property, err, c.words)
+		}
+	}
+}
+
+// What is opened is read back as it was.
+func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := Define("p", "rsync:/p/run.sh", rapid.StringMatching(`[a-z0-9 $;]*`).Draw(t, "input"))
+		d.StartAfter = Time(rapid.Int64Range(0, 4e9).Draw(t, "start"))
+		d.EndBefore = rapid.SampledFrom([]Time{Never, 5e9, 4e9 + 0.25}).Draw(t, "end")
+		d.Timeout = rapid.SampledFrom([]Seconds{Forever, 0.5, 90}).Draw(t, "timeout")
+		d.MaxFails, d.MaxTimeouts, d.MaxLosses = rapid.IntRange(0, 9).Draw(t, "f"), rapid.IntRange(0, 9).Draw(t, "t"), rapid.IntRange(0, 9).Draw(t, "l")
+		d.Group, d.Meta = rapid.StringMatching(`[a-z]*`).Draw(t, "group"), rapid.String().Draw(t, "meta")
+		d.FailOn = rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
+		h := Hash{}
+		for _, f := range d.OpenFields("ns") {
+			h[f.Name] = f.Value
+		}
+		got, err := ParseTask(3, h)
+		if err != nil || got.Definition != d || got.State != Open || got.Round != 0 {
+			t.Fatalf("%+v, %v; want %+v", got, err, d)
+		}
+	})
+}
+
+func TestParseTaskReadsWhatItCan(t *testing.T) {
+	got, err := ParseTask(1, Hash{"state": "open", "round": "-3", "fails": "many", "program": "p", "source": "rsync:/p/run.sh", "0:open": "x", "0:output": "o"})
+	var wrong *PropertyError
+	if !errors.As(err, &wrong) || wrong.Property != "round" || got.Round != 0 || got.Fails != 0 || got.LastOutput() != "o" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, round := range []string{"99999999999", "65537", "1e3", "+1", " 1"} {
+		if got, err := ParseTask(1, Hash{"state": "open", "round": round}); err == nil || got.Round != 0 {
+			t.Errorf("round %q: %d, %v", round, got.Round, err)
+		}
+	}
+}
+
+func FuzzParseTask(f *testing.F) {
+	f.Add("round", "1", "1:error", "x")
+	f.Add("end_before", "NaN", "timeout", "-inf")
+	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
+		h := Hash{"state": "running", name1: value1, name2: value2}
+		if len(h["round"]) > 4 {
+			return // a large round is as large as it says
+		}
+		task, err := ParseTask(1, h)
+		if task == nil || len(task.Rounds) != task.Round+1 {
+			t.Fatalf("%+v, %v", task, err)
+		}
+		for _, now := range []Time{0, 1e9, 1e10} {
+			m, ok := task.Settle(now, err)
+			if ok && (m.ID != 1 || m.From != task.State || m.Round != task.Round) {
+				t.Fatalf("%+v", m)
+			}
+		}
+	})
+}
