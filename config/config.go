@@ -45,6 +45,7 @@ type Worker struct {
 	Grace        time.Duration // for running programs when told to stop, or Forever; default: 10 s
 	KillGrace    time.Duration // between asking a program to end and ending it; default: 5 s
 	FetchTimeout time.Duration // always above 0; default: 600 s
+	MaxOutput    int64         // bytes of stdout, and of stderr, that are reported; 0: all, up to 256 MiB; default: 1 MiB
 	Limits       Limits
 	Log          Log
 }

@@ -29,6 +29,8 @@ func (k key) secret() bool { return k.name == "password" }
 const (
 	maxCount = 1_000_000_000
 	maxBytes = 1_000_000_000_000_000
+
+	maxOutput = 256 << 20 // a value in Redis cannot have more than 512 MiB
 )
 
 var (
@@ -45,100 +47,182 @@ var (
 var keys = slices.Concat(redisKeys, serverKeys, workerKeys, managerKeys, taskKeys, logKeys)
 
 var redisKeys = []key{
-	{"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that Redis runs on. In the server's file, `embedded` makes the server run a Redis of its own, in memory, on 127.0.0.1; nothing in it outlives the server."},
-	{"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
-		"The port that Redis listens on."},
-	{"redis", "username", "", text(func(s *settings) *string { return &s.redis.Username }),
-		"The user to log in as (Redis ACL); empty for Redis's user `default`."},
-	{"redis", "password", "None", password(func(s *settings) *string { return &s.redis.Password }),
-		"The password; `None` or empty for none. See \"Passwords\"."},
-	{"redis", "db", "0", whole(0, maxCount, func(s *settings) *int { return &s.redis.DB }),
-		"The number of the Redis database."},
-	{"redis", "tls", "False", truth(func(s *settings) *bool { return &s.redis.TLS }),
-		"Talk to Redis over TLS."},
-	{"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities to trust; empty for those of the system. Needs `tls=True`."},
-	{"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
-		"The name that Redis's certificate must be for; empty for `host`. Needs `tls=True`."},
+	{
+		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
+		"The machine that Redis runs on. In the server's file, `embedded` makes the server run a Redis of its own, in memory, on 127.0.0.1; nothing in it outlives the server.",
+	},
+	{
+		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
+		"The port that Redis listens on.",
+	},
+	{
+		"redis", "username", "", text(func(s *settings) *string { return &s.redis.Username }),
+		"The user to log in as (Redis ACL); empty for Redis's user `default`.",
+	},
+	{
+		"redis", "password", "None", password(func(s *settings) *string { return &s.redis.Password }),
+		"The password; `None` or empty for none. See \"Passwords\".",
+	},
+	{
+		"redis", "db", "0", whole(0, maxCount, func(s *settings) *int { return &s.redis.DB }),
+		"The number of the Redis database.",
+	},
+	{
+		"redis", "tls", "False", truth(func(s *settings) *bool { return &s.redis.TLS }),
+		"Talk to Redis over TLS.",
+	},
+	{
+		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
+		"A PEM file with the certificate authorities to trust; empty for those of the system. Needs `tls=True`.",
+	},
+	{
+		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
+		"The name that Redis's certificate must be for; empty for `host`. Needs `tls=True`.",
+	},
 
-	{"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
-		"The project's name, required. Every key in Redis begins with it; server, workers and managers with the same namespace work together."},
+	{
+		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
+		"The project's name, required. Every key in Redis begins with it; server, workers and managers with the same namespace work together.",
+	},
 }
 
 var serverKeys = []key{
-	{"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The longest wait between the beginnings of two rounds; new results start one at once. 0: no wait."},
-	{"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
-		"For so long after an outage no task is declared lost, timed out or, if running, expired: workers get time to say that they are still at it."},
-	{"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
-		"A task that is found in no list, or in two, is mended when it still is, unchanged, so much later."},
+	{
+		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
+		"The longest wait between the beginnings of two rounds; new results start one at once. 0: no wait.",
+	},
+	{
+		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
+		"For so long after an outage no task is declared lost, timed out or, if running, expired: workers get time to say that they are still at it.",
+	},
+	{
+		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
+		"A task that is found in no list, or in two, is mended when it still is, unchanged, so much later.",
+	},
 }
 
 var workerKeys = []key{
-	{"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
-		"The working directory: programs live in directories below it. A relative one is relative to where the worker is started."},
-	{"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in."},
-	{"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The same for stderr."},
-	{"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterSuccess }),
-		"The pause after a round that went well."},
-	{"worker", "sleep_after_failure", "0.5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterFailure }),
-		"The pause after a round that failed."},
-	{"worker", "sleep_after_no_process_claimed", "2.0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterNoProcessClaimed }),
-		"The longest wait of a worker with nothing to do before it looks again; it is woken when a task is there for it. 0: no wait."},
-	{"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
-		"A worker that gives no sign of life for so long has lost its tasks. It gives one every third of this."},
-	{"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
-		"How long a running program may go on when the worker is told to stop; then its task is given back."},
-	{"worker", "kill_grace", "5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.KillGrace }),
-		"How long a program that was told to end (SIGTERM) has before it is killed (SIGKILL)."},
-	{"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.FetchTimeout }),
-		"How long fetching a program may take, with unpacking and `setup.sh`."},
-	{"worker", "max_program_bytes", "1073741824", whole(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
-		"The largest program: the bytes of the download, and of all that is unpacked from it."},
-	{"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
-		"The most files, directories and links in a program's archive."},
-	{"worker", "max_program_depth", "32", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Depth }),
-		"The deepest that directories in a program's archive may nest."},
-	{"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
-		"The most bytes that one byte of an archive may unpack to, beyond the first MiB."},
+	{
+		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
+		"The working directory: programs live in directories below it. A relative one is relative to where the worker is started.",
+	},
+	{
+		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
+		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in.",
+	},
+	{
+		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
+		"The same for stderr.",
+	},
+	{
+		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterSuccess }),
+		"The pause after a round that went well.",
+	},
+	{
+		"worker", "sleep_after_failure", "0.5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterFailure }),
+		"The pause after a round that failed.",
+	},
+	{
+		"worker", "sleep_after_no_process_claimed", "2.0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterNoProcessClaimed }),
+		"The longest wait of a worker with nothing to do before it looks again; it is woken when a task is there for it. 0: no wait.",
+	},
+	{
+		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
+		"A worker that gives no sign of life for so long has lost its tasks. It gives one every third of this.",
+	},
+	{
+		"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
+		"How long a running program may go on when the worker is told to stop; then its task is given back.",
+	},
+	{
+		"worker", "kill_grace", "5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.KillGrace }),
+		"How long a program that was told to end (SIGTERM) has before it is killed (SIGKILL).",
+	},
+	{
+		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.FetchTimeout }),
+		"How long fetching a program may take, with unpacking and `setup.sh`.",
+	},
+	{
+		"worker", "max_output", "1048576", whole(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
+		"How many bytes of a round's stdout, and of its stderr, go to Redis: of what is longer, the beginning and the end; all of it stays in the worker's files. 0: all, up to 256 MiB.",
+	},
+	{
+		"worker", "max_program_bytes", "1073741824", whole(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
+		"The largest program: the bytes of the download, and of all that is unpacked from it.",
+	},
+	{
+		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
+		"The most files, directories and links in a program's archive.",
+	},
+	{
+		"worker", "max_program_depth", "32", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Depth }),
+		"The deepest that directories in a program's archive may nest.",
+	},
+	{
+		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
+		"The most bytes that one byte of an archive may unpack to, beyond the first MiB.",
+	},
 }
 
 var managerKeys = []key{
-	{"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The longest wait between the beginnings of two rounds; a finished task starts one at once. 0: no wait."},
+	{
+		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
+		"The longest wait between the beginnings of two rounds; a finished task starts one at once. 0: no wait.",
+	},
 }
 
 var taskKeys = []key{
-	{"task_defaults", "start_after", "0", moment(false, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.StartAfter }),
-		"The task is not claimed earlier. 0: at once."},
-	{"task_defaults", "end_before", "inf", moment(true, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.EndBefore }),
-		"The task expires unless it was executed by then. `inf`: never."},
-	{"task_defaults", "timeout", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Timeout }),
-		"How long one round may run. `inf`: without limit."},
-	{"task_defaults", "max_fails", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxFails }),
-		"How many failed rounds are forgiven."},
-	{"task_defaults", "max_timeouts", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxTimeouts }),
-		"How many timed out rounds are forgiven."},
-	{"task_defaults", "max_losses", "3", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxLosses }),
-		"How many rounds that were lost with their worker are forgiven."},
-	{"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
-		"What the task belongs to: a stage, a campaign. Empty for none."},
-	{"task_defaults", "meta", "", meta(func(s *settings) *string { return &s.manager.TaskDefaults.Meta }),
-		"The manager's own data about the task; TDF never looks into it."},
-	{"task_defaults", "fail_on", "stderr", oneOf(func(s *settings) *tdf.FailOn { return &s.manager.TaskDefaults.FailOn }, failOnRules...),
-		"What makes a round fail: text on stderr, an exit status other than 0, or any of both."},
-	{"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
-		"Add a random part of a second to `start_after`, so that tasks opened together start in random order."},
+	{
+		"task_defaults", "start_after", "0", moment(false, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.StartAfter }),
+		"The task is not claimed earlier. 0: at once.",
+	},
+	{
+		"task_defaults", "end_before", "inf", moment(true, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.EndBefore }),
+		"The task expires unless it was executed by then. `inf`: never.",
+	},
+	{
+		"task_defaults", "timeout", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Timeout }),
+		"How long one round may run. `inf`: without limit.",
+	},
+	{
+		"task_defaults", "max_fails", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxFails }),
+		"How many failed rounds are forgiven.",
+	},
+	{
+		"task_defaults", "max_timeouts", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxTimeouts }),
+		"How many timed out rounds are forgiven.",
+	},
+	{
+		"task_defaults", "max_losses", "3", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxLosses }),
+		"How many rounds that were lost with their worker are forgiven.",
+	},
+	{
+		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
+		"What the task belongs to: a stage, a campaign. Empty for none.",
+	},
+	{
+		"task_defaults", "meta", "", meta(func(s *settings) *string { return &s.manager.TaskDefaults.Meta }),
+		"The manager's own data about the task; TDF never looks into it.",
+	},
+	{
+		"task_defaults", "fail_on", "stderr", oneOf(func(s *settings) *tdf.FailOn { return &s.manager.TaskDefaults.FailOn }, failOnRules...),
+		"What makes a round fail: text on stderr, an exit status other than 0, or any of both.",
+	},
+	{
+		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
+		"Add a random part of a second to `start_after`, so that tasks opened together start in random order.",
+	},
 }
 
 var logKeys = []key{
-	{"log", "level", "info", level(func(s *settings) *slog.Level { return &s.log.Level }),
-		"The least important messages that are logged."},
-	{"log", "format", "text", oneOf(func(s *settings) *string { return &s.log.Format }, "text", "json"),
-		"How messages are logged: a line of text for each, or a JSON object."},
+	{
+		"log", "level", "info", level(func(s *settings) *slog.Level { return &s.log.Level }),
+		"The least important messages that are logged.",
+	},
+	{
+		"log", "format", "text", oneOf(func(s *settings) *string { return &s.log.Format }, "text", "json"),
+		"How messages are logged: a line of text for each, or a JSON object.",
+	},
 }
 
 // find returns nil where there is no such key.

@@ -42,6 +42,7 @@ var samples = []sample{
 	{"WORKER_GRACE", "inf", Forever, func(s *settings) any { return s.worker.Grace }},
 	{"WORKER_KILL_GRACE", "0", time.Duration(0), func(s *settings) any { return s.worker.KillGrace }},
 	{"WORKER_FETCH_TIMEOUT", "1000000000", 1_000_000_000 * time.Second, func(s *settings) any { return s.worker.FetchTimeout }},
+	{"WORKER_MAX_OUTPUT", "0", int64(0), func(s *settings) any { return s.worker.MaxOutput }},
 	{"WORKER_MAX_PROGRAM_BYTES", "1000000000000000", int64(1e15), func(s *settings) any { return s.worker.Limits.Bytes }},
 	{"WORKER_MAX_PROGRAM_ENTRIES", "1", 1, func(s *settings) any { return s.worker.Limits.Entries }},
 	{"WORKER_MAX_PROGRAM_DEPTH", "2", 2, func(s *settings) any { return s.worker.Limits.Depth }},
@@ -156,7 +157,8 @@ func TestDefaults(t *testing.T) {
 			SleepAfterFailure:          500 * time.Millisecond,
 			SleepAfterNoProcessClaimed: 2 * time.Second,
 			Lease:                      30 * time.Second, Grace: 10 * time.Second, KillGrace: 5 * time.Second, FetchTimeout: 10 * time.Minute,
-			Limits: Limits{Bytes: 1 << 30, Entries: 100_000, Depth: 32, Ratio: 200},
+			MaxOutput: 1 << 20,
+			Limits:    Limits{Bytes: 1 << 30, Entries: 100_000, Depth: 32, Ratio: 200},
 		},
 		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Define("", "", "")},
 	}

@@ -64,8 +64,10 @@ var inlineComment = regexp.MustCompile(`(^|\s)[;#]`)
 func (s *settings) setFromFile(e entry) error {
 	k := find(e.section, e.name)
 	if !k.verbatim() && inlineComment.MatchString(e.value) {
-		return &Error{Source: s.source, Section: k.section, Key: k.name,
-			Problem: quote(e.value) + " ends in a comment; comments stand on lines of their own, and the value is " + k.kind.want}
+		return &Error{
+			Source: s.source, Section: k.section, Key: k.name,
+			Problem: quote(e.value) + " ends in a comment; comments stand on lines of their own, and the value is " + k.kind.want,
+		}
 	}
 	return s.set(k, s.source, e.value)
 }

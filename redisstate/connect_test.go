@@ -41,10 +41,14 @@ func TestConnectRefuses(t *testing.T) {
 			return r
 		}},
 		{name: "not a Redis", words: "what answers there is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
-		{name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
-			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) }},
-		{name: "a newer layout", words: "has layout version 7, and this release knows version 1", ns: ns + "-7", redis: func() config.Redis { return redisAt(t, shared) },
-			setup: func(t *testing.T) { cli.Set(t.Context(), ns+"-7:schema", 7, 0) }},
+		{
+			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
+			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) },
+		},
+		{
+			name: "a newer layout", words: "has layout version 7, and this release knows version 1", ns: ns + "-7", redis: func() config.Redis { return redisAt(t, shared) },
+			setup: func(t *testing.T) { cli.Set(t.Context(), ns+"-7:schema", 7, 0) },
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.setup != nil {

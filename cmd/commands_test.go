@@ -1,0 +1,363 @@
+package cmd_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// patience bounds every wait for something that must happen.
+const patience = time.Minute
+
+// bin holds the commands as they are built for users.
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tdf-commands-*")
+	if err != nil {
+		panic(err)
+	}
+	bin = dir
+	out, err := exec.Command("go", "build", "-o", dir, "./tdf-server", "./tdf-worker").CombinedOutput()
+	status := 1
+	if err == nil {
+		status = m.Run()
+	} else {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	}
+	os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// A process is a command that runs.
+type process struct {
+	*testing.T
+	cmd    *exec.Cmd
+	stdout lockedBuffer
+	stderr lockedBuffer
+	ended  chan struct{}
+}
+
+func start(t *testing.T, command string, args ...string) *process {
+	t.Helper()
+	p := &process{T: t, cmd: exec.Command(filepath.Join(bin, command), args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.Env = environment()
+	must(t, p.cmd.Start())
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// environment is that of the test without what would configure the commands.
+func environment() []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "TDF_") {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+func (p *process) signal(s os.Signal) {
+	p.Helper()
+	must(p, p.cmd.Process.Signal(s))
+}
+
+// exits waits for the end, and checks the exit status and that stderr holds the text.
+func (p *process) exits(status int, text string) {
+	p.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.Fatalf("%s did not end\n%s", p.cmd, p.stderr.String())
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.stderr.String(), text) {
+		p.Errorf("%s: exit status %d, want %d; stderr, want %q:\n%s", p.cmd, got, status, text, p.stderr.String())
+	}
+}
+
+// logs waits for a text on stderr.
+func (p *process) logs(text string) {
+	p.Helper()
+	eventually(p, text, func() bool {
+		select {
+		case <-p.ended:
+			p.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
+		default:
+		}
+		return strings.Contains(p.stderr.String(), text)
+	})
+}
+
+// The commands on an embedded Redis: a task from its opening to its success.
+func TestEndToEnd(t *testing.T) {
+	port := freePort(t)
+	dir := t.TempDir()
+	file := write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\nport=%s\n", port)
+	workerFile := write(t, "[tdf]\nnamespace=N\n[redis]\nhost=127.0.0.1\nport=%s\n[worker]\ndirectory=%s\n[log]\nformat=json\n", port, dir)
+	source := filepath.Join(t.TempDir(), "run.sh")
+	must(t, os.WriteFile(source, []byte("echo \"$TDF_WORKER: $1\"\n"), 0o644))
+
+	server := start(t, "tdf-server", "server", file)
+	server.logs("nothing in it is kept when this server stops")
+	server.logs("msg=serving")
+	worker := start(t, "tdf-worker", "w-%h", workerFile)
+	worker.logs(`"msg":"working"`)
+
+	store := connect(t, "127.0.0.1:"+port, "N")
+	ids, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:"+source, "'a b'"))
+	must(t, err)
+	var task *tdf.Task
+	eventually(t, "the task's end", func() bool {
+		task, err = store.Task(t.Context(), ids[0])
+		must(t, err)
+		return task.State.Judged()
+	})
+	host, err := os.Hostname()
+	must(t, err)
+	if want := "w-" + host + ": a b\n"; task.State != tdf.Succeeded || task.LastOutput() != want {
+		t.Errorf("it is %s: %q, %q, want %q", task.State, task.LastOutput(), task.LastError(), want)
+	}
+	worker.signal(syscall.SIGTERM)
+	worker.exits(0, `"msg":"stopped"`)
+	server.signal(syscall.SIGINT)
+	server.exits(0, "msg=stopped")
+	if out := worker.stdout.String() + server.stdout.String(); out != "" {
+		t.Errorf("on stdout: %q", out)
+	}
+}
+
+// A second signal ends a program that has all the time there is; its task is given back.
+func TestSecondSignal(t *testing.T) {
+	ns := redistest.Namespace(t)
+	addr := redistest.Shared(t)
+	_, port, _ := net.SplitHostPort(addr)
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "p"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "p", "run.sh"), []byte("#!/bin/sh\ntrap '' TERM\n>begun\nwhile :; do sleep 1; done\n"), 0o755))
+	store := connect(t, addr, ns)
+	ids, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:/nowhere/run.sh", ""))
+	must(t, err)
+	worker := start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=%s\n[redis]\nport=%s\n[worker]\ndirectory=%s\ngrace=inf\nkill_grace=1000\n", ns, port, dir))
+	eventually(t, "the program's begin", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "p", "begun"))
+		return err == nil
+	})
+	worker.signal(syscall.SIGINT)
+	worker.logs("told to stop")
+	worker.signal(syscall.SIGINT)
+	worker.exits(0, "given back")
+	task, err := store.Task(t.Context(), ids[0])
+	must(t, err)
+	if task.State != tdf.Open || task.Releases != 1 {
+		t.Errorf("it is %s, given back %d times", task.State, task.Releases)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for _, command := range []string{"tdf-server", "tdf-worker"} {
+		for _, c := range []struct {
+			args           []string
+			status         int
+			stdout, stderr string
+		}{
+			{[]string{"-h"}, 0, "usage: " + command + " NAME FILE.cfg", ""},
+			{[]string{"--help"}, 0, "docs/configuration.md", ""},
+			{[]string{"--version"}, 0, command + " ", ""},
+			{nil, 2, "", "two arguments are needed, NAME and FILE.cfg, and 0 are given\nusage: " + command},
+			{[]string{"a"}, 2, "", "and 1 are given"},
+			{[]string{"a", "b", "c"}, 2, "", "and 3 are given"},
+			{[]string{"--verbose", "a", "b"}, 2, "", "-verbose"},
+			{[]string{"", "b"}, 2, "", "the name \"\" is not one of 1 to 200 bytes"},
+			{[]string{"a\nb", "b"}, 2, "", "control characters"},
+			{[]string{"a", "/no/such.cfg"}, 2, "", command + ": /no/such.cfg: cannot be read: no such file or directory; expected a configuration file\n"},
+			{[]string{"a", write(t, "[tdf]\nnamespace=N\n[worker]\nlease=x\n")}, 2, "", `[worker] lease: "x" is not a number of seconds above 0`},
+		} {
+			p := start(t, command, c.args...)
+			p.exits(c.status, c.stderr)
+			if got := p.stdout.String(); !strings.Contains(got, c.stdout) || c.stdout == "" && got != "" {
+				t.Errorf("%s: stdout %q, want %q", p.cmd, got, c.stdout)
+			}
+		}
+	}
+	start(t, "tdf-worker", "a/b", "f").exits(2, "has a slash")
+	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is for the server alone`)
+}
+
+// What Redis says no to ends both commands at once.
+func TestRefused(t *testing.T) {
+	locked := redistest.Start(t, redistest.Args("--requirepass", "secret")).Addr
+	shared := redistest.Shared(t)
+	rdb := redis.NewClient(&redis.Options{Addr: shared})
+	defer rdb.Close()
+	newer, strange := redistest.Namespace(t), redistest.Namespace(t)
+	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
+	must(t, rdb.Set(t.Context(), strange+":running", "mine", 0).Err())
+	for name, c := range map[string]struct{ addr, more, namespace, want string }{
+		"no password":    {locked, "", "N", "it wants a password: see [redis] password"},
+		"wrong password": {locked, "password=wrong", "N", "the password (or the username) is wrong"},
+		"wrong db":       {shared, "db=4711", "N", "it has no database of that number: see [redis] db"},
+		"not a Redis":    {notRedis(t), "", "N", "what answers there is not a Redis: see [redis] host and port"},
+		"newer schema":   {shared, "", newer, "has layout version 99, and this release knows version"},
+		"other keys":     {shared, "", strange, "the key " + strange + ":running is a string and not a zset"},
+	} {
+		for _, command := range []string{"tdf-server", "tdf-worker"} {
+			t.Run(name+"/"+command, func(t *testing.T) {
+				_, port, _ := net.SplitHostPort(c.addr)
+				file := write(t, "[redis]\nhost=127.0.0.1\nport=%s\n%s\n[tdf]\nnamespace=%s\n", port, c.more, c.namespace)
+				p := start(t, command, "a", file)
+				p.exits(2, c.want)
+				if last := lastLine(p.stderr.String()); !strings.HasPrefix(last, command+": redis at 127.0.0.1:"+port+": ") {
+					t.Errorf("the last line is %q", last)
+				}
+			})
+		}
+	}
+}
+
+func TestStoppedBeforeThereIsARedis(t *testing.T) {
+	file := write(t, "[redis]\nport=%s\n[tdf]\nnamespace=N\n", freePort(t))
+	for _, command := range []string{"tdf-server", "tdf-worker"} {
+		p := start(t, command, "a", file)
+		p.logs("nothing listens there")
+		p.signal(syscall.SIGTERM)
+		p.exits(0, "")
+	}
+}
+
+func TestEmbeddedAddressInUse(t *testing.T) {
+	_, port, _ := net.SplitHostPort(redistest.Shared(t))
+	file := write(t, "[redis]\nhost=embedded\nport=%s\n[tdf]\nnamespace=N\n", port)
+	start(t, "tdf-server", "s", file).exits(1, "tdf-server: the embedded Redis cannot listen on 127.0.0.1:"+port+": somebody else does; choose another [redis] port")
+}
+
+// A Redis that may lose tasks is named at start.
+func TestWarnings(t *testing.T) {
+	careless := redistest.Start(t, redistest.Args("--maxmemory-policy", "allkeys-lru")).Addr
+	careful := redistest.Start(t, redistest.AOF("everysec")).Addr
+	for addr, want := range map[string]bool{careless: true, careful: false} {
+		_, port, _ := net.SplitHostPort(addr)
+		p := start(t, "tdf-server", "s", write(t, "[redis]\nport=%s\n[tdf]\nnamespace=N\n", port))
+		p.logs("msg=serving")
+		for _, text := range []string{"maxmemory-policy=allkeys-lru", "append-only file"} {
+			if strings.Contains(p.stderr.String(), text) != want {
+				t.Errorf("%q in the log: want %v\n%s", text, want, p.stderr.String())
+			}
+		}
+		p.signal(syscall.SIGTERM)
+		p.exits(0, "")
+	}
+}
+
+// notRedis answers like a web server.
+func notRedis(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func connect(t *testing.T, addr, namespace string) *redisstate.Store {
+	t.Helper()
+	tcp, err := net.ResolveTCPAddr("tcp", addr)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	store, err := redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	must(t, err)
+	return port
+}
+
+func write(t *testing.T, format string, args ...any) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.cfg")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
+	return path
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	limit := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(limit) {
+			t.Fatal("did not happen: " + what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func TestWarn(t *testing.T) {
+	const eviction, file, password = "noeviction", "append-only file", "without a password"
+	careful := redisstate.Info{"maxmemory_policy": "noeviction", "aof_enabled": "1"}
+	for name, c := range map[string]struct {
+		redis config.Redis
+		info  redisstate.Info
+		want  string
+	}{
+		"careful":             {config.Redis{Host: "localhost"}, careful, ""},
+		"says nothing":        {config.Redis{Host: "127.0.0.1"}, redisstate.Info{}, ""},
+		"evicts":              {config.Redis{Host: "::1"}, redisstate.Info{"maxmemory_policy": "volatile-lru"}, eviction},
+		"keeps nothing":       {config.Redis{Host: "127.8.8.8"}, redisstate.Info{"aof_enabled": "0"}, file},
+		"open to all":         {config.Redis{Host: "10.0.0.1"}, careful, password},
+		"open to all by name": {config.Redis{Host: "localhost.example"}, careful, password},
+		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, ""},
+	} {
+		var log bytes.Buffer
+		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info)
+		for _, text := range []string{eviction, file, password} {
+			if got := strings.Contains(log.String(), text); got != (text == c.want) {
+				t.Errorf("%s: %q is in the log: %v\n%s", name, text, got, log.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// Command tdf-worker claims tasks, runs them and reports what they printed:
+//
+//	tdf-worker NAME FILE.cfg
+//
+// docs/operations.md tells how to run it, docs/configuration.md what the file holds.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker"
+)
+
+const (
+	name = "tdf-worker"
+	what = "Claims tasks, fetches their programs, runs them and stores what they print. The name is unique\n" +
+		"among the workers of a namespace, and has no slash and no dot at its beginning."
+)
+
+func main() {
+	told, toldAgain := command.Signals()
+	os.Exit(run(told, toldAgain, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the whole command; it stops when told ends, and at once when toldAgain does, too.
+func run(told, toldAgain context.Context, args []string, stdout, stderr io.Writer) int {
+	err := work(told, toldAgain, args, stdout, stderr)
+	return command.Status(told, name, err, stderr)
+}
+
+func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writer) error {
+	arguments, err := command.Parse(name, what, args, stdout)
+	if err != nil {
+		return err
+	}
+	if err := worker.CheckName(arguments.Name); err != nil {
+		return &command.UsageError{Problem: err.Error()}
+	}
+	cfg, err := config.LoadWorker(arguments.File)
+	if err != nil {
+		return err
+	}
+	log := command.Logger(stderr, cfg.Log).With("worker", arguments.Name)
+	store, err := redisstate.Connect(told, cfg.Redis, cfg.Namespace, log)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	w, err := worker.New(arguments.Name, cfg, store, log)
+	if err != nil {
+		return err
+	}
+	w.Version = command.Version()
+	defer context.AfterFunc(toldAgain, w.StopNow)()
+	return w.Run(told)
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func TestParse(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want Arguments
+	}{
+		{[]string{"w1", "a.cfg"}, Arguments{"w1", "a.cfg"}},
+		{[]string{"%h", "%h.cfg"}, Arguments{host, "%h.cfg"}},
+		{[]string{"a-%h-%h", "x"}, Arguments{"a-" + host + "-" + host, "x"}},
+		{[]string{"--", "-w", "x"}, Arguments{"-w", "x"}},
+		{[]string{strings.Repeat("x", 200), "x"}, Arguments{strings.Repeat("x", 200), "x"}},
+	} {
+		var out bytes.Buffer
+		got, err := Parse("tdf-x", "", c.args, &out)
+		if err != nil || got != c.want || out.Len() > 0 {
+			t.Errorf("%q: got %+v, %v, printed %q", c.args, got, err, out.String())
+		}
+	}
+	for _, args := range [][]string{{}, {"a"}, {"a", "b", "c"}, {"-x", "a", "b"}, {"", "b"}, {strings.Repeat("x", 201), "b"}, {"\xff", "b"}} {
+		var usage *UsageError
+		if _, err := Parse("tdf-x", "", args, &bytes.Buffer{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "usage: tdf-x NAME FILE.cfg") {
+			t.Errorf("%q: got %v", args, err)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	refused := &redisstate.RefusedError{Addr: "r:1", Reason: "no"}
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want int
+		says string
+	}{
+		{t.Context(), nil, 0, ""},
+		{t.Context(), ErrAnswered, 0, ""},
+		{ended, fmt.Errorf("connecting: %w", context.Canceled), 0, ""},
+		{t.Context(), errors.New("other"), 1, "x: other\n"},
+		{t.Context(), &UsageError{"wrong"}, 2, "x: wrong\n"},
+		{t.Context(), &config.Error{Source: "f", Problem: "wrong"}, 2, "x: f: wrong\n"},
+		{t.Context(), fmt.Errorf("wrapped: %w", refused), 2, "x: wrapped: redis at r:1: no\n"},
+		{ended, refused, 2, "x: redis at r:1: no\n"},
+	} {
+		var stderr bytes.Buffer
+		if got := Status(c.ctx, "x", c.err, &stderr); got != c.want || stderr.String() != c.says {
+			t.Errorf("%v: got %d, %q, want %d, %q", c.err, got, stderr.String(), c.want, c.says)
+		}
+	}
+}
+
+func TestLogger(t *testing.T) {
+	for format, want := range map[string]string{"text": "level=WARN msg=m key=v\n", "json": `"level":"WARN","msg":"m","key":"v"}` + "\n"} {
+		var out bytes.Buffer
+		log := Logger(&out, config.Log{Level: slog.LevelWarn, Format: format})
+		log.Info("hidden")
+		log.Warn("m", "key", "v")
+		if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "hidden") {
+			t.Errorf("%s: %q", format, out.String())
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if got := Version(); got == "" || strings.ContainsAny(got, " \n") {
+		t.Errorf("got %q", got)
+	}
+}

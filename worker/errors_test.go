@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A failing store answers the first calls with an error that waiting alone does not mend.
+type failing struct {
+	*redisstate.Store
+	claims, reports, calls atomic.Int64 // claims and reports still to fail; calls made
+}
+
+var errNoAuth = errors.New("NOAUTH Authentication required")
+
+func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+	f.calls.Add(1)
+	if f.claims.Add(-1) >= 0 {
+		return redisstate.Claimed{}, errNoAuth
+	}
+	return f.Store.Claim(ctx, r)
+}
+
+func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+	if f.reports.Add(-1) >= 0 {
+		return nil, errNoAuth
+	}
+	return f.Store.Execute(ctx, worker, results...)
+}
+
+// However short its sleeps are, a worker does not claim in a circle while claiming fails.
+func TestErrorsAreNotAskedForInACircle(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed = 0
+	w.script("p", good)
+	id := w.open("")
+	store := &failing{Store: w.store}
+	store.claims.Store(3)
+	worker, timers := w.workerOn(store), &clock{}
+	worker.after = timers.after
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	for i := range int64(3) {
+		timers.fire(t, errorPause)
+		if got := store.calls.Load(); got != i+1 && got != i+2 {
+			t.Errorf("%d claims after %d pauses", got, i+1)
+		}
+	}
+	w.executed(id)
+	stop()
+	wait()
+}
+
+// A result is kept while Redis refuses it, with growing pauses.
+func TestAResultIsKeptOverErrors(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", good)
+	id := w.open("")
+	store := &failing{Store: w.store}
+	store.reports.Store(5)
+	worker, timers := w.workerOn(store), &clock{}
+	worker.after = timers.after
+	wait := w.background(t.Context(), worker)
+	for _, pause := range []time.Duration{errorPause, 2 * errorPause, 4 * errorPause, 8 * errorPause, longestPause} {
+		timers.fire(t, pause)
+	}
+	wait()
+	if got := w.task(id); got.State != tdf.Executed || got.LastOutput() != "good\n" {
+		t.Errorf("it is %s: %q", got.State, got.LastOutput())
+	}
+}
+
+// After a lease without a renewal the task is somebody else's: nobody waits for ever.
+func TestAResultThatIsNeverTakenIsDropped(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = time.Nanosecond
+	w.script("p", good)
+	w.open("")
+	store := &failing{Store: w.store}
+	store.reports.Store(1 << 60)
+	w.runOnce(w.workerOn(store))
+	w.logged(`msg=dropped`)
+	w.logged(errNoAuth.Error())
+}

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// archive packs files into a tar and returns the source that names it.
+func (w *world) archive(files ...string) string {
+	w.Helper()
+	var buf bytes.Buffer
+	pack := tar.NewWriter(&buf)
+	for i := 0; i < len(files); i += 2 {
+		must(w, pack.WriteHeader(&tar.Header{Name: files[i], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[i+1]))}))
+		_, err := pack.Write([]byte(files[i+1]))
+		must(w, err)
+	}
+	must(w, pack.Close())
+	path := filepath.Join(w.TempDir(), "p.tar")
+	must(w, os.WriteFile(path, buf.Bytes(), 0o644))
+	return "rsync:" + path
+}
+
+func from(source string) func(*tdf.Definition) {
+	return func(d *tdf.Definition) { d.Source = source }
+}
+
+const good = "#!/bin/sh\necho good\n"
+
+func TestFetchedPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		files        []string
+		output, fail string
+	}{
+		"good":                {[]string{"run.sh", good}, "good\n", ""},
+		"with setup.sh":       {[]string{"run.sh", "cat made", "setup.sh", "#!/bin/sh\necho made >made\n"}, "made\n", ""},
+		"no run.sh":           {[]string{"main.sh", good}, "", "unpack: no run.sh at the top level of the archive"},
+		"one level too deep":  {[]string{"p/run.sh", good}, "", `unpack: run.sh is one level too deep, at "p/run.sh"`},
+		"setup.sh that fails": {[]string{"run.sh", good, "setup.sh", "#!/bin/sh\necho broken >&2\nexit 4\n"}, "", "setup.sh: exit status 4: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.open("", from(w.archive(c.files...)))
+			w.runOnce(w.worker())
+			r := w.finished(id).Current()
+			if r.Output != c.output || !strings.Contains(r.Error, c.fail) || (r.Error == "") != (c.fail == "") {
+				t.Errorf("output %q, error %q", r.Output, r.Error)
+			}
+			if (r.Exit == "0") != (c.fail == "") || (r.Started > 0) != (c.fail == "") {
+				t.Errorf("exit %q, begun at %v", r.Exit, r.Started)
+			}
+		})
+	}
+}
+
+// The sum of what was fetched is kept with every round that ran it.
+func TestProgramSHA256(t *testing.T) {
+	w := newWorld(t)
+	source := w.archive("run.sh", good)
+	data, err := os.ReadFile(strings.TrimPrefix(source, "rsync:"))
+	must(t, err)
+	sum := sha256.Sum256(data)
+	worker := w.worker()
+	for range 2 {
+		id := w.open("", from(source))
+		w.runOnce(worker)
+		if got := w.task(id).Current().ProgramSHA256; got != hex.EncodeToString(sum[:]) {
+			t.Errorf("got %q", got)
+		}
+	}
+	w.script("q", good)
+	id := w.open("", func(d *tdf.Definition) { d.Program = "q" })
+	w.runOnce(worker)
+	if got := w.task(id).Current().ProgramSHA256; got != "" {
+		t.Errorf("a program made by hand has the sum %q", got)
+	}
+}
+
+func TestAnotherSourceUnderAKnownName(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.archive("run.sh", good), w.archive("run.sh", "echo other")
+	worker := w.worker()
+	for _, source := range []string{first, second} {
+		w.open("", from(source))
+		w.runOnce(worker)
+	}
+	if got := w.finished(1); got.State != tdf.Succeeded {
+		t.Errorf("the first is %s: %s", got.State, got.LastError())
+	}
+	got := w.finished(2)
+	if got.State != tdf.Failed || !strings.Contains(got.LastError(), first) || !strings.Contains(got.LastError(), second) {
+		t.Errorf("the second is %s: %s", got.State, got.LastError())
+	}
+}
+
+func TestProgramFromRedis(t *testing.T) {
+	w := newWorld(t)
+	data, err := os.ReadFile(strings.TrimPrefix(w.archive("run.sh", good), "rsync:"))
+	must(t, err)
+	source, err := w.store.PutProgram(t.Context(), data)
+	must(t, err)
+	worker := w.worker()
+	id := w.open("", from(source))
+	w.runOnce(worker)
+	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
+		t.Errorf("it is %s: %s", got.State, got.LastError())
+	}
+	missing := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Definition) { d.Program = "q" })
+	w.runOnce(worker)
+	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
+		t.Errorf("it is %s: %s", got.State, got.LastError())
+	}
+}

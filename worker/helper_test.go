@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/server"
+)
+
+// handMade is the source of programs that the tests put into place themselves.
+const handMade = "rsync:/nowhere/run.sh"
+
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
+// A world is a namespace of its own, a server for it, and a worker's configuration.
+type world struct {
+	*testing.T
+	store *redisstate.Store
+	cfg   config.Worker
+	log   lines
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t}
+	ns := redistest.Namespace(t)
+	cfg, err := config.DefaultWorker(ns)
+	must(t, err)
+	cfg.Directory = t.TempDir()
+	w.cfg = cfg
+	w.store = w.connect(redistest.Shared(t))
+	return w
+}
+
+func (w *world) connect(addr string) *redisstate.Store {
+	w.Helper()
+	host, digits, _ := strings.Cut(addr, ":")
+	port, err := strconv.Atoi(digits)
+	must(w, err)
+	cfg := config.Redis{Host: host, Port: port}
+	store, err := redisstate.Connect(w.Context(), cfg, w.cfg.Namespace, w.logger())
+	must(w, err)
+	w.Cleanup(func() { store.Close() })
+	return store
+}
+
+func (w *world) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func (w *world) worker() *Worker { return w.workerOn(w.store) }
+
+func (w *world) workerOn(store Store) *Worker {
+	w.Helper()
+	worker, err := New("w1", w.cfg, store, w.logger())
+	must(w, err)
+	return worker
+}
+
+// script puts a program into place by hand.
+func (w *world) script(program, text string) {
+	w.Helper()
+	must(w, os.MkdirAll(w.path(program), 0o755))
+	must(w, os.WriteFile(w.path(program, "run.sh"), []byte(text), 0o755))
+}
+
+func (w *world) path(parts ...string) string {
+	return filepath.Join(append([]string{w.cfg.Directory}, parts...)...)
+}
+
+// open opens a task with the program p.
+func (w *world) open(input string, change ...func(*tdf.Definition)) int64 {
+	w.Helper()
+	d := tdf.Define("p", handMade, input)
+	for _, c := range change {
+		c(&d)
+	}
+	ids, err := w.store.Open(w.Context(), "test", d)
+	must(w, err)
+	return ids[0]
+}
+
+func (w *world) task(id int64) *tdf.Task {
+	w.Helper()
+	task, err := w.store.Task(context.Background(), id)
+	must(w, err)
+	return task
+}
+
+func (w *world) runOnce(worker *Worker) {
+	w.Helper()
+	ran, err := worker.RunOnce(w.Context())
+	if err != nil || !ran {
+		w.Fatalf("ran %v, %v", ran, err)
+	}
+}
+
+func (w *world) newServer() *server.Server {
+	w.Helper()
+	cfg, err := config.DefaultServer(w.cfg.Namespace)
+	must(w, err)
+	return server.New("s1", cfg, w.store, w.logger())
+}
+
+// finished serves until the task's state is one of the ends.
+func (w *world) finished(id int64) *tdf.Task {
+	w.Helper()
+	s := w.newServer()
+	eventually(w, "the task's end", func() bool {
+		_, err := s.RunOnce(w.Context())
+		must(w, err)
+		return w.task(id).State.Judged()
+	})
+	return w.task(id)
+}
+
+// background runs the worker once; the function that is returned waits for its end.
+func (w *world) background(ctx context.Context, worker *Worker) (wait func()) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := worker.RunOnce(ctx)
+		done <- err
+	}()
+	return func() {
+		w.Helper()
+		must(w, receive(w, "the end of the round", done))
+	}
+}
+
+// A pipe tells a test that a program has begun, and when all who hold it have ended.
+type pipe struct {
+	*world
+	path string
+	file *os.File
+}
+
+func (w *world) pipe() *pipe {
+	w.Helper()
+	path := filepath.Join(w.TempDir(), "pipe")
+	must(w, syscall.Mkfifo(path, 0o600))
+	return &pipe{world: w, path: path}
+}
+
+// begun waits for a line that a program writes.
+func (p *pipe) begun() {
+	p.Helper()
+	opened := make(chan *os.File, 1)
+	go func() {
+		f, _ := os.Open(p.path) // waits for the program
+		opened <- f
+	}()
+	p.file = receive(p, "the program's begin", opened)
+	p.Cleanup(func() { p.file.Close() })
+	must(p, p.file.SetReadDeadline(time.Now().Add(patience)))
+	_, err := p.file.Read(make([]byte, 100))
+	must(p, err)
+}
+
+// ended waits until nobody holds the pipe any more.
+func (p *pipe) ended() {
+	p.Helper()
+	_, err := io.Copy(io.Discard, p.file)
+	must(p, err)
+}
+
+// release lets a program go on that reads from the pipe.
+func (p *pipe) release() {
+	p.Helper()
+	opened := make(chan error, 1)
+	go func() {
+		f, err := os.OpenFile(p.path, os.O_WRONLY, 0)
+		if err == nil {
+			f.Close()
+		}
+		opened <- err
+	}()
+	must(p, receive(p, "the program's wait", opened))
+}
+
+// A clock stands in for a worker's timers.
+type clock struct {
+	mu     sync.Mutex
+	timers []timer
+}
+
+type timer struct {
+	d time.Duration
+	c chan time.Time
+}
+
+func (c *clock) after(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := timer{d, make(chan time.Time, 1)}
+	c.timers = append(c.timers, t)
+	return t.c
+}
+
+// fire waits for a timer of d and lets it run out.
+func (c *clock) fire(t testing.TB, d time.Duration) {
+	t.Helper()
+	c.fireBetween(t, d, d)
+}
+
+func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {
+	t.Helper()
+	eventually(t, "a timer of "+d.String(), func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, timer := range c.timers {
+			if timer.d <= d && timer.d >= least {
+				timer.c <- time.Now()
+				c.timers = append(c.timers[:i], c.timers[i+1:]...)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// lines is a log that can be read meanwhile.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (w *world) logged(text string) {
+	w.Helper()
+	if !strings.Contains(w.log.String(), text) {
+		w.Errorf("not in the log: %s\n%s", text, w.log.String())
+	}
+}
+
+func receive[T any](t testing.TB, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal("did not happen: " + what)
+		panic("not reached")
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	limit := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(limit) {
+			t.Fatal("did not happen: " + what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A worker whose sleeps have no end in this test is woken by a task: each of many, one by one.
+func TestAnIdleWorkerIsWoken(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
+	w.script("p", good)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
+	for range 5 {
+		w.executed(w.open(""))
+	}
+	stop()
+	wait()
+}
+
+func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
+	w.script("p", good)
+	now, err := w.store.Now(t.Context())
+	must(t, err)
+	later := w.open("", func(d *tdf.Definition) { d.StartAfter = now.Add(1) })
+	w.open("", func(d *tdf.Definition) { d.StartAfter = now.Add(1e6) })
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	task := w.executed(later)
+	if r := task.Current(); r.Entered[tdf.Running] < task.StartAfter {
+		t.Errorf("claimed at %v, before %v", r.Entered[tdf.Running], task.StartAfter)
+	}
+	stop()
+	wait()
+}
+
+func (w *world) executed(id int64) *tdf.Task {
+	w.Helper()
+	eventually(w, "the execution", func() bool { return w.task(id).State == tdf.Executed })
+	return w.task(id)
+}
+
+func TestIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		sleep       time.Duration
+		next        tdf.Time
+		least, most time.Duration
+	}{
+		"nothing is known":  {2 * time.Second, tdf.Never, 2 * time.Second, 2 * time.Second},
+		"due later":         {2 * time.Second, 1003, 2 * time.Second, 2 * time.Second},
+		"due soon":          {2 * time.Second, 1001, time.Second, time.Second + time.Millisecond + dueJitter},
+		"due just then":     {2 * time.Second, 1001.999, 1999 * time.Millisecond, 2 * time.Second},
+		"due now":           {2 * time.Second, 1000, time.Millisecond, time.Millisecond + dueJitter},
+		"due before":        {2 * time.Second, 900, time.Millisecond, time.Millisecond + dueJitter},
+		"no sleep":          {0, tdf.Never, shortestIdle, shortestIdle},
+		"no sleep, due now": {0, 1000, time.Millisecond, shortestIdle},
+	} {
+		w := &Worker{}
+		w.cfg.SleepAfterNoProcessClaimed = c.sleep
+		for range 100 {
+			if got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next}); got < c.least || got > c.most {
+				t.Errorf("%s: got %v, want %v to %v", name, got, c.least, c.most)
+			}
+		}
+	}
+}

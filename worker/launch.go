@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	runScript = "./run.sh"
+	shell     = "/bin/sh"
+)
+
+// A file that is being written cannot be executed. Whoever was forked meanwhile has it open, too,
+// for a moment.
+const (
+	busyTries = 100
+	busyPause = 10 * time.Millisecond
+)
+
+// launch starts ./run.sh in dir, as a shell does: a text without #! is run by /bin/sh
+// (docs/programs.md, "How a program is run"). The error says what its author can do.
+func launch(ctx context.Context, dir string, args, env []string, files outputs) (*process, error) {
+	run := func(name string, args ...string) (*process, error) {
+		cmd := exec.Command(name, args...)
+		cmd.Dir, cmd.Env = dir, env
+		cmd.Stdout, cmd.Stderr = files.out, files.err
+		return start(cmd)
+	}
+	p, err := run(runScript, args...)
+	for range busyTries {
+		if !errors.Is(err, syscall.ETXTBSY) || !wait(ctx, time.After(busyPause)) {
+			break
+		}
+		p, err = run(runScript, args...)
+	}
+	path := filepath.Join(dir, runScript)
+	if errors.Is(err, syscall.ENOEXEC) && isText(path) {
+		p, err = run(shell, append([]string{runScript}, args...)...)
+	}
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	return p, nil
+}
+
+// explain says in words what kept run.sh from starting.
+func explain(path string, err error) error {
+	head, headErr := readHead(path)
+	interpreter, script := shebang(head)
+	switch {
+	case errors.Is(headErr, fs.ErrNotExist):
+		return errors.New("run.sh is not there any more: somebody has removed it")
+	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
+		return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
+	case errors.Is(err, syscall.ENOENT) && script:
+		return fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter)
+	case errors.Is(err, syscall.ENOENT):
+		return errors.New("run.sh is a binary whose loader or libraries this worker does not have")
+	case errors.Is(err, syscall.ENOEXEC):
+		return errors.New("run.sh is a binary that this machine cannot execute: it was built for another one")
+	case errors.Is(err, syscall.EACCES) && script:
+		return fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, and whether its file system is mounted noexec", syscall.EACCES, interpreter)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("the input is too long for this machine: %w", syscall.E2BIG)
+	}
+	return fmt.Errorf("run.sh could not be started: %w", err)
+}
+
+// readHead returns as much of the file as the kernel looks at.
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 256))
+}
+
+// isText judges as shells do: a binary has a NUL in its first line.
+func isText(path string) bool {
+	head, err := readHead(path)
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	return err == nil && !bytes.Contains(line, []byte{0})
+}
+
+// shebang returns the interpreter that a script's first line names.
+func shebang(head []byte) (interpreter string, ok bool) {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	rest, ok := bytes.CutPrefix(line, []byte("#!"))
+	rest = bytes.TrimLeft(rest, " \t")
+	if i := bytes.IndexAny(rest, " \t"); i >= 0 {
+		rest = rest[:i]
+	}
+	return string(rest), ok
+}

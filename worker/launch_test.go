@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// run runs one task with the script and returns what it printed.
+func (w *world) run(script, input string) string {
+	w.Helper()
+	w.script("p", script)
+	id := w.open(input)
+	w.runOnce(w.worker())
+	r := w.task(id).Current()
+	if r.Error != "" || r.Exit != "0" {
+		w.Fatalf("exit %q, error %q", r.Exit, r.Error)
+	}
+	return r.Output
+}
+
+func TestArguments(t *testing.T) {
+	w := newWorld(t)
+	got := w.run(`printf '%s\n' "$0" "$PWD" "$@"`, `a 'b  c' "" $(id) * > ; \$HOME`)
+	want := "./run.sh\n" + w.path("p") + "\na\nb  c\n\n$(id)\n*\n>\n;\n$HOME\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLongestInput(t *testing.T) {
+	input := strings.Repeat("x", 128<<10-1)
+	if got := newWorld(t).run("#!/bin/sh\nprintf %s \"$1\"", input); got != input {
+		t.Errorf("got %d bytes", len(got))
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		"TDF_CFG_REDIS_PASSWORD": "secret", "TDF_OTHER": "1", "REDISCLI_AUTH": "secret", "LD_PRELOAD": "",
+		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
+	} {
+		t.Setenv(name, value)
+	}
+	w := newWorld(t)
+	got := map[string]string{}
+	for line := range strings.Lines(w.run("#!/bin/sh\nexec env\n", "")) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		got[name] = value
+	}
+	for _, name := range []string{"PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TMPDIR", "LC_ALL", "LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"} {
+		delete(got, name)
+	}
+	want := map[string]string{
+		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
+		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStandardInputIsEmpty(t *testing.T) {
+	if got := newWorld(t).run("#!/bin/sh\ncat; echo end", ""); got != "end\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A descriptor that the worker was started with is not the program's.
+func TestDescriptorsAreNotInherited(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	inherited, err := syscall.Dup(int(dir.Fd())) // without close-on-exec
+	must(t, err)
+	defer syscall.Close(inherited)
+	w := newWorld(t)
+	script := fmt.Sprintf("#!/bin/sh\nif [ -e /dev/fd/%d ]; then echo open; else echo closed; fi", inherited)
+	if got := w.run(script, ""); got != "closed\n" {
+		t.Errorf("descriptor %d is %s", inherited, got)
+	}
+}

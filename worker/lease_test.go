@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Somebody else opens the task again while it runs: the worker notices, ends the program, and
+// writes nothing into the task.
+func TestALostTaskIsDropped(t *testing.T) {
+	for _, fetching := range []bool{false, true} {
+		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Lease = 60 * time.Millisecond
+			p := w.pipe()
+			change := func(*tdf.Definition) {}
+			if fetching {
+				change = from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000"))
+			} else {
+				w.script("p", waiting)
+			}
+			id := w.open(p.path, change)
+			wait := w.background(t.Context(), w.worker())
+			p.begun()
+			give, err := w.task(id).Release("by hand")
+			must(t, err)
+			_, err = w.store.Apply(t.Context(), "test", redisstate.Unit{Moves: []tdf.Move{give}})
+			must(t, err)
+			p.ended()
+			wait()
+			task := w.task(id)
+			if r := task.Rounds[0]; task.State != tdf.Open || task.Round != 1 || r.Output+r.Error+r.Exit != "" {
+				t.Errorf("%s in round %d, round 0: %+v", task.State, task.Round, r)
+			}
+			w.logged(`msg=dropped`)
+			w.logged(`is open in round 1 by now`)
+		})
+	}
+}
+
+// A program that runs when end_before comes is ended then, and not at the next renewal.
+func TestEndBeforeEndsTheProgram(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 1000 * time.Hour
+	w.script("p", waiting)
+	p := w.pipe()
+	now, err := w.store.Now(t.Context())
+	must(t, err)
+	id := w.open(p.path, func(d *tdf.Definition) { d.EndBefore = now.Add(2) })
+	wait := w.background(t.Context(), w.worker())
+	p.begun()
+	if got := w.finished(id).State; got != tdf.Expired {
+		t.Errorf("it is %s", got)
+	}
+	p.ended()
+	wait()
+	w.logged("is expired in round 0 by now")
+}
+
+func TestTheLeaseIsRenewed(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 30 * time.Millisecond
+	w.script("p", waiting)
+	p := w.pipe()
+	id := w.open(p.path)
+	ctx, stop := context.WithCancel(t.Context())
+	worker := w.worker()
+	wait := w.background(ctx, worker)
+	p.begun()
+	for range 3 {
+		before := w.task(id).LeaseUntil
+		eventually(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
+	}
+	worker.StopNow()
+	stop()
+	wait()
+}
+
+func TestNextRenewal(t *testing.T) {
+	local := time.Now()
+	for name, c := range map[string]struct {
+		endBefore tdf.Time
+		after     time.Duration
+		want      time.Duration
+	}{
+		"never":         {tdf.Never, 0, 10 * time.Second},
+		"far":           {1100, 0, 10 * time.Second},
+		"soon":          {1004, 0, 4*time.Second + expirySlack},
+		"soon, later":   {1100, 99 * time.Second, time.Second + expirySlack},
+		"over":          {1004, 5 * time.Second, expiryPause},
+		"over for long": {1004, time.Hour, expiryPause},
+	} {
+		w := &Worker{}
+		w.cfg.Lease = 30 * time.Second
+		e := &execution{w: w, task: &tdf.Task{Definition: tdf.Definition{EndBefore: c.endBefore}}}
+		e.clock.Store(&reading{1000, local})
+		if got := e.nextRenewal(local.Add(c.after)); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Fetching does not count: the timeout begins when the program does.
+func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
+	w := newWorld(t)
+	p := w.pipe()
+	id := w.open(p.path, timeout, from(w.archive("run.sh", waiting, "setup.sh", "#!/bin/sh\nread line <"+p.path+" || :\n")))
+	worker := w.worker()
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.background(ctx, worker)
+	eventually(t, "the fetch", func() bool { return w.task(id).Deadline > 0 && w.task(id).State == tdf.Running })
+	claimed := w.task(id)
+	p.release()
+	p.begun()
+	begun := w.task(id)
+	if r := begun.Current(); r.Started == 0 || begun.Deadline != r.Started.Add(1000) || claimed.Current().Started != 0 {
+		t.Errorf("begun at %v, deadline %v", r.Started, begun.Deadline)
+	}
+	worker.StopNow()
+	stop()
+	wait()
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+)
+
+func TestCheckName(t *testing.T) {
+	for _, name := range []string{"w", "worker 1", "Wörker-1@host.example", strings.Repeat("x", 200), "-", "$round"} {
+		if err := CheckName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"": "is empty", strings.Repeat("x", 201): "201 bytes", "a/b": "slash", ".a": "dot", "..": "dot",
+		"a\nb": "control", "\x00": "control", "\xff": "UTF-8",
+	} {
+		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", name, err, want)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	for name, c := range map[string]struct {
+		change func(*config.Worker)
+		want   string
+	}{
+		"missing directory": {func(c *config.Worker) { c.Directory = "/no/such" }, "[worker] directory: stat /no/such: no such file or directory; expected"},
+		"a file":            {func(c *config.Worker) { c.Directory = file }, "not a directory"},
+		"one file for both": {func(c *config.Worker) { c.TaskOutputFilename, c.TaskErrorFilename = "a/$round", "a/./$round" }, "[worker] task_error_filename: \"a/./$round\" is what task_output_filename is, too"},
+	} {
+		cfg, err := config.DefaultWorker("N")
+		must(t, err)
+		c.change(&cfg)
+		_, err = New("w", cfg, nil, nil)
+		var wrong *config.Error
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := New("../w", config.Worker{}, nil, nil); err == nil {
+		t.Error("a name with a slash was taken")
+	}
+}
+
+func TestPlaceholders(t *testing.T) {
+	w := &Worker{name: "$round"}
+	w.cfg.Directory = "/dir"
+	e := &execution{w: w, task: &tdf.Task{ID: 12, Round: 3, Definition: tdf.Definition{Program: "p$worker"}}}
+	for pattern, want := range map[string]string{
+		"$program/results/$worker-$taskId-$round.out": "/dir/p$worker/results/$round-12-3.out",
+		"$taskId$taskId":  "/dir/1212",
+		"/abs/../$round":  "/3",
+		"../up/$round/./": "/up/3",
+	} {
+		if got := e.path(pattern); got != want {
+			t.Errorf("%s: got %s, want %s", pattern, got, want)
+		}
+	}
+}

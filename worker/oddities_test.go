@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// ended is what a finished task's last round shows.
+type ended struct {
+	State               tdf.State
+	Output, Error, Exit string
+}
+
+func endOf(task *tdf.Task) ended {
+	r := task.Current()
+	return ended{task.State, r.Output, r.Error, r.Exit}
+}
+
+// What a program does, and what becomes of its task under each rule.
+func TestProgramsByRule(t *testing.T) {
+	const succeeded, failed = tdf.Succeeded, tdf.Failed
+	const silent3 = "run.sh ended with exit status 3 and printed nothing to stderr"
+	const killed = "run.sh ended with signal: killed and printed nothing to stderr"
+	for name, c := range map[string]struct {
+		script            string
+		want              ended
+		stderr, exit, any tdf.State
+	}{
+		"stdout":     {"echo out", ended{Output: "out\n", Exit: "0"}, succeeded, succeeded, succeeded},
+		"nothing":    {":", ended{Exit: "0"}, succeeded, succeeded, succeeded},
+		"stderr":     {"echo err >&2", ended{Error: "err\n", Exit: "0"}, failed, succeeded, failed},
+		"both":       {"echo o; echo e >&2; exit 255", ended{Output: "o\n", Error: "e\n", Exit: "255"}, failed, failed, failed},
+		"binary":     {`printf '\000\377\n\r\001no end'`, ended{Output: "\x00\xff\n\r\x01no end", Exit: "0"}, succeeded, succeeded, succeeded},
+		"killed":     {"echo o; kill -KILL $$", ended{Output: "o\n", Error: killed, Exit: "signal: killed"}, failed, failed, failed},
+		"segfault":   {"echo e >&2; kill -SEGV $$", ended{Error: "e\n", Exit: "signal: segmentation fault"}, failed, failed, failed},
+		"terminated": {"echo e >&2; kill $$", ended{Error: "e\n", Exit: "signal: terminated"}, failed, failed, failed},
+		"exit 3":     {"exit 3", ended{Exit: "3"}, succeeded, failed, failed},
+	} {
+		for rule, state := range map[tdf.FailOn]tdf.State{tdf.FailOnStderr: c.stderr, tdf.FailOnExit: c.exit, tdf.FailOnAny: c.any} {
+			t.Run(name+"/"+string(rule), func(t *testing.T) {
+				w := newWorld(t)
+				w.script("p", "#!/bin/sh\n"+c.script)
+				id := w.open("", func(d *tdf.Definition) { d.FailOn = rule })
+				w.runOnce(w.worker())
+				want := c.want
+				want.State = state
+				if name == "exit 3" && state == failed {
+					want.Error = silent3
+				}
+				if diff := cmp.Diff(want, endOf(w.finished(id))); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+// What lies in ./p/ and cannot be run, or only just.
+func TestOddPrograms(t *testing.T) {
+	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
+	for name, c := range map[string]struct {
+		make func(w *world)
+		want ended
+	}{
+		"no shebang":           {scriptOf("echo \"$0 $1\""), ended{Output: "./run.sh a b\n", Exit: "0"}},
+		"CRLF":                 {scriptOf("#!/bin/sh\r\necho\r\n"), ended{Error: `run.sh has the line ends of Windows (CRLF): its first line asks for "/bin/sh\r"; convert it to LF`}},
+		"CRLF and no shebang":  {scriptOf("true\r\nexit 0\r\n"), ended{Exit: "-"}},
+		"interpreter missing":  {scriptOf("#! /no/such/perl -w\n"), ended{Error: `run.sh asks for the interpreter "/no/such/perl", which this worker does not have`}},
+		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; look at its mode, at its interpreter \"/\", and whether its file system is mounted noexec"}},
+		"another machine's":    {scriptOf(elf), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
+		"no text":              {scriptOf("\x00\x01\x02"), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
+		"zero bytes":           {scriptOf(""), ended{Error: "fetching rsync:/nowhere/run.sh: check: run.sh is empty (0 bytes)"}},
+		"a directory":          {func(w *world) { must(w, os.MkdirAll(w.path("p", "run.sh"), 0o755)) }, ended{Error: "fetching rsync:/nowhere/run.sh: check: run.sh is a directory; it must be the program's script"}},
+		"not executable":       {func(w *world) { scriptOf("#!/bin/sh\necho ok\n")(w); must(w, os.Chmod(w.path("p", "run.sh"), 0o644)) }, ended{Output: "ok\n", Exit: "0"}},
+		"too deep, made there": {func(w *world) { must(w, os.MkdirAll(w.path("p", "p"), 0o755)); w.script("p/p", "") }, ended{Error: "fetching rsync:/nowhere/run.sh: rsync: open /nowhere/run.sh: no such file or directory"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.make(w)
+			id := w.open("'a b'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+			w.runOnce(w.worker())
+			got := endOf(w.finished(id))
+			if c.want.Exit == "-" { // a shell's own words
+				if !strings.Contains(got.Error, "not found") || got.Exit == "" {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
+			c.want.State = tdf.Failed
+			if c.want.Exit == "0" {
+				c.want.State = tdf.Succeeded
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func scriptOf(text string) func(w *world) { return func(w *world) { w.script("p", text) } }
+
+// A script that is gone when it is to be started is no missing interpreter.
+func TestRunScriptRemovedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	e := &execution{w: w.worker(), task: &tdf.Task{Definition: tdf.Define("p", handMade, ""), ID: 1}}
+	files, err := e.openOutputs()
+	must(t, err)
+	defer files.close()
+	_, err = launch(t.Context(), w.path("p"), nil, nil, files)
+	if err == nil || err.Error() != "run.sh is not there any more: somebody has removed it" {
+		t.Error(err)
+	}
+}
+
+func TestShebang(t *testing.T) {
+	for head, want := range map[string]string{
+		"#!/bin/sh\nx": "/bin/sh", "#! \t/bin/sh -e\n": "/bin/sh", "#!/a\tb": "/a", "#!/bin/sh\r\n": "/bin/sh\r",
+		"#!": "", "#!\n/bin/sh": "", "": "-", "#": "-", " #!/bin/sh": "-",
+	} {
+		got, ok := shebang([]byte(head))
+		if !ok {
+			got = "-"
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", head, got, want)
+		}
+	}
+}
+
+// A task of other hands that makes no sense ends in the words that opening would have used.
+func TestInvalidTasks(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*tdf.Task)
+		wrong  error
+		want   string
+	}{
+		"invalid":    {func(*tdf.Task) {}, errors.New("source: nonsense"), "source: nonsense"},
+		"input":      {func(t *tdf.Task) { t.Input = "'" }, nil, "a quote is not closed"},
+		"bad source": {func(t *tdf.Task) { t.Source = "gopher://x/run.sh" }, nil, "gopher"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			task := &tdf.Task{Definition: tdf.Define("p", handMade, ""), ID: 1}
+			c.change(task)
+			e := &execution{w: w.worker(), task: task, wrong: c.wrong, log: w.logger()}
+			e.clock.Store(&reading{})
+			r, cause := e.run(t.Context())
+			if cause != nil || r.Exit != "" || !strings.Contains(r.Error, c.want) {
+				t.Errorf("got %+v, %v", r, cause)
+			}
+			if _, err := os.Stat(w.path("p")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it left ./p/ behind: %v", err)
+			}
+		})
+	}
+}

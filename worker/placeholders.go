@@ -1,0 +1,22 @@
+package worker
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// path fills in a file name of the configuration (docs/configuration.md, "[worker]"). A relative
+// one is below the working directory.
+func (e *execution) path(pattern string) string {
+	name := strings.NewReplacer(
+		"$program", e.task.Program,
+		"$worker", e.w.name,
+		"$taskId", strconv.FormatInt(e.task.ID, 10),
+		"$round", strconv.Itoa(e.task.Round),
+	).Replace(pattern)
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(e.w.cfg.Directory, name)
+}

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A child in the background, in the same group, which holds all that the program holds.
+const withChild = `#!/bin/sh
+echo out; echo err >&2
+exec 3>"$1"
+sleep 1000 &
+echo begun >&3
+`
+
+const waiting = withChild + "wait\n"
+
+func timeout(d *tdf.Definition) { d.Timeout = 1000 }
+
+func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", withChild)
+	p := w.pipe()
+	id := w.open(p.path)
+	wait := w.background(t.Context(), w.worker())
+	p.begun()
+	p.ended()
+	wait()
+	if r := w.task(id).Current(); r.Exit != "0" || r.Output != "out\n" || r.Error != "err\n" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// The child's output is open in a process that nobody waits for, and that leaves the group.
+func TestAnOutputThatIsHeldOpenBlocksNothing(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\necho out; mkfifo away\nsetsid sh -c 'echo >away; exec cat \"$0\"' \"$1\" &\nread line <away\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	w.runOnce(w.worker())
+	if r := w.task(id).Current(); r.Exit != "0" || r.Output != "out\n" {
+		t.Errorf("got %+v", r)
+	}
+	p.release() // it lives, and ends now
+}
+
+func TestTimeout(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  string
+		forgive int
+		kill    bool
+		state   tdf.State
+		exit    string
+	}{
+		"with a child":    {waiting, 0, false, tdf.TimedOut, "signal: terminated"},
+		"forgiven":        {waiting, 1, false, tdf.Open, "signal: terminated"},
+		"ends by itself":  {"#!/bin/sh\ntrap 'echo bye; exit 5' TERM\n" + waiting[len("#!/bin/sh\n"):], 0, false, tdf.TimedOut, "5"},
+		"ignores SIGTERM": {"#!/bin/sh\ntrap '' TERM\n" + waiting[len("#!/bin/sh\n"):] + "wait\n", 0, true, tdf.TimedOut, "signal: killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.script("p", c.script)
+			p := w.pipe()
+			id := w.open(p.path, timeout, func(d *tdf.Definition) { d.MaxTimeouts = c.forgive })
+			worker, timers := w.worker(), &clock{}
+			worker.after = timers.after
+			wait := w.background(t.Context(), worker)
+			p.begun()
+			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+			timers.fire(t, w.cfg.KillGrace)
+			p.ended()
+			wait()
+			task := w.task(id)
+			r := &task.Rounds[0]
+			output := "out\n"
+			if c.exit == "5" {
+				output += "bye\n"
+			}
+			if task.State != c.state || r.Exit != c.exit || r.Output != output || r.Error != "err\n" || r.Timeout == 0 {
+				t.Errorf("%s, round 0: %+v", task.State, r)
+			}
+			w.logged(`msg="timed out"`)
+		})
+	}
+}
+
+// The server has timed the task out while the program takes its time to end.
+func TestTheServerTimesOutFirst(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", waiting)
+	p := w.pipe()
+	id := w.open(p.path, func(d *tdf.Definition) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
+	worker, timers := w.worker(), &clock{}
+	worker.after = timers.after
+	wait := w.background(t.Context(), worker)
+	p.begun()
+	s := w.newServer()
+	eventually(t, "the timeout", func() bool {
+		_, err := s.RunOnce(t.Context())
+		must(t, err)
+		return w.task(id).State == tdf.Open
+	})
+	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
+	timers.fire(t, w.cfg.KillGrace)
+	wait()
+	if task := w.task(id); task.State != tdf.Open || task.Round != 1 || task.Timeouts != 1 || task.Rounds[0].Output != "" {
+		t.Errorf("got %+v", task)
+	}
+	w.logged("level=INFO msg=dropped")
+}

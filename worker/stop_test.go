@@ -1,0 +1,154 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// until runs the worker until it is told to stop; the function that is returned waits for its end.
+func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	return func() {
+		w.Helper()
+		must(w, receive(w, "the worker's end", done))
+	}
+}
+
+// The program ends within the grace; a second task is left alone.
+func TestStopLetsTheProgramFinish(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace = config.Forever
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
+	p := w.pipe()
+	id, next := w.open(p.path), w.open("")
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	p.begun()
+	p.ended()
+	stop()
+	eventually(t, "the draining", func() bool { return w.workerState() == stateDraining })
+	p.release()
+	wait()
+	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "done\n" {
+		t.Errorf("it is %s: %s", got.State, got.LastError())
+	}
+	if got := w.task(next).State; got != tdf.Open {
+		t.Errorf("the next one is %s", got)
+	}
+	if got := w.workerState(); got != stateGone {
+		t.Errorf("the worker is %s", got)
+	}
+}
+
+func TestStopGivesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		end    func(w *world, worker *Worker, timers *clock)
+	}{
+		"after the grace": {waiting, func(w *world, _ *Worker, timers *clock) {
+			timers.fire(w, time.Hour)
+			timers.fire(w, w.cfg.KillGrace)
+		}},
+		"at once": {"#!/bin/sh\ntrap '' TERM\n" + waiting[len("#!/bin/sh\n"):] + "wait\n", func(w *world, worker *Worker, timers *clock) {
+			worker.StopNow()
+			timers.fire(w, 0)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace = time.Hour
+			w.script("p", c.script)
+			p := w.pipe()
+			id := w.open(p.path)
+			worker, timers := w.worker(), &clock{}
+			worker.after = timers.after
+			ctx, stop := context.WithCancel(t.Context())
+			wait := w.until(ctx, worker)
+			p.begun()
+			stop()
+			c.end(w, worker, timers)
+			p.ended()
+			wait()
+			task := w.task(id)
+			if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 || task.Losses != 0 || task.Rounds[0].Output != "" {
+				t.Errorf("got %+v", task)
+			}
+			w.logged(`msg="given back"`)
+		})
+	}
+}
+
+// A task that is handed out to a worker which was told to stop meanwhile is not begun.
+func TestStopDuringAClaim(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", good)
+	id := w.open("")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	w.background(ctx, w.worker())()
+	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 {
+		t.Errorf("got %+v", task)
+	}
+}
+
+func TestStopDuringAFetch(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace = 0
+	p := w.pipe()
+	id := w.open("", from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000")))
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	p.begun()
+	stop()
+	p.ended()
+	wait()
+	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 {
+		t.Errorf("got %+v", task)
+	}
+}
+
+// A result that cannot be delivered keeps a worker from its end for a while only.
+func TestStopWithoutRedis(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace = time.Second
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"\n")
+	p := w.pipe()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	id := w.open(p.path)
+	worker, timers := w.workerOn(w.connect(proxy.Addr)), &clock{}
+	worker.after = timers.after
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	p.begun()
+	proxy.Refuse()
+	proxy.Cut()
+	p.ended()
+	p.release()
+	stop()
+	timers.fire(t, reportBound)
+	timers.fire(t, answerBound) // of the last sign of life
+	wait()
+	if got := w.task(id).State; got != tdf.Running {
+		t.Errorf("it is %s", got)
+	}
+	w.logged("msg=dropped")
+}
+
+func TestStopWhileIdle(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
+	stop()
+	wait()
+	if got := w.workerState(); got != stateGone {
+		t.Errorf("the worker is %s", got)
+	}
+}
