@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -95,8 +96,8 @@ func (s *Store) lastID(ctx context.Context) (int64, error) {
 }
 
 // Check walks through all tasks and returns what is wrong at this moment. A move that a
-// component of the original TDF has not finished looks wrong for a moment; moves of this
-// project do not. It goes page by page, so it may be run beside the work.
+// component of the original TDF has not finished looks wrong; those of this project do not.
+// It goes page by page, so it may be run beside the work.
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
@@ -107,7 +108,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 		if ids, page, done, err = s.Walk(ctx, page, 500); err != nil {
 			return findings, err
 		}
-		found, err := s.Examine(ctx, ids)
+		found, err := s.examineTwice(ctx, ids)
 		if err != nil {
 			return findings, err
 		}
@@ -121,7 +122,24 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// Examine returns what is wrong with the tasks named.
+// examineTwice leaves out what looked wrong only because it moved while it was looked at.
+func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
+	first, err := s.Examine(ctx, ids)
+	if err != nil || len(first) == 0 {
+		return nil, err
+	}
+	signs := map[int64]string{}
+	var again []int64
+	for _, f := range first {
+		signs[f.ID] = f.Problem + f.Sign
+		again = append(again, f.ID)
+	}
+	second, err := s.Examine(ctx, again)
+	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Sign }), err
+}
+
+// Examine returns what is wrong with the tasks named, each read in several steps: one that
+// moves meanwhile may look wrong.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -180,7 +198,7 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not have it as " + string(t.State)
-		return Finding{Problem: why, Mend: s.Restore(why), Sure: true}, true
+		return Finding{Problem: why, Mend: s.Restore(why), Sign: why}, true
 	}
 	if why := t.Miscounted(); why != "" {
 		return Finding{Problem: why, Mend: t.LookAgain(t.Look(now))}, true

@@ -50,22 +50,25 @@ func (s *Store) GoneManager(ctx context.Context) error {
 	})
 }
 
-// waitingManagers remembers for a second whom to wake.
+// waitingManagers remembers for a moment whom to wake.
 type waitingManagers struct {
 	mu    sync.Mutex
 	boots []string
 	read  time.Time
 }
 
-const mostManagers = 16
+const (
+	mostManagers = 16
+	aMoment      = 100 * time.Millisecond
+)
 
-// waitingManagers returns the clients to wake when a task is judged. One that is missing
+// managersToWake returns the clients to wake when a task is judged. One that is missing
 // here waits a little longer, so an error is none.
 func (s *Store) managersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.read) < time.Second {
+	if time.Since(w.read) < aMoment {
 		return w.boots
 	}
 	boots, err := s.rdb.ZRange(ctx, s.keys.managers(), 0, mostManagers-1).Result()

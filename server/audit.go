@@ -62,9 +62,6 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 		if f.Mend.From == tdf.Running && f.Mend.To != tdf.None && now < calm {
 			continue
 		}
-		if f.Mend.Mend {
-			s.log.Warn("mending a task that somebody left half-way", "task", f.ID, "problem", f.Problem)
-		}
 		moves = append(moves, f.Mend)
 	}
 	return done, s.carryOut(ctx, moves, done)

@@ -119,8 +119,13 @@ func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) erro
 	}
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
 	for i, o := range outcomes {
-		if o.Err == nil && moves[i].Verb != tdf.VerbLook {
-			done[described(moves[i])]++
+		m := &moves[i]
+		if o.Err != nil || m.Verb == tdf.VerbLook {
+			continue
+		}
+		done[described(*m)]++
+		if m.Mend {
+			s.log.Warn("mended a task that somebody left half-way", "task", m.ID, "how", m.Note)
 		}
 	}
 	return err
