@@ -18,12 +18,14 @@ var (
 	claimSource string
 	//go:embed renew.lua
 	renewSource string
+	//go:embed counts.lua
+	countsSource string
 )
 
-// scripts holds the three. A Redis at its maxmemory refuses what might need more of it,
+// scripts holds the three that write, and the one that counts. A Redis at its maxmemory refuses what might need more of it,
 // unless a script says that it may: finishing and renewing must go on, opening must not.
 type scripts struct {
-	transact, open, claim, renew *redis.Script
+	transact, open, claim, renew, counts *redis.Script
 }
 
 func loadScripts(flags bool) scripts {
@@ -37,6 +39,7 @@ func loadScripts(flags bool) scripts {
 	return scripts{
 		transact: script(transactSource, true), open: script(transactSource, false),
 		claim: script(claimSource, false), renew: script(renewSource, true),
+		counts: redis.NewScript(countsSource),
 	}
 }
 

@@ -15,7 +15,7 @@
 -- tasks that are past their end_before or make no sense: the rules decide about them.
 -- An id without a hash is removed. A repeated call returns what it claimed the first time.
 
-local due, running = KEYS[2], KEYS[3]
+local call, due, running = redis.call, KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local LOG = 7
@@ -35,9 +35,9 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = redis.call('HMGET', tasks .. id, unpack(properties))
+    local f = call('HMGET', tasks .. id, unpack(properties))
     local claim = random .. '.' .. i
-    if f[1] == 'running' and redis.call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
+    if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       again[#again + 1] = reply_of(id, claim, f)
     end
   end
@@ -49,7 +49,7 @@ end
 local chosen, in_the_way, gone, later = {}, {}, {}, {}
 
 local function consider(list, id)
-  local f = redis.call('HMGET', tasks .. id, unpack(properties))
+  local f = call('HMGET', tasks .. id, unpack(properties))
   if not f[1] then
     gone[#gone + 1] = { list, id }
     return
@@ -72,7 +72,7 @@ for k = 4, #KEYS, 2 do
   local offset = 0
   while #chosen < wanted and offset < MOST_LOOKED_AT + wanted do
     local page = wanted - #chosen + #in_the_way
-    local ids = redis.call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
+    local ids = call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
     for i = 1, #ids do
       if #chosen < wanted then consider(k, ids[i]) end
     end
@@ -83,21 +83,25 @@ end
 
 -- Writing.
 
-for _, g in ipairs(gone) do redis.call('ZREM', KEYS[g[1]], g[2]) end
-for _, l in ipairs(later) do redis.call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
+for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
+for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
 local lease_until = now + lease
 local now_text, lease_text = text(now), text(lease_until)
+local write = {
+  '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
+  '', now_text, '', worker, '', '', -- the round's stamp, worker and claim
+}
 for i, c in ipairs(chosen) do
   local claim = random .. '.' .. i
   local of = c.round .. ':'
-  redis.call('HSET', tasks .. c.id, 'state', 'running', of .. 'running', now_text, of .. 'worker', worker,
-    of .. 'claim', claim, 'deadline', text(c.deadline), 'lease_until', lease_text,
-    'log', logged(c.f[LOG], now_text, worker, 'running'))
+  write[1], write[7], write[9] = tasks .. c.id, text(c.deadline), logged(c.f[LOG], now_text, worker, 'running')
+  write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
+  call('HSET', unpack(write))
   local group = c.f[6]
   if group and group ~= '' then
-    redis.call('ZADD', groups .. group, place(code, c.id), c.id)
+    call('ZADD', groups .. group, place(code, c.id), c.id)
   end
   removed[c.list] = removed[c.list] or {}
   table.insert(removed[c.list], c.id)
@@ -115,10 +119,10 @@ bulk('ZADD', due, looks)
 local next_due = INF
 for k = 4, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k] or {})
-  local left = redis.call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
   -- What this worker leaves behind, now or to come, is for another one to wait for.
-  if #chosen > 0 and redis.call('ZCARD', KEYS[k]) > 0 then
+  if #chosen > 0 and call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)
   end
 end

@@ -160,10 +160,13 @@ func (s *Store) checkKinds(ctx context.Context) error {
 func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.persist(ctx, func(ctx context.Context) error {
+		var err error
+		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // a full Redis takes no SETNX
+			return err
+		}
 		if err := s.rdb.SetNX(ctx, s.keys.schema(), Schema, 0).Err(); err != nil {
 			return err
 		}
-		var err error
 		found, err = s.rdb.Get(ctx, s.keys.schema()).Result()
 		return err
 	})
@@ -206,6 +209,20 @@ func (s *Store) Info(ctx context.Context, sections ...string) (Info, error) {
 		return err
 	})
 	return info, err
+}
+
+// note writes what nobody's work depends on, such as who is there: a Redis that is full may
+// leave it out.
+func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
+	return s.persist(ctx, func(ctx context.Context) error {
+		p := s.rdb.Pipeline()
+		fill(p)
+		_, err := p.Exec(ctx)
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return nil
+		}
+		return err
+	})
 }
 
 // pipeline sends reads, or writes that may be repeated, in one go.

@@ -150,4 +150,21 @@ func TestFullRedis(t *testing.T) {
 	m, err = task(t, s, 2).Cancel()
 	mustApply(t, s, m, err)
 	mustBeSound(t, s)
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts.String() != "expired 1 archived 1" {
+		t.Errorf("counted %v, %v", counts, err)
+	}
+	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
+	if err := again.SeenServer(t.Context(), "s", 1e9); err != nil {
+		t.Error(err)
+	}
+	if err := again.SeenWorker(t.Context(), WorkerInfo{Name: "w"}); err != nil {
+		t.Error(err)
+	}
+	if err := again.NumberWorker(t.Context(), "w"); err != nil {
+		t.Error(err)
+	}
+	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {
+		t.Error(err)
+	}
 }

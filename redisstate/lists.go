@@ -44,39 +44,28 @@ func (c Counts) String() string {
 
 // Counts counts the tasks by state, of all groups or of those named, at one moment.
 func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
-	counts := Counts{}
-	err := s.persist(ctx, func(ctx context.Context) error {
-		p := s.rdb.TxPipeline()
-		var replies []*redis.IntCmd
-		for _, state := range tdf.States {
-			replies = append(replies, s.count(ctx, p, state, groups)...)
+	var keys []string
+	var ranges []any
+	for _, group := range groups {
+		keys = append(keys, s.keys.Group(group))
+	}
+	for _, state := range tdf.States {
+		if len(groups) == 0 {
+			keys = append(keys, s.keys.List(state))
+			continue
 		}
-		if _, err := p.Exec(ctx); err != nil {
-			return err
-		}
-		clear(counts)
-		each := max(1, len(groups))
-		for i, r := range replies {
-			counts[tdf.States[i/each]] += r.Val()
-		}
-		return nil
-	})
+		first, last := groupRange(state)
+		ranges = append(ranges, first, last)
+	}
+	reply, err := s.run(ctx, s.scripts.counts, keys, ranges)
 	if err != nil {
 		return nil, fmt.Errorf("counting tasks: redis: %w", err)
 	}
+	counts := Counts{}
+	for i, n := range list(reply) {
+		counts[tdf.States[i]], _ = n.(int64)
+	}
 	return counts, nil
-}
-
-func (s *Store) count(ctx context.Context, p redis.Pipeliner, state tdf.State, groups []string) []*redis.IntCmd {
-	if len(groups) == 0 {
-		return []*redis.IntCmd{p.ZCard(ctx, s.keys.List(state))}
-	}
-	var replies []*redis.IntCmd
-	for _, group := range groups {
-		first, last := groupRange(state)
-		replies = append(replies, p.ZCount(ctx, s.keys.Group(group), first, last))
-	}
-	return replies
 }
 
 // groupRange is the range of scores that a state's tasks have in the index of a group.

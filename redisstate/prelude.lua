@@ -15,9 +15,9 @@ end
 -- A number from 0 up, the default for none, nil for anything else.
 local function number(s, default)
   if not s or s == '' then return default end
-  if string.lower(s) == 'inf' then return INF end
   local n = tonumber(s)
   if n and n >= 0 then return n end -- which NaN is not
+  if string.lower(s) == 'inf' then return INF end
 end
 
 -- A score as Redis prints it. The embedded one prints 9e+09, where its tonumber wants 9.0e+09.

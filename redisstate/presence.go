@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ const day = tdf.Seconds(24 * 60 * 60)
 
 // SeenServer notes that a server is alive, and forgets those that have not been for a day.
 func (s *Store) SeenServer(ctx context.Context, name string, now tdf.Time) error {
-	return s.pipeline(ctx, func(p redis.Pipeliner) {
+	return s.note(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "-inf", now.Add(-day).String())
 	})
@@ -36,7 +37,7 @@ func (s *Store) LastServer(ctx context.Context) (tdf.Time, error) {
 
 // SeenManager notes that this client waits for judged tasks, and will be back within the span given.
 func (s *Store) SeenManager(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
-	return s.pipeline(ctx, func(p redis.Pipeliner) {
+	return s.note(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
 		p.ZRemRangeByScore(ctx, s.keys.managers(), "-inf", "("+now.String())
 	})
@@ -92,7 +93,7 @@ func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) error {
 	if err != nil {
 		return err
 	}
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.note(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.workers(), redis.Z{Score: float64(now), Member: w.Name})
 		p.HSet(ctx, s.keys.worker(w.Name), "host", w.Host, "pid", w.PID, "boot", s.boot,
 			"version", w.Version, "lease", w.Lease.String(), "state", w.State, "seen", now.String())
@@ -112,10 +113,13 @@ func (s *Store) NumberWorker(ctx context.Context, name string) error {
 			return err
 		}
 		n, err := s.rdb.Incr(ctx, s.keys.workerCount()).Result() // a number may be left out, none is given twice
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.rdb.SetNX(ctx, key, n, 0).Err()
 		}
-		return s.rdb.SetNX(ctx, key, n, 0).Err()
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -1,0 +1,90 @@
+// Command sum computes the sum of m..n in buckets of p, and sums the results again until one
+// number is left. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// run returns the exit status: 0, 1 if there is no sum, or 2 if it was called wrongly.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, err := parse(args, stderr)
+	if errors.Is(err, errHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "sum: %v\n", err)
+		return 2
+	}
+	total, err := c.compute(ctx, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "sum: %v\n", err)
+		if errors.As(err, new(*config.Error)) {
+			return 2
+		}
+		return 1
+	}
+	fmt.Fprintf(stdout, "sum of %d..%d = %d\n", c.plan.from, c.plan.to, total)
+	return 0
+}
+
+// compute uses the Redis that the configuration names, or without one runs all in this process.
+func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) {
+	if c.config == "" {
+		return c.computeHere(ctx, stderr)
+	}
+	source, err := scriptSource(c.program)
+	if err != nil {
+		return 0, err
+	}
+	m, err := manager.Load(ctx, c.config, manager.WithProgress(stderr))
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	fmt.Fprintf(stderr, "run %s; should this be interrupted, -run %s goes on with it\n", c.run, c.run)
+	return newSum(m, c.plan, source, c.group()).compute(ctx)
+}
+
+func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, error) {
+	tdf, err := local.Start(ctx, 2, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer tdf.Stop()
+	cfg, err := tdf.Manager()
+	if err != nil {
+		return 0, err
+	}
+	m, err := manager.New(ctx, cfg, manager.WithProgress(stderr))
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	packed, err := archive()
+	if err != nil {
+		return 0, err
+	}
+	source, err := m.PutProgram(ctx, packed)
+	if err != nil {
+		return 0, err
+	}
+	return newSum(m, c.plan, source, c.group()).compute(ctx)
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+
+// runIt runs the program in this process.
+func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(t.Context(), args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestEmbedded(t *testing.T) {
+	status, stdout, stderr := runIt(t, "-5", "300", "9")
+	if status != 0 || stdout != "sum of -5..300 = 45135\n" {
+		t.Errorf("exit status %d, stdout %q, stderr:\n%s", status, stdout, stderr)
+	}
+}
+
+// onRedis starts a server and workers on a real Redis, and returns the manager's file.
+func onRedis(t *testing.T) (file string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(redistest.Shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := redistest.Namespace(t)
+	file = filepath.Join(t.TempDir(), "manager.cfg")
+	text := fmt.Sprintf("[redis]\nhost=%s\nport=%s\n[tdf]\nnamespace=%s\n", host, port, namespace)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.LoadManager(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tdf, err := local.StartOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tdf.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return file
+}
+
+func TestOnRedis(t *testing.T) {
+	file := onRedis(t)
+	for _, c := range []struct{ from, to, bucket, want string }{
+		{"1", "1000", "10", "500500"}, {"1", "500", "7", "125250"}, {"-9", "8", "2", "-9"},
+	} {
+		status, stdout, stderr := runIt(t, "-config", file, c.from, c.to, c.bucket)
+		if want := fmt.Sprintf("sum of %s..%s = %s\n", c.from, c.to, c.want); status != 0 || stdout != want {
+			t.Errorf("exit status %d, stdout %q, want %q, stderr:\n%s", status, stdout, want, stderr)
+		}
+	}
+}
+
+func TestTheProgramIsNotThere(t *testing.T) {
+	file := onRedis(t)
+	gone := filepath.Join(t.TempDir(), "run.sh")
+	status, stdout, stderr := runIt(t, "-config", file, "-program", gone, "1", "100", "10")
+	if status != 1 || stdout != "" || !strings.Contains(stderr, gone) || !strings.Contains(stderr, "-program") {
+		t.Errorf("exit status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+}
+
+func TestAFailedTaskIsExplained(t *testing.T) {
+	file := onRedis(t)
+	program := filepath.Join(t.TempDir(), "run.sh")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := runIt(t, "-config", file, "-program", program, "1", "100", "10")
+	if status != 1 || stdout != "" || !strings.Contains(stderr, "failed: out of luck") {
+		t.Errorf("exit status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "three numbers"},
+		{"1 2", "three numbers"},
+		{"1 2 3 4", `"1" is no option`},
+		{"1 x 3", `"x" is not a whole number`},
+		{"1 2.5 3", "not a whole number"},
+		{"1 99999999999999999999 3", "not a whole number of 64 bits"},
+		{"5 1 3", "no numbers from 5 to 1"},
+		{"1 5 1", "a bucket of 1"},
+		{"1 5 5001", "a bucket of 5001"},
+		{"1 9223372036854775807 10", "64 bits"},
+		{"-9223372036854775808 9223372036854775807 10", "64 bits"},
+		{"1 3000000 2", "more than 1000000 tasks"},
+		{"-unknown 1 2 3", "unknown"},
+		{"-run a/b\tc 1 2 3", "-run"},
+		{"-config no/such.cfg 1 2 3", "no/such.cfg"},
+	} {
+		args := strings.FieldsFunc(c.args, func(r rune) bool { return r == ' ' })
+		status, stdout, stderr := runIt(t, args...)
+		if status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: exit status %d, stdout %q, stderr %q, want it to say %q", c.args, status, stdout, stderr, c.want)
+		}
+	}
+	if status, _, stderr := runIt(t, "-h"); status != 0 || !strings.Contains(stderr, "usage: sum") {
+		t.Errorf("-h: exit status %d, stderr %q", status, stderr)
+	}
+}
+
+func TestInterruptedFromOutside(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, err bytes.Buffer
+	if status := run(ctx, []string{"1", "10", "2"}, &out, &err); status != 1 || !strings.Contains(err.String(), "context canceled") {
+		t.Errorf("exit status %d, stderr %q", status, err.String())
+	}
+}
+
+func TestScript(t *testing.T) {
+	for input, want := range map[string]string{
+		"1..10": "55", "-3 5 -9": "-7", "-5..5": "0", "7": "7", "": "0", "5..1 2": "2",
+		"9223372036854775806 1": "9223372036854775807", "9223372036854775807": "9223372036854775807",
+	} {
+		out, err := exec.Command("./run.sh", strings.Fields(input)...).Output()
+		if got := strings.TrimSpace(string(out)); got != want || err != nil {
+			t.Errorf("%q: got %q, %v, want %q", input, got, err, want)
+		}
+	}
+	for _, input := range []string{"x", "1..", "..1", "1..x", "--1", "-", "1.5", "$(id)"} {
+		if out, err := exec.Command("./run.sh", input).Output(); err == nil || len(out) > 0 {
+			t.Errorf("%q: got %q, %v, want an error", input, out, err)
+		}
+	}
+}
+
+func TestConfigurationFiles(t *testing.T) {
+	if _, err := config.LoadServer("cfg/server.cfg"); err != nil {
+		t.Error(err)
+	}
+	if _, err := config.LoadWorker("cfg/worker.cfg"); err != nil {
+		t.Error(err)
+	}
+	if _, err := config.LoadManager("cfg/manager.cfg"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	const top = 1<<63 - 1
+	if got := mustPlan(t, top, top, 2).numbers(0); got != fmt.Sprintf("%d..%d", int64(top), int64(top)) {
+		t.Errorf("the largest number: %s", got)
+	}
+	p := mustPlan(t, 1, 100, 7)
+	if want := []int64{15, 3, 1}; fmt.Sprint(p.widths) != fmt.Sprint(want) {
+		t.Errorf("widths %v, want %v", p.widths, want)
+	}
+	for level, width := range p.widths[:2] {
+		opened := map[place]int{}
+		for i := range width {
+			if at := (place{level, i}); p.opens(at) {
+				opened[p.parent(at)]++
+			}
+		}
+		for i := range p.widths[level+1] {
+			if opened[place{level + 1, i}] != 1 {
+				t.Errorf("level %d, index %d is opened %d times", level+1, i, opened[place{level + 1, i}])
+			}
+		}
+	}
+	for _, at := range []place{{-1, 0}, {3, 0}, {0, 15}, {0, -1}} {
+		if p.holds(at) {
+			t.Errorf("the plan holds %v", at)
+		}
+	}
+}

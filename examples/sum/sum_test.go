@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+const source = "rsync:/programs/sum/run.sh"
+
+// adds does what run.sh does.
+func adds(r managertest.Run) managertest.Result {
+	var sum int64
+	for _, arg := range r.Args {
+		first, last, found := strings.Cut(arg, "..")
+		if !found {
+			last = first
+		}
+		from, err1 := strconv.ParseInt(first, 10, 64)
+		to, err2 := strconv.ParseInt(last, 10, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return managertest.Result{Error: err.Error()}
+		}
+		for n := from; n <= to; n++ {
+			sum += n
+		}
+	}
+	// Results come in another order than tasks were opened in.
+	return managertest.Result{Output: fmt.Sprintln(sum), Seconds: tdf.Seconds(r.Task.ID * 7 % 5)}
+}
+
+func mustPlan(t testing.TB, from, to, bucket int64) *plan {
+	t.Helper()
+	p, err := newPlan(from, to, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestSum(t *testing.T) {
+	for _, c := range []struct{ from, to, bucket, want int64 }{
+		{1, 1000, 10, 500500},
+		{1, 5000, 7, 12502500},
+		{1, 1, 2, 1},
+		{-5, 5, 2, 0},
+		{-1000, -1, 3, -500500},
+		{3, 10, 8, 52},
+		{1, 9, 2, 45},
+	} {
+		t.Run(fmt.Sprintf("%d..%d by %d", c.from, c.to, c.bucket), func(t *testing.T) {
+			tm := managertest.New(t)
+			tm.Program("sum", adds)
+			got, err := newSum(tm.Manager, mustPlan(t, c.from, c.to, c.bucket), source, "g").compute(t.Context())
+			if got != c.want || err != nil {
+				t.Errorf("got %d, %v, want %d", got, err, c.want)
+			}
+			if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left != 0 {
+				t.Errorf("%d tasks are not archived", left)
+			}
+		})
+	}
+}
+
+func TestEachTaskIsOpenedOnce(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("sum", adds)
+	p := mustPlan(t, 1, 1000, 3)
+	if _, err := newSum(tm.Manager, p, source, "g").compute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkEachOnce(t, tm, p)
+}
+
+func checkEachOnce(t *testing.T, tm *managertest.Tester, p *plan) {
+	t.Helper()
+	seen := map[place]int{}
+	for _, task := range tm.Tasks() {
+		seen[placeOf(task)]++
+	}
+	for level, width := range p.widths {
+		for i := range width {
+			if n := seen[place{level, i}]; n != 1 {
+				t.Errorf("level %d, index %d: %d tasks", level, i, n)
+			}
+		}
+	}
+}
+
+var errKilled = errors.New("killed")
+
+// A manager that is killed after any number of rounds goes on where it was, with nothing in memory.
+func TestInterrupted(t *testing.T) {
+	p := mustPlan(t, 1, 300, 4)
+	for rounds := 1; ; rounds++ {
+		tm := managertest.New(t)
+		tm.Program("sum", adds)
+		ended := interrupt(t, tm, p, rounds)
+		got, err := newSum(tm.Another(), p, source, "g").compute(t.Context())
+		if got != 45150 || err != nil {
+			t.Fatalf("interrupted after %d rounds: got %d, %v", rounds, got, err)
+		}
+		checkEachOnce(t, tm, p)
+		if ended {
+			return
+		}
+	}
+}
+
+// interrupt runs a sum for so many rounds, and reports whether that was enough.
+func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended bool) {
+	t.Helper()
+	s := newSum(tm.Manager, p, source, "g")
+	if err := s.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Groups:    []string{"g"},
+		Succeeded: s.succeeded,
+		EndOfRound: func(_ context.Context, r manager.Summary) error {
+			if r.Round == rounds {
+				return errKilled
+			}
+			return nil
+		},
+	})
+	if err != nil && !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestOpeningWasInterrupted(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("sum", adds)
+	p := mustPlan(t, 1, 100, 5)
+	half := newSum(tm.Manager, p, source, "g")
+	for i := range p.widths[0] / 2 {
+		if _, err := tm.Manager.Open(t.Context(), half.task(place{0, i}, p.numbers(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := newSum(tm.Manager, p, source, "g").compute(t.Context())
+	if got != 5050 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	checkEachOnce(t, tm, p)
+}
+
+func TestTwoManagersAtOnce(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("sum", adds)
+	p := mustPlan(t, 1, 2000, 6)
+	var wg sync.WaitGroup
+	for range 3 {
+		s := newSum(tm.Another(), p, source, "g")
+		wg.Go(func() {
+			if got, err := s.compute(t.Context()); got != 2001000 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAgain(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("sum", adds)
+	p := mustPlan(t, 1, 100, 5)
+	for range 2 {
+		if got, err := newSum(tm.Another(), p, source, "g").compute(t.Context()); got != 5050 || err != nil {
+			t.Errorf("got %d, %v", got, err)
+		}
+	}
+	checkEachOnce(t, tm, p)
+}
+
+func TestNoSum(t *testing.T) {
+	for name, c := range map[string]struct {
+		result managertest.Result
+		want   string
+	}{
+		"it fails":        {managertest.Result{Error: "fetching rsync:/x/run.sh: no such file"}, "failed: fetching rsync:/x/run.sh: no such file"},
+		"it prints words": {managertest.Result{Output: "about ten\n"}, `it printed "about ten\n", which is no number`},
+		"it is lost":      {managertest.Result{Lost: true}, "lost with its worker 4 times"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tm := managertest.New(t)
+			tm.Program("sum", func(r managertest.Run) managertest.Result {
+				if r.Args[0] == "11..15" {
+					return c.result
+				}
+				return adds(r)
+			})
+			_, err := newSum(tm.Manager, mustPlan(t, 1, 100, 5), source, "g").compute(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "11..15") {
+				t.Errorf("got %v, want it to name the input 11..15 and to say %q", err, c.want)
+			}
+			if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left != 0 {
+				t.Errorf("%d tasks are not archived", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package managertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+const source = "https://example.org/run.sh"
+
+// A manager opens a task again and again until its program is content. Its test plays the program.
+func Example() {
+	var t recorder // in a test: its *testing.T
+	tm := managertest.New(&t)
+	tm.Program("refine", func(r managertest.Run) managertest.Result {
+		if r.Round == 0 {
+			return managertest.Result{Error: "no memory left"} // the first round of each task fails
+		}
+		return managertest.Result{Output: r.Args[0] + "0", Seconds: 3600}
+	})
+
+	m := tm.Manager
+	d := m.Define("refine", "https://example.org/refine.tar.gz", "1")
+	d.MaxFails = 1
+	if _, err := m.Open(context.Background(), d); err != nil {
+		fmt.Println(err)
+	}
+	begin := tm.Now()
+	err := m.Run(context.Background(), manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Task) error {
+			if task.LastOutput() != "1000" {
+				next := task.Definition
+				next.Input = task.LastOutput()
+				task.Open(next)
+			}
+			return nil
+		},
+	})
+	for _, task := range tm.Tasks() {
+		fmt.Println(task.ID, task.State, task.Round, task.LastOutput())
+	}
+	fmt.Printf("%v, after %.0f hours\n", err, float64(tm.Now().Sub(begin)/3600))
+	// Output:
+	// 1 archived 1 10
+	// 2 archived 1 100
+	// 3 archived 1 1000
+	// <nil>, after 3 hours
+}
+
+// recorder is a test whose failures are looked at.
+type recorder struct{ failures []string }
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(f string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(f, args...))
+}
+func (r *recorder) Output() io.Writer { return io.Discard }
+
+// lives runs one task and tells its rounds: how each ended.
+func lives(t *testing.T, change func(*tdf.Definition), results ...managertest.Result) *tdf.Task {
+	t.Helper()
+	tm := managertest.New(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result { return results[min(r.Round, len(results)-1)] })
+	d := tm.Manager.Define("p", source, "x")
+	change(&d)
+	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	return tm.Tasks()[0]
+}
+
+func TestLives(t *testing.T) {
+	hangs, fails := managertest.Result{Seconds: tdf.Forever}, managertest.Result{Error: "no"}
+	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Seconds: 5}
+	for name, c := range map[string]struct {
+		change  func(*tdf.Definition)
+		results []managertest.Result
+		outcome string
+		counts  [4]int // rounds, fails, timeouts, losses
+		took    tdf.Seconds
+	}{
+		"succeeds":     {func(*tdf.Definition) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
+		"fails":        {func(*tdf.Definition) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"fails once":   {func(d *tdf.Definition) { d.MaxFails = 1 }, []managertest.Result{fails, good}, "succeeded", [4]int{1, 1, 0, 0}, 5},
+		"exit status":  {func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit }, []managertest.Result{{Exit: 3}}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"times out":    {func(d *tdf.Definition) { d.Timeout = 7; d.MaxTimeouts = 1 }, []managertest.Result{hangs}, "timed_out", [4]int{1, 0, 2, 0}, 14},
+		"late":         {func(d *tdf.Definition) { d.Timeout = 4 }, []managertest.Result{good}, "timed_out", [4]int{0, 0, 1, 0}, 4},
+		"is lost":      {func(d *tdf.Definition) { d.MaxLosses = 1 }, []managertest.Result{lost}, "failed", [4]int{1, 0, 0, 2}, 60},
+		"is lost once": {func(*tdf.Definition) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := lives(t, c.change, c.results...)
+			if got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}; got != c.counts || task.Outcome != c.outcome {
+				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
+			}
+			took := task.Current().Entered[tdf.Archived].Sub(task.Rounds[0].Entered[tdf.Open])
+			if took < c.took || took > c.took+0.001 {
+				t.Errorf("it took %v s, want %v", took, c.took)
+			}
+		})
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Seconds: 100} })
+	early, late := tm.Manager.Define("p", source, ""), tm.Manager.Define("p", source, "")
+	early.EndBefore = tm.Now() + 50
+	late.StartAfter = tm.Now() + 86400
+	if _, err := tm.Manager.Open(t.Context(), early, late); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	tasks := tm.Tasks()
+	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
+		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
+	}
+	if ran := tasks[1].Current().Entered[tdf.Running]; ran != late.StartAfter {
+		t.Errorf("it ran at %v, want %v", ran, late.StartAfter)
+	}
+}
+
+func TestStuck(t *testing.T) {
+	forever := func(managertest.Run) managertest.Result { return managertest.Result{Seconds: tdf.Forever} }
+	atOnce := func(managertest.Run) managertest.Result { return managertest.Result{} }
+	for name, c := range map[string]struct {
+		program   func(managertest.Run) managertest.Result
+		callbacks manager.Callbacks
+		want      string
+	}{
+		"never ends": {forever, manager.Callbacks{}, "task 1 (p x) is running: its program never ends"},
+		"not let go": {atOnce, manager.Callbacks{
+			Succeeded: func(context.Context, *manager.Task) error { return errors.New("no") },
+		}, "task 1 (p x) is succeeded: its callback does not let it go"},
+		"never stops": {atOnce, manager.Callbacks{
+			Stop: func(context.Context, manager.Summary) bool { return false },
+		}, "there is no task left, but Stop does not return true"},
+		"unknown program": {nil, manager.Callbacks{}, `task 1 wants the program "p"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r recorder
+			tm := managertest.New(&r)
+			if c.program != nil {
+				tm.Program("p", c.program)
+			}
+			if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "x")); err != nil {
+				t.Fatal(err)
+			}
+			err := tm.Manager.Run(t.Context(), c.callbacks)
+			if len(r.failures) != 1 || !strings.Contains(r.failures[0], c.want) {
+				t.Errorf("failures %q, want one with %q", r.failures, c.want)
+			}
+			if c.program != nil && err == nil {
+				t.Error("Run returned no error")
+			}
+		})
+	}
+}
+
+func TestAProgramMayLookAtTheTester(t *testing.T) {
+	tm := managertest.New(t)
+	var states []tdf.State
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		states = append(states, tm.Tasks()[0].State)
+		if err := tm.Manager.Cancel(t.Context(), r.Task.ID); err != nil {
+			t.Error(err)
+		}
+		return managertest.Result{Output: "too late"}
+	})
+	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	if task := tm.Tasks()[0]; task.Outcome != tdf.Cancelled || !slices.Equal(states, []tdf.State{tdf.Running}) {
+		t.Errorf("outcome %q, seen as %v", task.Outcome, states)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	m := managertest.New(t).Manager
+	first, err := m.PutProgram(t.Context(), []byte("archive"))
+	again, err2 := m.PutProgram(t.Context(), []byte("archive"))
+	if err := errors.Join(err, err2); err != nil || first != again || !strings.HasPrefix(first, "redis:") {
+		t.Errorf("got %q, then %q, %v", first, again, err)
+	}
+	if _, err := m.PutProgram(t.Context(), make([]byte, 64<<20+1)); err == nil {
+		t.Error("an archive of more than 64 MiB was stored")
+	}
+}

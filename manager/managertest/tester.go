@@ -1,0 +1,100 @@
+package managertest
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// T is what is used of a *testing.T.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Output() io.Writer
+}
+
+// A Tester has a manager, whose tasks it runs.
+type Tester struct {
+	Manager *manager.Manager
+	world   *world
+	cfg     config.Manager
+	options []manager.Option
+}
+
+// New returns a tester whose manager has the default configuration, and logs to the test.
+func New(t T) *Tester {
+	t.Helper()
+	cfg, err := config.DefaultManager("managertest")
+	if err != nil {
+		t.Errorf("managertest: %v", err)
+	}
+	return NewWith(t, cfg)
+}
+
+// NewWith is New with a configuration; its section [redis] is not used.
+func NewWith(t T, cfg config.Manager, options ...manager.Option) *Tester {
+	w := newWorld(t)
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	options = append([]manager.Option{manager.WithLog(log)}, options...)
+	x := &Tester{world: w, cfg: cfg, options: options}
+	x.Manager = x.Another()
+	return x
+}
+
+// Another returns one more manager of the same tasks: one that starts anew, or runs beside the first.
+func (x *Tester) Another() *manager.Manager {
+	return manager.NewOn(store{x.world}, x.cfg, x.options...)
+}
+
+// Program says what happens when a task's program of that name runs. A task of a program of
+// which nothing was said fails the test.
+func (x *Tester) Program(name string, run func(Run) Result) {
+	x.world.mu.Lock()
+	defer x.world.mu.Unlock()
+	x.world.programs[name] = run
+}
+
+// A Run is one round of a task that begins.
+type Run struct {
+	Task  *tdf.Task
+	Args  []string // what run.sh gets: the input, split into words
+	Round int      // the first is 0
+}
+
+// A Result is what becomes of a run. The zero Result is a program that ends at once, prints
+// nothing and has exit status 0.
+type Result struct {
+	Output string // what it prints to stdout
+	Error  string // what it prints to stderr
+	Exit   int    // its exit status, from 0 to 255
+
+	Seconds tdf.Seconds // how long it runs; tdf.Forever: until it times out or expires
+	Lost    bool        // its worker is never heard of again
+}
+
+// Tasks returns all tasks that there are, by id.
+func (x *Tester) Tasks() []*tdf.Task {
+	x.world.mu.Lock()
+	defer x.world.mu.Unlock()
+	var tasks []*tdf.Task
+	for _, id := range x.world.ids() {
+		tasks = append(tasks, x.world.task(id))
+	}
+	return tasks
+}
+
+// In returns the tasks that are in one state, by id.
+func (x *Tester) In(s tdf.State) []*tdf.Task {
+	return slices.DeleteFunc(x.Tasks(), func(t *tdf.Task) bool { return t.State != s })
+}
+
+// Now returns the time by the tester's clock.
+func (x *Tester) Now() tdf.Time {
+	x.world.mu.Lock()
+	defer x.world.mu.Unlock()
+	return x.world.now
+}

@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Open opens tasks and returns their ids, which ascend. All definitions are checked before
+// anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 1,000 tasks are opened
+// in one atomic step, more in several: on any other error the ids tell which were opened.
+func (m *Manager) Open(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
+	if err := validate(definitions); err != nil {
+		return nil, fmt.Errorf("opening tasks: %w", err)
+	}
+	definitions, err := m.scatter(ctx, definitions)
+	if err != nil {
+		return nil, fmt.Errorf("opening tasks: %w", err)
+	}
+	ids, err := m.store.Open(ctx, m.name, definitions...)
+	if err != nil {
+		return ids, fmt.Errorf("opening tasks: %w", err)
+	}
+	return ids, nil
+}
+
+func validate(definitions []tdf.Definition) error {
+	for i := range definitions {
+		if err := definitions[i].Validate(); err != nil {
+			return fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
+		}
+	}
+	return nil
+}
+
+// scatter adds the random offsets of add_random_start_offset (docs/configuration.md,
+// "[task_defaults]"): whole milliseconds below a second, to start_after or, where that is
+// past, to now.
+func (m *Manager) scatter(ctx context.Context, definitions []tdf.Definition) ([]tdf.Definition, error) {
+	if !m.cfg.AddRandomStartOffset || len(definitions) == 0 {
+		return definitions, nil
+	}
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	definitions = slices.Clone(definitions)
+	for i := range definitions {
+		d := &definitions[i]
+		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
+		if start < d.EndBefore { // else there is no room for an offset
+			d.StartAfter = start
+		}
+	}
+	return definitions, nil
+}
+
+// PutProgram stores an archive of up to 64 MiB, with run.sh at its top, in the namespace's own
+// Redis, and returns the source by which tasks name it: redis:SHA256 (docs/programs.md,
+// "Sources"). Storing the same bytes again changes nothing.
+func (m *Manager) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
+	return m.store.PutProgram(ctx, archive)
+}

@@ -1,0 +1,354 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/server"
+)
+
+var silent = slog.New(slog.DiscardHandler)
+
+// redisConfig is for a namespace of the test's own.
+func redisConfig(t testing.TB, addr string) config.Manager {
+	t.Helper()
+	cfg, err := config.DefaultManager(redistest.Namespace(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Redis.Host = host
+	if cfg.Redis.Port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func newManager(t testing.TB, cfg config.Manager, options ...manager.Option) *manager.Manager {
+	t.Helper()
+	m, err := manager.New(t.Context(), cfg, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// works starts a server, and something that executes whatever is open: each task prints its input.
+func works(t *testing.T, cfg config.Manager) *redisstate.Store {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{}, 2)
+	scfg, err := config.DefaultServer(cfg.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forServer, forWorker := connect(t, cfg), connect(t, cfg)
+	go func() {
+		defer func() { ended <- struct{}{} }()
+		_ = server.New("server", scfg, forServer, silent).Run(ctx)
+	}()
+	go func() {
+		defer func() { ended <- struct{}{} }()
+		execute(t, ctx, forWorker)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		<-ended
+	})
+	return forWorker
+}
+
+func connect(t testing.TB, cfg config.Manager) *redisstate.Store {
+	t.Helper()
+	s, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
+	waker := s.WakeWorker()
+	defer waker.Close()
+	for ctx.Err() == nil {
+		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 30})
+		if ctx.Err() == nil && err != nil {
+			t.Error(err)
+			return
+		}
+		for _, c := range claimed.Claims {
+			m, err := c.Task.Execute(c.ID, tdf.Result{Output: c.Task.Input, Exit: "0"})
+			if err == nil {
+				_, err = s.Apply(ctx, "w", redisstate.Unit{Moves: []tdf.Move{m}})
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+		if len(claimed.Claims) == 0 {
+			waker.Wait(ctx, 100*time.Millisecond)
+		}
+	}
+}
+
+// Thousands of tasks, each with a follow-up, by two managers at once: each is called for, and
+// each follow-up is opened once.
+func TestTwoManagersOnRedis(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	works(t, cfg)
+	const many = 1500
+	first := newManager(t, cfg, manager.WithLog(silent))
+	var defs []tdf.Definition
+	for i := range many {
+		d := first.Define("p", source, strconv.Itoa(i))
+		d.Group = fmt.Sprint("g", i%2)
+		defs = append(defs, d)
+	}
+	ids, err := first.Open(t.Context(), defs...)
+	if err != nil || len(ids) != many || !slices.IsSorted(ids) {
+		t.Fatalf("opened %d tasks, sorted %v: %v", len(ids), slices.IsSorted(ids), err)
+	}
+	ended := make(chan error, 2)
+	for _, m := range []*manager.Manager{first, newManager(t, cfg, manager.WithLog(silent))} {
+		go func() { ended <- m.Run(t.Context(), followUp(m)) }()
+	}
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	checkFollowUps(t, first, many)
+}
+
+func followUp(m *manager.Manager) manager.Callbacks {
+	return manager.Callbacks{
+		Groups: []string{"g0", "g1"},
+		Succeeded: func(_ context.Context, task *manager.Task) error {
+			if out := task.LastOutput(); !strings.HasPrefix(out, "after") {
+				d := m.Define("p", source, "after "+out)
+				d.Group = task.Group
+				task.Open(d)
+			}
+			return nil
+		},
+	}
+}
+
+func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
+	t.Helper()
+	counts, err := m.Counts(t.Context(), "g0", "g1")
+	if err != nil || counts[tdf.Archived] != int64(2*many) || counts.Total() != int64(2*many) {
+		t.Fatalf("counts %v, %v, want %d archived", counts, err, 2*many)
+	}
+	seen := map[string]int{}
+	for offset := int64(0); offset < int64(2*many); offset += 500 {
+		ids, err := m.List(t.Context(), tdf.Archived, "", offset, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks, err := m.Tasks(t.Context(), ids...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			seen[task.LastOutput()]++
+		}
+	}
+	for i := range many {
+		if seen[strconv.Itoa(i)] != 1 || seen["after "+strconv.Itoa(i)] != 1 {
+			t.Errorf("%d: %d tasks, %d follow-ups", i, seen[strconv.Itoa(i)], seen["after "+strconv.Itoa(i)])
+		}
+	}
+}
+
+// A round_duration of an hour shows that a manager is woken: the test ends long before.
+func TestAManagerIsWoken(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	cfg.RoundDuration = time.Hour
+	m := newManager(t, cfg, manager.WithLog(silent))
+	s := connect(t, cfg)
+	round := make(chan manager.Summary)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- m.Run(t.Context(), manager.Callbacks{
+			EndOfRound: func(_ context.Context, s manager.Summary) error { round <- s; return nil },
+			Stop:       func(_ context.Context, s manager.Summary) bool { return s.Archived > 0 },
+		})
+	}()
+	<-round // it is registered
+	ids, err := m.Open(t.Context(), m.Define("p", source, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge(t, s, ids[0])
+	for s := range round {
+		if s.Archived == 1 {
+			break
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
+	defer rdb.Close()
+	if n, err := rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result(); n != 0 || err != nil {
+		t.Errorf("%d managers are still noted, %v", n, err)
+	}
+}
+
+// judge takes a task through its life as worker and server do.
+func judge(t testing.TB, s *redisstate.Store, id int64) {
+	t.Helper()
+	ctx := t.Context()
+	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})
+	if err != nil || len(claimed.Claims) != 1 || claimed.Claims[0].Task.ID != id {
+		t.Fatalf("claimed %v, %v", claimed, err)
+	}
+	c := claimed.Claims[0]
+	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
+	apply(t, s, m, err)
+	seen, err := s.Load(ctx, []int64{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := seen[0].Task.Settle(claimed.Now, seen[0].Invalid)
+	if !ok {
+		t.Fatalf("task %d is not judged", id)
+	}
+	apply(t, s, m, nil)
+}
+
+func apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{m}})
+	if err != nil || outcomes[0].Err != nil {
+		t.Fatal(err, outcomes)
+	}
+}
+
+// While Redis is full, what opens nothing is archived, and what does comes again.
+func TestRedisIsFull(t *testing.T) {
+	cfg := redisConfig(t, redistest.Start(t).Addr)
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
+	defer rdb.Close()
+	setMemory := func(most string) {
+		if err := rdb.ConfigSet(context.Background(), "maxmemory", most).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	log := &madeRoom{make: func() { setMemory("0") }}
+	m := newManager(t, cfg, manager.WithLog(slog.New(slog.NewTextHandler(log, nil))))
+	s := connect(t, cfg)
+	var ids []int64
+	for range 2 {
+		opened, err := m.Open(t.Context(), m.Define("p", source, "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge(t, s, opened[0])
+		ids = append(ids, opened...)
+	}
+	run(t, m, manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Task) error {
+			if task.ID == ids[0] {
+				task.Open(m.Define("p", source, "follow-up"))
+				if log.count("redis is full") == 0 {
+					setMemory("1")
+				}
+			}
+			return nil
+		},
+		EndOfRound: func(_ context.Context, s manager.Summary) error {
+			if s.Round == 1 && (s.Archived != 1 || s.Held != 1) {
+				t.Errorf("round 1, while Redis is full: %d archived, %d held", s.Archived, s.Held)
+			}
+			return nil
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 2 },
+	})
+	if counts, err := m.Counts(t.Context()); err != nil || counts[tdf.Open] != 1 {
+		t.Errorf("counts %v, %v, want the follow-up to be open", counts, err)
+	}
+}
+
+// madeRoom is a log whose reader sees to it that Redis has room again.
+type madeRoom struct {
+	logged
+	make func()
+}
+
+func (l *madeRoom) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "redis is full") {
+		l.make()
+	}
+	return l.logged.Write(p)
+}
+
+func TestLoad(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	path := filepath.Join(t.TempDir(), "manager.cfg")
+	text := fmt.Sprintf("[redis]\nhost=%s\nport=%d\n[tdf]\nnamespace=%s\n[task_defaults]\nmax_fails=3\n",
+		cfg.Redis.Host, cfg.Redis.Port, cfg.Namespace)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.Load(t.Context(), path, manager.WithLog(silent), manager.WithName("boss"), manager.WithProgress(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	ids, err := m.Open(t.Context(), m.Define("p", source, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := m.Task(t.Context(), ids[0])
+	if err != nil || task.MaxFails != 3 || !strings.Contains(task.Log, " boss: open") {
+		t.Errorf("task %+v, %v", task, err)
+	}
+	if put, err := m.PutProgram(t.Context(), []byte("archive")); err != nil || !strings.HasPrefix(put, "redis:") {
+		t.Errorf("put %q, %v", put, err)
+	}
+	_, err = manager.Load(t.Context(), filepath.Join(t.TempDir(), "none.cfg"))
+	if e := new(config.Error); !errors.As(err, &e) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	cfg.Redis.DB = 1_000_000
+	_, err = manager.New(t.Context(), cfg, manager.WithLog(silent))
+	if e := new(redisstate.RefusedError); !errors.As(err, &e) {
+		t.Errorf("a database that is not there: %v", err)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	log := &logged{}
+	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
+	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
+	if log.count("no server was ever seen") != 1 {
+		t.Errorf("the log does not say once that there is no server: %s", log.buf.String())
+	}
+}

@@ -1,0 +1,114 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// leastRound keeps a round_duration of 0 from asking Redis without a pause.
+const leastRound = 10 * time.Millisecond
+
+// errRunning is returned by a second Run at the same time.
+var errRunning = errors.New("this manager is running already; give each Run a manager of its own")
+
+// Run looks after tasks that succeeded, failed, timed out or expired, in rounds, until
+// Callbacks.Stop says so or, without it, until all tasks are archived. A round begins when a
+// task is done, and at the latest one round_duration after the one before.
+//
+// It returns nil then, the error of EndOfRound, or when ctx ends that one's cause, after what
+// callbacks have done is archived. A Redis that goes away is waited for. Several managers may
+// look after the same tasks; each task is archived by one of them.
+func (m *Manager) Run(ctx context.Context, c Callbacks) (err error) {
+	if !m.running.TryLock() {
+		return errRunning
+	}
+	defer m.running.Unlock()
+	r, err := m.newRun(c)
+	if err != nil {
+		return fmt.Errorf("running callbacks: %w", err)
+	}
+	defer r.progress.end()
+	if r.at, err = m.store.Attend(ctx); err != nil {
+		return err
+	}
+	defer r.at.Leave()
+	for {
+		begun := time.Now()
+		done, err := r.once(ctx)
+		if done || err != nil {
+			return err
+		}
+		if err := r.wait(ctx, m.pause()-time.Since(begun)); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastRound) }
+
+// A run is one call of Run.
+type run struct {
+	*Manager
+	Callbacks
+	scope    []string // the groups to list: one "" stands for all tasks
+	at       Attendance
+	held     held
+	rounds   int
+	again    bool // the last round left something that can be done at once
+	server   serverWatch
+	progress progress
+}
+
+func (m *Manager) newRun(c Callbacks) (*run, error) {
+	groups, err := scopeOf(c.Groups)
+	if err != nil {
+		return nil, err
+	}
+	c.Groups = groups
+	r := &run{Manager: m, Callbacks: c, scope: groups, held: held{}}
+	if len(groups) == 0 {
+		r.scope = []string{""}
+	}
+	r.server = serverWatch{store: m.store, log: m.log, patience: serverPatience + tdf.For(m.cfg.RoundDuration)}
+	r.progress = newProgress(m.progress)
+	return r, nil
+}
+
+// once makes one round, and reports whether it was the last.
+func (r *run) once(ctx context.Context) (done bool, err error) {
+	s, err := r.round(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.progress.show(s)
+	if r.EndOfRound != nil {
+		if err := r.EndOfRound(ctx, s); err != nil {
+			return false, err
+		}
+	}
+	if r.Stop != nil {
+		return r.Stop(ctx, s), nil
+	}
+	return s.Done(), nil
+}
+
+// wait returns when the next round is to begin.
+func (r *run) wait(ctx context.Context, most time.Duration) error {
+	if next := r.held.next(); next < tdf.Never {
+		now, err := r.store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		most = min(most, next.Sub(now).Std())
+	}
+	if most > 0 && !r.again {
+		if err := r.at.Wait(ctx, most); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,383 @@
+package manager_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+const source = "https://example.org/run.sh"
+
+// logged is a log that a test reads.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
+
+func (l *logged) option() manager.Option {
+	return manager.WithLog(slog.New(slog.NewTextHandler(l, nil)))
+}
+
+func testConfig(t testing.TB) config.Manager {
+	t.Helper()
+	cfg, err := config.DefaultManager("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// newTester has a program p that prints its arguments, or as its first one says does worse.
+func newTester(t *testing.T) (*managertest.Tester, *logged) {
+	t.Helper()
+	log := &logged{}
+	tm := managertest.NewWith(t, testConfig(t), log.option())
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		switch r.Args[0] {
+		case "fail":
+			return managertest.Result{Error: "it broke\nbadly"}
+		case "hang":
+			return managertest.Result{Seconds: tdf.Forever}
+		case "lost":
+			return managertest.Result{Lost: true}
+		}
+		return managertest.Result{Output: strings.Join(r.Args, " ")}
+	})
+	return tm, log
+}
+
+// open opens one task of p for each input.
+func open(t testing.TB, m *manager.Manager, inputs ...string) []int64 {
+	t.Helper()
+	var defs []tdf.Definition
+	for _, input := range inputs {
+		d := m.Define("p", source, input)
+		if strings.HasPrefix(input, "hang") {
+			d.Timeout = 20
+		}
+		defs = append(defs, d)
+	}
+	ids, err := m.Open(t.Context(), defs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func run(t testing.TB, m *manager.Manager, c manager.Callbacks) {
+	t.Helper()
+	if err := m.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunCallsTheCallbackOfEachState(t *testing.T) {
+	tm, _ := newTester(t)
+	var calls []string
+	note := func(name string) func(context.Context, *manager.Task) error {
+		return func(_ context.Context, task *manager.Task) error {
+			calls = append(calls, fmt.Sprintf("%s %d %s %s", name, task.ID, task.State, task.Outcome))
+			return nil
+		}
+	}
+	ids := open(t, tm.Manager, "ok", "fail", "hang", "lost", "ok later")
+	if err := tm.Manager.Cancel(t.Context(), ids[4]); err != nil {
+		t.Fatal(err)
+	}
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: note("succeeded"), Failed: note("failed"), TimedOut: note("timed out"), Expired: note("expired"),
+	})
+	slices.Sort(calls)
+	want := []string{
+		"expired 5 expired cancelled", "failed 2 failed failed", "failed 4 failed failed",
+		"succeeded 1 succeeded succeeded", "timed out 3 timed_out timed_out",
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("got %q, want %q", calls, want)
+	}
+	if n := len(tm.In(tdf.Archived)); n != len(ids) {
+		t.Errorf("%d of %d are archived", n, len(ids))
+	}
+}
+
+func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
+	tm, log := newTester(t)
+	open(t, tm.Manager, "ok", "fail")
+	run(t, tm.Manager, manager.Callbacks{})
+	if n := len(tm.In(tdf.Archived)); n != 2 {
+		t.Errorf("%d of 2 are archived", n)
+	}
+	if log.count("archived without a callback") != 1 || log.count(`error="it broke"`) != 1 {
+		t.Errorf("the log does not tell of the failed task once:\n%s", log.buf.String())
+	}
+}
+
+func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("no disk left") },
+		"panic": func() error { panic("no disk left") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tm, log := newTester(t)
+			ids := open(t, tm.Manager, "bad", "good", "good")
+			var at []tdf.Seconds
+			begin := tm.Now()
+			run(t, tm.Manager, manager.Callbacks{
+				Succeeded: func(_ context.Context, task *manager.Task) error {
+					if task.ID != ids[0] {
+						return nil
+					}
+					task.Open(tm.Manager.Define("p", source, "follow-up"))
+					if at = append(at, tm.Now().Sub(begin)); len(at) < 6 {
+						return fail()
+					}
+					return nil
+				},
+				EndOfRound: func(_ context.Context, s manager.Summary) error {
+					if s.Round == 2 && (s.Counts[tdf.Archived] != 2 || s.Held != 1) {
+						t.Errorf("after round 2: %v, held %d", s, s.Held)
+					}
+					return nil
+				},
+			})
+			if want := []tdf.Seconds{0, 1, 3, 7, 15, 31}; !slices.Equal(at, want) {
+				t.Errorf("it was called after %v s, want %v", at, want)
+			}
+			if log.count("a callback failed") != 5 || log.count("no disk left") != 5 {
+				t.Errorf("the log does not tell of five failures:\n%s", log.buf.String())
+			}
+			if n := len(tm.In(tdf.Archived)); n != 4 {
+				t.Errorf("%d are archived, want 3 and one follow-up", n)
+			}
+		})
+	}
+}
+
+func TestPausesEndAtFiveMinutes(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, "bad")
+	var last, pause tdf.Time
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(context.Context, *manager.Task) error {
+			pause, last = tm.Now()-last, tm.Now()
+			return errors.New("never")
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool { return pause == 300 },
+	})
+	if n := len(tm.In(tdf.Succeeded)); n != 1 {
+		t.Errorf("%d tasks are still succeeded, want the one", n)
+	}
+}
+
+func TestNotYet(t *testing.T) {
+	tm, log := newTester(t)
+	ids := open(t, tm.Manager, "waits", "hang", "other")
+	finished := map[int64]bool{}
+	finish := func(_ context.Context, task *manager.Task) error {
+		finished[task.ID] = true
+		return nil
+	}
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(ctx context.Context, task *manager.Task) error {
+			if task.ID == ids[0] && len(finished) < 2 {
+				return fmt.Errorf("two others: %w", manager.ErrNotYet)
+			}
+			return finish(ctx, task)
+		},
+		TimedOut: finish,
+	})
+	if len(finished) != 3 || log.count("callback failed") != 0 {
+		t.Errorf("finished %v; the log says %s", finished, log.buf.String())
+	}
+	if took := tm.Now().Sub(tm.Tasks()[1].Current().Entered[tdf.TimedOut]); took > 1e-5 {
+		t.Errorf("the waiting task was archived %v s after the last it waited for, want at once", took)
+	}
+}
+
+func TestFollowUpsThatMakeNoSense(t *testing.T) {
+	for name, c := range map[string]struct {
+		add  func(m *manager.Manager, task *manager.Task)
+		want string
+	}{
+		"invalid": {func(m *manager.Manager, task *manager.Task) {
+			task.Open(m.Define("p", source, "fine"), m.Define("", source, ""))
+		}, "task 2 of 2: program: is empty"},
+		"too many": {func(m *manager.Manager, task *manager.Task) {
+			task.Open(slices.Repeat([]tdf.Definition{m.Define("p", source, "x")}, manager.MaxFollowUps+1)...)
+		}, "opens 1001 tasks"},
+		"too long": {func(m *manager.Manager, task *manager.Task) {
+			task.Open(slices.Repeat([]tdf.Definition{m.Define("p", source, strings.Repeat("x", 100_000))}, 50)...)
+		}, "bytes; at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tm, log := newTester(t)
+			open(t, tm.Manager, "ok")
+			calls := 0
+			run(t, tm.Manager, manager.Callbacks{
+				Succeeded: func(_ context.Context, task *manager.Task) error {
+					if calls++; calls == 1 {
+						c.add(tm.Manager, task)
+					}
+					return nil
+				},
+			})
+			if calls != 2 || len(tm.Tasks()) != 1 || log.count(c.want) != 1 {
+				t.Errorf("%d calls, %d tasks, log:\n%s", calls, len(tm.Tasks()), log.buf.String())
+			}
+		})
+	}
+}
+
+func TestARoundIsBounded(t *testing.T) {
+	tm, _ := newTester(t)
+	const many = 2500
+	open(t, tm.Manager, slices.Repeat([]string{"ok"}, many)...)
+	rounds, archived := 0, 0
+	run(t, tm.Manager, manager.Callbacks{
+		EndOfRound: func(_ context.Context, s manager.Summary) error {
+			rounds, archived = s.Round, archived+s.Archived
+			if s.Archived > 1024 {
+				t.Errorf("%d tasks were archived in one round", s.Archived)
+			}
+			return nil
+		},
+	})
+	if rounds < 3 || archived != many {
+		t.Errorf("%d rounds archived %d tasks", rounds, archived)
+	}
+}
+
+// More tasks than a page has ids are held; those behind them are reached all the same.
+func TestPagingGoesPastHeldTasks(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, append(slices.Repeat([]string{"held"}, 1100), "free")...)
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Task) error {
+			if task.Input == "held" {
+				return errors.New("no")
+			}
+			return nil
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 1 },
+	})
+	if n := len(tm.In(tdf.Succeeded)); n != 1100 {
+		t.Errorf("%d tasks are held, want 1100", n)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	tm, _ := newTester(t)
+	for _, group := range []string{"a", "b", ""} {
+		d := tm.Manager.Define("p", source, "x")
+		d.Group = group
+		if _, err := tm.Manager.Open(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, tm.Manager, manager.Callbacks{Groups: []string{"b", "b", "unused"}})
+	archived := tm.In(tdf.Archived)
+	if len(archived) != 1 || archived[0].Group != "b" {
+		t.Errorf("archived %v, want the one of group b", archived)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}); err == nil {
+		t.Error(`a group named "" was taken`)
+	}
+}
+
+func TestEndOfRoundEndsRun(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, "ok")
+	enough := errors.New("enough")
+	stopped := false
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		EndOfRound: func(context.Context, manager.Summary) error { return enough },
+		Stop:       func(context.Context, manager.Summary) bool { stopped = true; return true },
+	})
+	if !errors.Is(err, enough) || stopped {
+		t.Errorf("got %v, stopped %v", err, stopped)
+	}
+}
+
+// What a callback has seen is archived even when it is told to stop right then.
+func TestTheEndOfTheContext(t *testing.T) {
+	tm, log := newTester(t)
+	open(t, tm.Manager, "one", "two", "three")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("told to stop")
+	calls := 0
+	err := tm.Manager.Run(ctx, manager.Callbacks{
+		Succeeded: func(ctx context.Context, task *manager.Task) error {
+			if calls++; calls == 2 {
+				cancel(why)
+				return context.Cause(ctx)
+			}
+			task.Open(tm.Manager.Define("p", source, "follow-up"))
+			return nil
+		},
+	})
+	if !errors.Is(err, why) || calls != 2 {
+		t.Errorf("got %v after %d calls", err, calls)
+	}
+	if n, all := len(tm.In(tdf.Archived)), len(tm.Tasks()); n != 1 || all != 4 {
+		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
+	}
+	if log.count("callback failed") != 0 {
+		t.Errorf("that is no failure: %s", log.buf.String())
+	}
+}
+
+// Somebody else archives a task while its callback runs: nothing of that callback happens.
+func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
+	tm, log := newTester(t)
+	ids := open(t, tm.Manager, "ok")
+	calls := 0
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(ctx context.Context, task *manager.Task) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			task.Open(tm.Manager.Define("p", source, "follow-up"))
+			return tm.Another().Reopen(ctx, ids...)
+		},
+	})
+	if len(tm.Tasks()) != 1 || calls != 2 || log.count("not archived, and nothing opened") != 1 {
+		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.buf.String())
+	}
+}
+
+func TestOneRunAtATime(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, "ok")
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(ctx context.Context, _ *manager.Task) error {
+			if err := tm.Manager.Run(ctx, manager.Callbacks{}); err == nil {
+				t.Error("a Run within a Run returned no error")
+			}
+			return nil
+		},
+	})
+	run(t, tm.Manager, manager.Callbacks{})
+}

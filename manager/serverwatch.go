@@ -1,0 +1,45 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// serverPatience is how long a server may be silent, beyond a round's duration.
+const serverPatience = tdf.Seconds(10)
+
+// lookPause is the time between two looks.
+const lookPause = tdf.Seconds(2)
+
+// serverWatch says so when there is no server: without one, nothing that was executed is judged.
+type serverWatch struct {
+	store    Store
+	log      *slog.Logger
+	patience tdf.Seconds
+	looked   tdf.Time
+	missing  bool
+}
+
+func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
+	if since := now.Sub(w.looked); since >= 0 && since < lookPause {
+		return nil
+	}
+	w.looked = now
+	last, err := w.store.LastServer(ctx)
+	if err != nil {
+		return err
+	}
+	missing := now.Sub(last) > w.patience
+	switch {
+	case missing && !w.missing && last == 0:
+		w.log.Warn("no server was ever seen in this namespace; no task will be done before one runs: start tdf-server")
+	case missing && !w.missing:
+		w.log.Warn("no server has been seen for a while; no task will be done before one runs: start tdf-server", "seconds", float64(now.Sub(last)))
+	case !missing && w.missing:
+		w.log.Info("there is a server again")
+	}
+	w.missing = missing
+	return nil
+}

@@ -1,0 +1,49 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// lastSeen is a store that knows no more than when a server was seen last.
+type lastSeen struct {
+	Store
+	at tdf.Time
+}
+
+func (s *lastSeen) LastServer(context.Context) (tdf.Time, error) { return s.at, nil }
+
+func TestServerWatch(t *testing.T) {
+	var log bytes.Buffer
+	store := &lastSeen{}
+	w := serverWatch{store: store, log: slog.New(slog.NewTextHandler(&log, nil)), patience: 11}
+	for _, step := range []struct {
+		now, last tdf.Time
+		want      string
+	}{
+		{1000, 0, "no server was ever seen"},
+		{1005, 0, ""},
+		{1010, 1009, "there is a server again"},
+		{1012, 1009, ""},
+		{1020, 1009, ""},
+		{1021, 900, ""}, // too soon after the last look
+		{1023, 1011.9, "no server has been seen for a while"},
+		{1030, 1012, ""},
+		{1040, 1040, "there is a server again"},
+		{900, 1040, ""}, // the clock went backwards
+	} {
+		log.Reset()
+		store.at = step.last
+		if err := w.look(t.Context(), step.now); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.String(); (got != "") != (step.want != "") || !strings.Contains(got, step.want) {
+			t.Errorf("at %v, last seen %v: got %q, want %q", step.now, step.last, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+-- counts: how many tasks there are in each state, all at one moment. It changes nothing.
+--
+-- KEYS  the lists, or the indexes of groups
+-- ARGV  none to count whole lists; else pairs, the range of scores that each state has in an
+--       index of a group
+--
+-- Returns the numbers: of each list, or of each state over all groups.
+
+local counts = {}
+if #ARGV == 0 then
+  for i, key in ipairs(KEYS) do counts[i] = redis.call('ZCARD', key) end
+end
+for i = 1, #ARGV, 2 do
+  local n = 0
+  for _, key in ipairs(KEYS) do n = n + redis.call('ZCOUNT', key, ARGV[i], ARGV[i + 1]) end
+  counts[#counts + 1] = n
+end
+return counts
