@@ -43,7 +43,10 @@ func run(ctx context.Context, tasks int, out io.Writer) error {
 	if err := peer(ctx, r, w, tasks); err != nil {
 		return err
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return pickup(ctx, r, out)
 }
 
 // A meter measures one kind of call.

@@ -79,23 +79,21 @@ local function into(all, key)
   return all[key]
 end
 
-local function put(all, key, score, id)
-  local of = into(all, key)
+local function put(of, score, id)
   local n = #of
   of[n + 1], of[n + 2] = score, id
 end
 
-local function drop(key, id)
-  local of = into(remove, key)
-  of[#of + 1] = id
-end
+local function drop(of, id) of[#of + 1] = id end
+
+local looked_at, forgotten = into(add, due), into(remove, due)
 
 -- Reading: the whole call, then all that decides about it.
 
 -- What a shape's moves write is put together once, in `write`; a move fills in its key, log
 -- and own values. So is what is read to check one, in `read`.
 local function stamp(s, at)
-  s.at = at
+  s.at, s.at_text = at, text(at)
   s.score_text, s.look_text = moment_text(s.score, at), moment_text(s.look, at)
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i] = moment_text(s.stamps[i + 1], at) end
 end
@@ -115,6 +113,10 @@ local function read_shape()
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i - 1], s.write[s.stamped + i] = s.stamps[i], '' end
   s.owned = #s.write
   for i, name in ipairs(s.own) do s.write[s.owned + 2 * i - 1], s.write[s.owned + 2 * i] = name, '' end
+  if s.to ~= '' then
+    s.entered = into(add, list[s.to])
+    if not s.mend then s.left = into(remove, list[s.from]) end
+  end
   stamp(s, now)
   return s
 end
@@ -225,24 +227,23 @@ end
 -- Writing.
 
 local function look_again(id, look)
-  if look then put(add, due, look, id) else drop(due, id) end
+  if look then put(looked_at, look, id) else drop(forgotten, id) end
 end
 
-local function enter(state, id, score, group)
-  put(add, list[state], score, id)
-  if group ~= '' then put(add, groups .. group, place(code[state], id), id) end
+local function index(state, id, group)
+  if group ~= '' then put(into(add, groups .. group), place(code[state], id), id) end
   arrived[state] = (arrived[state] or 0) + 1
 end
 
 local function leave(m)
   local s = m.shape
-  if s.mend then
-    for name, key in pairs(list) do
-      if name ~= s.to then drop(key, m.id) end
-    end
-  else
-    drop(list[s.from], m.id)
-    if m.stray then drop(list[m.stray], m.id) end
+  if s.left then
+    drop(s.left, m.id)
+    if m.stray then drop(into(remove, list[m.stray]), m.id) end
+    return
+  end
+  for name, key in pairs(list) do -- a repair: from wherever it is
+    if name ~= s.to then drop(into(remove, key), m.id) end
   end
 end
 
@@ -253,11 +254,12 @@ local function apply(m)
   leave(m)
   if s.to == '' then return look_again(m.id, nil) end
   local write = s.write
-  write[1], write[3] = m.key, logged(m.log, text(m.at), who, s.note)
+  write[1], write[3] = m.key, logged(m.log, s.at_text, who, s.note)
   for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m.own + i] end
   call('HSET', unpack(write))
   if #s.clear > 0 then call('HDEL', m.key, unpack(s.clear)) end
-  enter(s.to, m.id, s.score_text, m.group)
+  put(s.entered, s.score_text, m.id)
+  index(s.to, m.id, m.group)
   look_again(m.id, s.look_text)
 end
 
@@ -281,7 +283,8 @@ local function open(new)
     h[n + 7], h[n + 8] = 'ready', score_text
   end
   call('HSET', unpack(h))
-  enter('open', id, score_text, new.group)
+  put(into(add, list.open), score_text, id)
+  index('open', id, new.group)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 

@@ -19,8 +19,8 @@ type auditor interface {
 // How many tasks of each kind one round examines.
 const (
 	newestExamined = 100
-	headExamined   = 50
-	walkExamined   = 100
+	headExamined   = 20
+	walkExamined   = 50
 	mostSuspects   = 1000
 )
 
