@@ -47,6 +47,7 @@ end
 -- Reading.
 
 local chosen, in_the_way, gone, later = {}, {}, {}, {}
+local ID, FIELDS, LIST, DEADLINE = 1, 2, 3, 4 -- of one that is chosen
 
 local function consider(list, id)
   local f = call('HMGET', tasks .. id, unpack(properties))
@@ -54,17 +55,14 @@ local function consider(list, id)
     gone[#gone + 1] = { list, id }
     return
   end
-  local round = f[2] or '0'
   local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
-  local sound = start_after and end_before and timeout and string.match(round, '^%d+$')
+  local sound = start_after and end_before and timeout and string.match(f[2] or '0', '^%d+$')
   if f[1] ~= 'open' or not sound or end_before <= now then
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }
   else
-    chosen[#chosen + 1] = {
-      id = id, f = f, round = round, list = list, deadline = math.min(end_before, now + timeout),
-    }
+    chosen[#chosen + 1] = { id, f, list, math.min(end_before, now + timeout) }
   end
 end
 
@@ -87,6 +85,7 @@ for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
 for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
+for k = 4, #KEYS, 2 do removed[k] = {} end
 local lease_until = now + lease
 local now_text, lease_text = text(now), text(lease_until)
 local write = {
@@ -94,23 +93,18 @@ local write = {
   '', now_text, '', worker, '', '', -- the round's stamp, worker and claim
 }
 for i, c in ipairs(chosen) do
-  local claim = random .. '.' .. i
-  local of = c.round .. ':'
-  write[1], write[7], write[9] = tasks .. c.id, text(c.deadline), logged(c.f[LOG], now_text, worker, 'running')
+  local id, f, deadline, claim, of = c[ID], c[FIELDS], c[DEADLINE], random .. '.' .. i, (c[FIELDS][2] or '0') .. ':'
+  write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], now_text, worker, 'running')
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))
-  local group = c.f[6]
-  if group and group ~= '' then
-    call('ZADD', groups .. group, place(code, c.id), c.id)
-  end
-  removed[c.list] = removed[c.list] or {}
-  table.insert(removed[c.list], c.id)
-  entered[#entered + 1] = now_text
-  entered[#entered + 1] = c.id
-  looks[#looks + 1] = c.deadline < lease_until and text(c.deadline) or lease_text
-  looks[#looks + 1] = c.id
-  ids[i] = c.id
-  out[i] = reply_of(c.id, claim, c.f)
+  local group = f[6]
+  if group and group ~= '' then call('ZADD', groups .. group, place(code, id), id) end
+  local from = removed[c[LIST]]
+  from[#from + 1] = id
+  entered[2 * i - 1], entered[2 * i] = now_text, id
+  looks[2 * i - 1], looks[2 * i] = deadline < lease_until and text(deadline) or lease_text, id
+  ids[i] = id
+  out[i] = reply_of(id, claim, f)
 end
 
 bulk('ZADD', running, entered)
@@ -118,7 +112,7 @@ bulk('ZADD', due, looks)
 
 local next_due = INF
 for k = 4, #KEYS, 2 do
-  bulk('ZREM', KEYS[k], removed[k] or {})
+  bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
   -- What this worker leaves behind, now or to come, is for another one to wait for.

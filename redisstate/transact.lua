@@ -125,88 +125,86 @@ local shapes = {}
 for i = 1, tonumber(take()) do shapes[i] = read_shape() end
 local shared = take_list(2)
 
-local fenced = {} -- ids whose place in due must not have changed
+-- A move is an array, of which a call may have a thousand: these are its places.
+local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local moves, new_tasks = {}, {}
+local fenced, fenced_ids = {}, {} -- those whose place in due must not have changed
 
 local function read_move()
-  local shape, id, scheduled = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2], ARGV[cursor + 4]
+  local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
   local m = {
-    shape = shape, id = id, key = tasks .. id, claim = ARGV[cursor + 3], due = scheduled,
-    group = ARGV[cursor + 5], own = cursor + 5, at = now, log = false, stray = false,
+    shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + 5, now, false, false, false,
   }
-  cursor = m.own + #shape.own
-  if scheduled ~= '' then fenced[#fenced + 1] = id end
-  return m
+  cursor = cursor + 5 + #shape.own
+  if m[DUE] ~= '' then
+    fenced[#fenced + 1], fenced_ids[#fenced + 1] = m, id
+  end
+  moves[#moves + 1] = m
 end
 
-local function read_unit()
-  local u = { moves = {}, new = {}, refused = false }
-  local moves, new = tonumber(take()), tonumber(take())
-  for i = 1, moves do u.moves[i] = read_move() end
-  for i = 1, new do u.new[i] = { group = take(), score = take(), look = take(), set = take_list(2) } end
-  return u
+local function read_new()
+  new_tasks[#new_tasks + 1] = { group = take(), score = take(), look = take(), set = take_list(2) }
 end
 
-local units = {}
-for i = 1, tonumber(take()) do units[i] = read_unit() end
+-- A unit is where its moves and its new tasks end in the two lists above.
+local unit_moves, unit_new, refused = {}, {}, {}
+for i = 1, tonumber(take()) do
+  local n, new = tonumber(take()), tonumber(take())
+  for _ = 1, n do read_move() end
+  for _ = 1, new do read_new() end
+  unit_moves[i], unit_new[i] = #moves, #new_tasks
+end
 
-local scheduled = {}
 for i = 1, #fenced, 500 do
-  local scores = call('ZMSCORE', due, unpack(fenced, i, math.min(i + 499, #fenced)))
-  for j, score in ipairs(scores) do scheduled[fenced[i + j - 1]] = score or '-1' end
+  local scores = call('ZMSCORE', due, unpack(fenced_ids, i, math.min(i + 499, #fenced)))
+  for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
 end
 
 -- The round's own stamps never go backwards, whatever the clock does.
 local function not_before(m, stamped)
   local t = stamped and tonumber(stamped)
-  if t and t > m.at and t < 1e12 then m.at = t end
+  if t and t > m[AT] and t < 1e12 then m[AT] = t end
 end
 
-local function found(m, state, round) return string.format('-%s %d %s', m.id, round, state) end
+local function found(m, state, round) return string.format('-%s %d %s', m[ID], round, state) end
 
 -- Whether the task is where the move starts: nil, or what is there instead. 'done': an
 -- execution that this very claim has committed before. A claim's own result is also taken
 -- where somebody else's late one has moved the task to executed without being this round's.
 local function check(m)
-  local s = m.shape
-  s.read[1] = m.key
+  local s = m[SHAPE]
+  s.read[1] = m[KEY]
   local f = call('HMGET', unpack(s.read))
   local state, round, claim, executed = f[1] or '', f[2] or '0', f[5], f[6]
-  m.log = f[3]
-  local mine = m.claim ~= '' and claim == m.claim
+  m[LOG] = f[3]
+  local mine = m[CLAIM] ~= '' and claim == m[CLAIM]
   if mine and executed and s.to == 'executed' then return 'done' end
   if round ~= s.round and not (s.round == '0' and not string.match(round, '^%d+$')) then
     return found(m, state, tonumber(string.match(round, '^%d+$') or 0))
   end
-  if m.claim ~= '' then
+  if m[CLAIM] ~= '' then
     if not mine then return found(m, state, s.round) end
     if not executed and state == 'executed' then
-      state, m.stray = s.from, 'executed'
+      state, m[STRAY] = s.from, 'executed'
     end
   end
   if state ~= s.from then return found(m, state, s.round) end
-  if m.due ~= '' and score_of(scheduled[m.id]) ~= score_of(m.due) then return found(m, state, s.round) end
+  if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then return found(m, state, s.round) end
   not_before(m, f[4])
   not_before(m, f[7])
 end
 
--- A unit that is refused names what was found first; what was done before needs no repeat.
-local function check_unit(u)
-  local kept = {}
-  for _, m in ipairs(u.moves) do
-    local wrong = check(m)
-    if not wrong then
-      kept[#kept + 1] = m
-    elseif wrong ~= 'done' then
-      u.refused = u.refused or wrong
-    end
+-- A unit that is refused names what was found first; a move that was done before is no
+-- reason, and is not made again.
+local opening, from, from_new = 0, 1, 0
+for i = 1, #unit_moves do
+  for j = from, unit_moves[i] do
+    local wrong = check(moves[j])
+    if wrong then moves[j] = false end
+    if wrong and wrong ~= 'done' then refused[i] = refused[i] or wrong end
   end
-  u.moves = kept
-end
-
-local opening = 0
-for _, u in ipairs(units) do
-  check_unit(u)
-  if not u.refused then opening = opening + #u.new end
+  if not refused[i] then opening = opening + unit_new[i] - from_new end
+  from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
 -- Ids are free ones in a row, even if somebody lost the counter.
@@ -218,9 +216,9 @@ local function taken(first, n)
   return count > 0
 end
 
-local first = 1
+local first = 0
 if opening > 0 then
-  first = first + tonumber(call('GET', counter) or 0)
+  first = 1 + tonumber(call('GET', counter) or 0)
   while taken(first, opening) do first = first + 1 end
 end
 
@@ -235,32 +233,31 @@ local function index(state, id, group)
   arrived[state] = (arrived[state] or 0) + 1
 end
 
-local function leave(m)
-  local s = m.shape
+local function leave(s, m)
   if s.left then
-    drop(s.left, m.id)
-    if m.stray then drop(into(remove, list[m.stray]), m.id) end
+    drop(s.left, m[ID])
+    if m[STRAY] then drop(into(remove, list[m[STRAY]]), m[ID]) end
     return
   end
   for name, key in pairs(list) do -- a repair: from wherever it is
-    if name ~= s.to then drop(into(remove, key), m.id) end
+    if name ~= s.to then drop(into(remove, key), m[ID]) end
   end
 end
 
 local function apply(m)
-  local s = m.shape
-  if m.at ~= s.at then stamp(s, m.at) end
-  if s.to == '' and not s.mend then return look_again(m.id, s.look_text) end
-  leave(m)
-  if s.to == '' then return look_again(m.id, nil) end
+  local s, id = m[SHAPE], m[ID]
+  if m[AT] ~= s.at then stamp(s, m[AT]) end
+  if s.to == '' and not s.mend then return look_again(id, s.look_text) end
+  leave(s, m)
+  if s.to == '' then return look_again(id, nil) end
   local write = s.write
-  write[1], write[3] = m.key, logged(m.log, s.at_text, who, s.note)
-  for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m.own + i] end
+  write[1], write[3] = m[KEY], logged(m[LOG], s.at_text, who, s.note)
+  for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end
   call('HSET', unpack(write))
-  if #s.clear > 0 then call('HDEL', m.key, unpack(s.clear)) end
-  put(s.entered, s.score_text, m.id)
-  index(s.to, m.id, m.group)
-  look_again(m.id, s.look_text)
+  if #s.clear > 0 then call('HDEL', m[KEY], unpack(s.clear)) end
+  put(s.entered, s.score_text, id)
+  index(s.to, id, m[GROUP])
+  look_again(id, s.look_text)
 end
 
 local opened = 0
@@ -289,14 +286,18 @@ local function open(new)
 end
 
 local lines = {}
-for i, u in ipairs(units) do
-  if u.refused then
-    lines[i] = u.refused
+from, from_new = 1, 1
+for i = 1, #unit_moves do
+  if refused[i] then
+    lines[i] = refused[i]
   else
-    lines[i] = '+' .. string.format('%.0f', first + opened)
-    for _, m in ipairs(u.moves) do apply(m) end
-    for _, new in ipairs(u.new) do open(new) end
+    lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
+    for j = from, unit_moves[i] do
+      if moves[j] then apply(moves[j]) end
+    end
+    for j = from_new, unit_new[i] do open(new_tasks[j]) end
   end
+  from, from_new = unit_moves[i] + 1, unit_new[i] + 1
 end
 if opened > 0 then call('SET', counter, string.format('%.0f', first + opened - 1)) end
 for key, of in pairs(remove) do bulk('ZREM', key, of) end
