@@ -89,8 +89,6 @@ func refusal(addr string, err error) error {
 		return say("it has no database of that number: see [redis] db")
 	case strings.Contains(text, "redis: can't parse"), strings.Contains(text, "redis: invalid reply"), strings.Contains(text, "unexpected line"):
 		return say("what answers there is not a Redis: see [redis] host and port")
-	case strings.Contains(text, "first record does not look like a TLS handshake"):
-		return say("it does not speak TLS: see [redis] tls")
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
 		return say("TLS: " + text)
 	}

@@ -40,6 +40,9 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 func (s *Store) suffer(try int, why string, err error) {
 	if try == 1 {
 		s.outages.Add(1)
+		if s.options.TLSConfig != nil {
+			why += "; [redis] tls is on: does it speak TLS?"
+		}
 		s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
 	}
 }

@@ -1,0 +1,92 @@
+package redisstate
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := selfSigned(t, dir, "redis.example")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	redistest.Start(t, redistest.Args("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"))
+
+	secure := redisAt(t, addr)
+	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
+	s, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, s, define("x"))
+	w := s.WakeWorker() // a connection of its own
+	if !w.Wait(t.Context(), ever) {
+		t.Error("not woken over TLS")
+	}
+	w.Close()
+	s.Close()
+
+	for words, change := range map[string]func(){
+		"x509":                        func() { secure.TLSServerName = "another.example" },
+		"certificate":                 func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
+		"tls_ca: open":                func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
+		"holds no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
+	} {
+		change()
+		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
+		var refused *RefusedError
+		if err == nil || !strings.Contains(err.Error(), words) || !errors.As(err, &refused) && !strings.Contains(err.Error(), "[redis] tls_ca") {
+			t.Errorf("%v; want %q", err, words)
+		}
+		secure = redisAt(t, addr)
+		secure.TLS, secure.TLSCA = true, cert
+	}
+}
+
+// selfSigned writes a certificate for a name and its key.
+func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(file, kind string, bytes []byte) string {
+		path := filepath.Join(dir, file)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "EC PRIVATE KEY", der)
+}
