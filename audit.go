@@ -60,15 +60,18 @@ func (s Sighting) home() State {
 		return Archived
 	case t.Outcome == Cancelled && !t.State.Finished():
 		return Expired
-	case t.Outcome != "" && !t.State.Finished():
+	case State(t.Outcome).Judged() && !t.State.Finished():
 		return State(t.Outcome)
 	case slices.Contains(States, t.State):
 		return t.State
-	case len(s.Lists) == 1:
-		return s.Lists[0]
+	}
+	if known := slices.DeleteFunc(slices.Clone(s.Lists), isLegacy); len(known) == 1 {
+		return known[0]
 	}
 	return Open
 }
+
+func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
 // abandoned: a running round that nothing will ever bring to an end.
 func (s Sighting) abandoned(now Time) bool {
@@ -118,7 +121,7 @@ func (s Sighting) putBack(home State, why string) Move {
 // Lingers reports whether the task was left by the original TDF's server between two steps.
 // That server must not run beside ours, so nobody will take the second step: it is mended at once.
 func (s Sighting) Lingers() bool {
-	return slices.Contains(s.Lists, LegacyTimeout) || slices.Contains(s.Lists, LegacyFailure)
+	return len(s.Lists) == 1 && (slices.Contains(s.Lists, LegacyTimeout) || slices.Contains(s.Lists, LegacyFailure))
 }
 
 // takeOn makes the step that the original TDF's server did not get to: the round has timed

@@ -25,7 +25,8 @@ func (t *Task) Execute(claim string, r Result) (Move, error) {
 	m.Note = "executed"
 	m.addResult(t.FailOn, r)
 	if r.Started > 0 && r.Seconds > 0 {
-		m.Stamp[0].At = Moment{Max: r.Started.Add(r.Seconds)}
+		claimed := t.Current().Entered[Running]
+		m.Stamp[0].At = Moment{Min: max(claimed, r.Started), Max: r.Started.Add(r.Seconds)}
 	}
 	return m, nil
 }

@@ -104,7 +104,7 @@ const exitSignal = "signal:"
 // endOrReopen follows the row of the table that re-opens the task while the count of such
 // rounds is forgiven, and the one that ends it after that.
 func (t *Task) endOrReopen(v Verb, count, forgiven int, end State) (Move, error) {
-	if count < forgiven {
+	if count < forgiven && t.Round < MaxRound {
 		return t.move(v, Open)
 	}
 	return t.move(v, end)

@@ -101,8 +101,8 @@ const (
 // RoundField returns the name of a round's property: "3:output".
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
-// maxRounds bounds what a hash from other hands can make us allocate.
-const maxRounds = 1 << 16
+// MaxRound is the last round that a task can have: it ends there, whatever else is forgiven.
+const MaxRound = 99_999
 
 // A Hash is a task as Redis holds it, or those of its properties that were asked for.
 type Hash map[string]string
@@ -113,7 +113,7 @@ type Hash map[string]string
 func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
 	t := &Task{
-		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, maxRounds),
+		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound),
 		Definition: p.definition(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
@@ -197,7 +197,6 @@ func (p *parser) stamp(round int, name string) Time {
 func (p *parser) round(i int) Round {
 	text := func(name string) string { return p.h[RoundField(i, name)] }
 	r := Round{
-		Entered: map[State]Time{},
 		Timeout: p.stamp(i, roundTimeout), Failure: p.stamp(i, roundFailure), Lost: p.stamp(i, roundLost),
 		Started: p.stamp(i, RoundStarted),
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
@@ -206,6 +205,9 @@ func (p *parser) round(i int) Round {
 	}
 	for _, s := range States {
 		if at := p.stamp(i, string(s)); at > 0 {
+			if r.Entered == nil {
+				r.Entered = map[State]Time{}
+			}
 			r.Entered[s] = at
 		}
 	}

@@ -26,6 +26,8 @@ func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Pro
 
 // A Page says where a walk through all tasks goes on; the zero Page is its beginning.
 type Page struct {
+	begun  bool
+	last   int64  // the last id when the walk began: it ends, however many are opened meanwhile
 	id     int64  // the tasks up to here have been looked at
 	list   int    // then the lists, by their place in tdf.Lists
 	cursor uint64 // within the list
@@ -34,17 +36,21 @@ type Page struct {
 // Walk returns the ids of the next page of all tasks there are: those that the counter has
 // given out, and those that any list holds. Done says that the page was the last one.
 func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
-	last, err := s.lastID(ctx)
-	if err != nil {
-		return nil, from, false, err
-	}
-	if from.id < last {
-		for id := from.id + 1; id <= min(from.id+most, last); id++ {
-			ids = append(ids, id)
+	if !from.begun {
+		from.begun = true
+		if from.last, err = s.lastID(ctx); err != nil {
+			return nil, Page{}, false, err
 		}
-		return ids, Page{id: min(from.id+most, last)}, false, nil
 	}
-	return s.walkLists(ctx, from, most)
+	if from.id == from.last {
+		return s.walkLists(ctx, from, most)
+	}
+	to := min(from.id+most, from.last)
+	for id := from.id + 1; id <= to; id++ {
+		ids = append(ids, id)
+	}
+	from.id = to
+	return ids, from, false, nil
 }
 
 func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, Page, bool, error) {
@@ -145,18 +151,24 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	due, err := s.scores(ctx, s.keys.Due(), ids) // before the rest: a renewal that comes between moves it
+	if err != nil {
+		return nil, err
+	}
 	sightings, err := s.Sight(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	indexed, err := s.indexed(ctx, sightings)
+	groups, err := s.grouped(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		if f, wrong := indexed[i].examine(sighting, now); wrong {
+		x := index{due: due[i], group: groups[i]}
+		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
+			f.Mend.Due = x.fence()
 			findings = append(findings, f)
 		}
 	}
@@ -168,14 +180,31 @@ type index struct {
 	due, group *redis.FloatCmd
 }
 
-func (s *Store) indexed(ctx context.Context, sightings []tdf.Sighting) ([]index, error) {
-	all := make([]index, len(sightings))
+// fence holds a repair to the task's place in `due` as it was seen.
+func (x index) fence() string {
+	if x.due.Err() != nil {
+		return notDue
+	}
+	return dueScore(x.due.Val())
+}
+
+func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
+	all := make([]*redis.FloatCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			all[i] = p.ZScore(ctx, key, strconv.FormatInt(id, 10))
+		}
+	})
+	return all, err
+}
+
+// grouped returns the tasks' places in the indexes of their groups; nil for those that have none.
+func (s *Store) grouped(ctx context.Context, sightings []tdf.Sighting) ([]*redis.FloatCmd, error) {
+	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, sighting := range sightings {
-			id := strconv.FormatInt(sighting.ID, 10)
-			all[i].due = p.ZScore(ctx, s.keys.Due(), id)
-			if sighting.Task != nil && sighting.Task.Group != "" {
-				all[i].group = p.ZScore(ctx, s.keys.Group(sighting.Task.Group), id)
+			if t := sighting.Task; t != nil && t.Group != "" {
+				all[i] = p.ZScore(ctx, s.keys.Group(t.Group), strconv.FormatInt(sighting.ID, 10))
 			}
 		}
 	})

@@ -117,3 +117,25 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 		}
 	})
 }
+
+// A repair is void if the task's lease was renewed after it was examined.
+func TestRenewalVoidsARepair(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.rdb.ZRem(t.Context(), s.keys.Due(), 1)
+		findings, err := s.Check(t.Context())
+		if err != nil || len(findings) != 1 {
+			t.Fatal(findings, err)
+		}
+		if _, lost, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || lost[0] != nil {
+			t.Fatal(lost, err)
+		}
+		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
+			t.Errorf("mended %d, %v", n, err)
+		}
+	})
+}

@@ -110,7 +110,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	t.State = tdf.Running
 	r := t.Current()
 	r.Claim, r.Worker = text(parts[1]), worker
-	r.Entered[tdf.Running] = now
+	r.Entered = map[tdf.State]tdf.Time{tdf.Running: now}
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
@@ -125,7 +125,7 @@ func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.T
 		if t.Task == nil {
 			continue
 		}
-		if m, err := t.Task.Expire(); err == nil && now >= t.Task.EndBefore {
+		if m, err := t.Task.Expire(); err == nil && t.Task.State == tdf.Open && now >= t.Task.EndBefore {
 			moves = append(moves, m)
 		}
 	}

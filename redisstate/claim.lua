@@ -12,8 +12,9 @@
 --
 -- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks }, a
 -- task being { id, claim id, values of the properties }; the log is left out. In the way are
--- tasks that are past their end_before or make no sense: the rules decide about them.
--- An id without a hash is removed. A repeated call returns what it claimed the first time.
+-- tasks that are past their end_before: the rules decide about them. What makes no sense is
+-- put off and made due, for the server to decide. An id without a hash is removed. A repeated
+-- call returns what it claimed the first time.
 
 local call, due, running = redis.call, KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -46,18 +47,20 @@ end
 
 -- Reading.
 
-local chosen, in_the_way, gone, later = {}, {}, {}, {}
+local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
 local ID, FIELDS, LIST, DEADLINE = 1, 2, 3, 4 -- of one that is chosen
 
 local function consider(list, id)
-  local f = call('HMGET', tasks .. id, unpack(properties))
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
   if not f[1] then
     gone[#gone + 1] = { list, id }
     return
   end
   local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
-  local sound = start_after and end_before and timeout and string.match(f[2] or '0', '^%d+$')
-  if f[1] ~= 'open' or not sound or end_before <= now then
+  local sound = start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
+  if f[1] ~= 'open' or not sound then
+    odd[#odd + 1] = { list, id }
+  elseif end_before <= now then
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }
@@ -69,7 +72,7 @@ end
 for k = 4, #KEYS, 2 do
   local offset = 0
   while #chosen < wanted and offset < MOST_LOOKED_AT + wanted do
-    local page = wanted - #chosen + #in_the_way
+    local page = wanted - #chosen + #in_the_way + #odd
     local ids = call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
     for i = 1, #ids do
       if #chosen < wanted then consider(k, ids[i]) end
@@ -83,6 +86,10 @@ end
 
 for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
 for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
+for _, o in ipairs(odd) do -- out of the way for a while, and the server looks at it
+  call('ZADD', KEYS[o[1]], text(now + 5), o[2])
+  call('ZADD', due, text(now), o[2])
+end
 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
 for k = 4, #KEYS, 2 do removed[k] = {} end
@@ -93,7 +100,8 @@ local write = {
   '', now_text, '', worker, '', '', -- the round's stamp, worker and claim
 }
 for i, c in ipairs(chosen) do
-  local id, f, deadline, claim, of = c[ID], c[FIELDS], c[DEADLINE], random .. '.' .. i, (c[FIELDS][2] or '0') .. ':'
+  local id, f, deadline = c[ID], c[FIELDS], c[DEADLINE]
+  local claim, of = random .. '.' .. i, (f[2] or '0') .. ':'
   write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], now_text, worker, 'running')
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))

@@ -155,3 +155,56 @@ func TestRenew(t *testing.T) {
 		}
 	})
 }
+
+// However much there is in the way, it is put off, and the next claims come through.
+func TestClaimComesThroughAnyNumber(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i := range 900 {
+			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
+			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: i + 1})
+		}
+		s.rdb.Set(t.Context(), s.keys.taskID(), 900, 0)
+		mustOpen(t, s, define("good"))
+		got := ""
+		for range 5 {
+			got += inputs(mustClaim(t, s, 1))
+		}
+		if got != "good" {
+			t.Errorf("claimed %q", got)
+		}
+	})
+}
+
+// A stale id in the open list expires nothing that was executed on time.
+func TestClaimExpiresOnlyWhatIsOpen(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Executed)
+		s.rdb.HSet(t.Context(), s.keys.Task(id), "end_before", "5", "0:executed", "4")
+		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: id})
+		mustClaim(t, s, 1)
+		if got := task(t, s, id); got.State != tdf.Executed {
+			t.Errorf("it is %s", got.State)
+		}
+	})
+}
+
+// A clock that goes back takes no task's timestamps with it.
+func TestTimestampsNeverGoBackwards(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		c := mustClaim(t, s, 1)[0]
+		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // the claim was made before the clock went back
+		s.rdb.HSet(t.Context(), s.keys.Task(1), "0:running", ahead.String())
+		c.Task.Current().Entered[tdf.Running] = ahead
+		now, _, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, s, c, tdf.Result{Exit: "0", Started: now, Seconds: 3})
+		mustSettle(t, s, 1)
+		r := task(t, s, 1).Current()
+		if r.Started < ahead || r.Entered[tdf.Executed] < ahead || r.Entered[tdf.Succeeded] < r.Entered[tdf.Executed] {
+			t.Errorf("running %v, started %v, then %v", ahead, r.Started, r.Entered)
+		}
+	})
+}

@@ -71,8 +71,23 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
+// ioTimeout is how long a command of usual size may take on its way.
+const ioTimeout = 5 * time.Second
+
 // Close ends the connections.
 func (s *Store) Close() error { return s.rdb.Close() }
+
+// slowest is the rate in bytes per second that a connection to Redis must have: what is large
+// gets the time that it takes then, so that it is not sent again and again.
+const slowest = 32 << 10
+
+// patient returns the client, with the time-outs that so many bytes need.
+func (s *Store) patient(bytes int) *redis.Client {
+	if bytes < slowest {
+		return s.rdb
+	}
+	return s.rdb.WithTimeout(ioTimeout + time.Duration(bytes)*time.Second/slowest)
+}
 
 // Boot names this client; each start of a process has another.
 func (s *Store) Boot() string { return s.boot }
@@ -88,8 +103,8 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		MaxRetries:            -1, // persist sends again, knowing what it does
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
-		ReadTimeout:           10 * time.Second,
-		WriteTimeout:          10 * time.Second,
+		ReadTimeout:           ioTimeout,
+		WriteTimeout:          ioTimeout,
 		DialerRetries:         1,
 		DisableIdentity:       true,
 	}
@@ -232,10 +247,15 @@ func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error 
 		if fill(p); p.Len() == 0 {
 			return nil
 		}
-		_, err := p.Exec(ctx)
-		if err == redis.Nil {
-			err = nil
+		commands, _ := p.Exec(ctx)
+		for _, c := range commands {
+			if err := c.Err(); err != nil && err != redis.Nil && !isWrongType(err) {
+				return err
+			}
 		}
-		return err
+		return nil
 	})
 }
+
+// isWrongType: somebody put another kind of key where a task should be. To a reader it is not there.
+func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }

@@ -3,7 +3,6 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,9 +30,14 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 	var due []Due
 	for _, z := range found {
 		member, _ := z.Member.(string)
-		for _, id := range idsOf([]string{member}) {
-			due = append(due, Due{ID: id, Score: dueScore(z.Score)})
+		ids := idsOf([]string{member})
+		if len(ids) == 0 { // it would stay for ever, and keep others from being seen
+			if err := s.note(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
+				return nil, err
+			}
+			continue
 		}
+		due = append(due, Due{ID: ids[0], Score: dueScore(z.Score)})
 	}
 	return due, nil
 }
@@ -51,48 +55,82 @@ func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	return next, err
 }
 
-// Overlooked returns tasks among the newest of each list that nothing in `due` will make
-// the server look at as soon as it should: what components of the original TDF moved.
-func (s *Store) Overlooked(ctx context.Context, now tdf.Time, most int64) ([]int64, error) {
-	lists := []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure}
-	newest := make([]*redis.StringSliceCmd, len(lists))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, list := range lists {
-			newest[i] = p.ZRevRange(ctx, s.keys.List(list), 0, most-1)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the newest tasks: redis: %w", err)
-	}
+// Bounds of what Overlooked reads of each list.
+const (
+	newestRead = 100
+	sinceRead  = 2000
+)
+
+// Overlooked returns tasks that nothing in `due` will make the server look at as soon as it
+// should: what components of the original TDF moved. It looks at the newest of each list, and
+// at all that has come since.
+func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error) {
 	var overlooked []int64
-	for i, list := range lists {
-		found, err := s.undue(ctx, list, idsOf(newest[i].Val()), now)
+	for _, list := range []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure} {
+		ids, err := s.newest(ctx, list, since)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading the newest %s tasks: redis: %w", list, err)
 		}
-		overlooked = append(overlooked, found...)
+		if list == tdf.Running || list == tdf.Executed {
+			if ids, err = s.undue(ctx, list, ids, now); err != nil {
+				return nil, fmt.Errorf("looking up what is due: redis: %w", err)
+			}
+		}
+		overlooked = append(overlooked, ids...)
 	}
 	return unique(overlooked), nil
 }
 
-func (s *Store) undue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
-	if list == tdf.LegacyTimeout || list == tdf.LegacyFailure {
-		return ids, nil
-	}
-	scores := make([]*redis.FloatCmd, len(ids))
+func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]int64, error) {
+	var newest, come *redis.StringSliceCmd
+	key := s.keys.List(list)
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			scores[i] = p.ZScore(ctx, s.keys.Due(), strconv.FormatInt(id, 10))
-		}
+		newest = p.ZRevRange(ctx, key, 0, newestRead-1)
+		come = p.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead,
+		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking up what is due: redis: %w", err)
+		return nil, err
 	}
-	var undue []int64
+	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
+}
+
+// undue returns those that have no place in `due`, or one that is later than it may be: of an
+// executed task any that is not now, of a running one any that no lease stands behind.
+func (s *Store) undue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
+	scores, err := s.scores(ctx, s.keys.Due(), ids)
+	if err != nil {
+		return nil, err
+	}
+	var undue, later []int64
 	for i, id := range ids {
-		if scores[i].Err() == redis.Nil || list == tdf.Executed && tdf.Time(scores[i].Val()) > now.Add(1) {
+		switch {
+		case scores[i].Err() != nil:
 			undue = append(undue, id)
+		case tdf.Time(scores[i].Val()) > now.Add(1):
+			later = append(later, id)
 		}
 	}
-	return undue, nil
+	if list == tdf.Running {
+		later, err = s.leaseless(ctx, later, now)
+	}
+	return append(undue, later...), err
+}
+
+// leaseless leaves out the tasks whose lease lives.
+func (s *Store) leaseless(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
+	leases := make([]*redis.StringCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			leases[i] = p.HGet(ctx, s.keys.Task(id), "lease_until")
+		}
+	})
+	var without []int64
+	for i, id := range ids {
+		if until, err := tdf.ParseTime(leases[i].Val()); err != nil || until < now {
+			without = append(without, id)
+		}
+	}
+	return without, err
 }

@@ -30,6 +30,7 @@ func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
+func (k Keys) calm() string                    { return k.key("calm") }
 func (k Keys) managers() string                { return k.key("managers") }
 func (k Keys) workers() string                 { return k.key("workers") }
 func (k Keys) worker(name string) string       { return k.key("worker:" + name) }

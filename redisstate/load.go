@@ -114,9 +114,9 @@ func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 		if replies[i] == nil {
 			continue
 		}
-		for j, name := range asked[i] {
-			if v, ok := replies[i].Val()[j].(string); ok {
-				hashes[i][name] = v
+		for j, v := range replies[i].Val() { // none where the key is no hash
+			if v, ok := v.(string); ok {
+				hashes[i][asked[i][j]] = v
 			}
 		}
 	}

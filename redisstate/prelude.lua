@@ -23,6 +23,12 @@ end
 -- A score as Redis prints it. The embedded one prints 9e+09, where its tonumber wants 9.0e+09.
 local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
 
+-- A round as it is counted; whatever else stands there is 0, as the rules read it.
+local function round_of(s)
+  if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
+  return '0'
+end
+
 -- What this slot's call of that number was answered: nil if it is new, and an error if a
 -- later one was already made.
 local function answered(slot, sequence)
@@ -36,8 +42,8 @@ end
 -- The calls of a client that is gone are forgotten after a day.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
-  redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
-  if sequence % 16 == 1 then redis.call('EXPIRE', KEYS[1], 86400) end
+  local new = redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
+  if new == 1 or sequence % 16 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
 end
 
 local function bulk(command, key, of)

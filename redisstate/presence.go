@@ -12,7 +12,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-const day = tdf.Seconds(24 * 60 * 60)
+const (
+	day  = tdf.Seconds(24 * 60 * 60)
+	week = 7 * 24 * time.Hour
+)
 
 // SeenServer notes that a server is alive, and forgets those that have not been for a day.
 func (s *Store) SeenServer(ctx context.Context, name string, now tdf.Time) error {
@@ -33,6 +36,26 @@ func (s *Store) LastServer(ctx context.Context) (tdf.Time, error) {
 		return err
 	})
 	return last, err
+}
+
+// Calm returns the moment before which servers judge no running task: the end of the last
+// grace that one of them began. 0 if there never was one.
+func (s *Store) Calm(ctx context.Context) (tdf.Time, error) {
+	var calm tdf.Time
+	err := s.persist(ctx, func(ctx context.Context) error {
+		text, err := s.rdb.Get(ctx, s.keys.calm()).Result()
+		if err == redis.Nil {
+			return nil
+		}
+		calm, _ = tdf.ParseTime(text)
+		return err
+	})
+	return calm, err
+}
+
+// SetCalm tells other servers, and those that start later, of a grace.
+func (s *Store) SetCalm(ctx context.Context, until tdf.Time) error {
+	return s.note(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.calm(), until.String(), 0) })
 }
 
 // SeenManager notes that this client waits for judged tasks, and will be back within the span given.
@@ -73,8 +96,9 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 		return w.boots
 	}
 	boots, err := s.rdb.ZRange(ctx, s.keys.managers(), 0, mostManagers-1).Result()
+	w.read = time.Now() // also after an error: it is not asked about at each call
 	if err == nil {
-		w.boots, w.read = boots, time.Now()
+		w.boots = boots
 	}
 	return w.boots
 }
@@ -97,6 +121,8 @@ func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) error {
 		p.ZAdd(ctx, s.keys.workers(), redis.Z{Score: float64(now), Member: w.Name})
 		p.HSet(ctx, s.keys.worker(w.Name), "host", w.Host, "pid", w.PID, "boot", s.boot,
 			"version", w.Version, "lease", w.Lease.String(), "state", w.State, "seen", now.String())
+		p.Expire(ctx, s.keys.worker(w.Name), week)
+		p.ZRemRangeByScore(ctx, s.keys.workers(), "-inf", now.Add(-7*day).String())
 		p.SAdd(ctx, s.keys.workerNames(), w.Name)
 	})
 	if err != nil {

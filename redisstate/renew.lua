@@ -15,9 +15,10 @@
 local due, tasks, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local function renew(id, round, claim, begun, limit, most)
   local key, of = tasks .. id, round .. ':'
-  local f = redis.call('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline')
+  local f = redis.call('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
+    of .. 'running')
   local state = f[1] or ''
-  local mine = f[2] == round and f[3] == claim and not f[4]
+  local mine = round_of(f[2]) == round and f[3] == claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
     return string.format('-%s %s %s', id, f[2] or '0', state)
   end
@@ -30,7 +31,7 @@ local function renew(id, round, claim, begun, limit, most)
   end
   if begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(now)
+    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, whatever the clock does
   end
   redis.call('HSET', unpack(h))
   redis.call('ZADD', due, text(math.min(deadline, now + lease)), id)

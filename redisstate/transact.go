@@ -336,6 +336,9 @@ func parseFound(line string) *tdf.StateError {
 	return e
 }
 
+// notDue is the fence of a task that is not to be in `due` at all.
+const notDue = "-1"
+
 // dueScore writes a score as the script compares it: exactly.
 func dueScore(score float64) string {
 	if math.IsInf(score, 0) {

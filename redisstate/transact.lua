@@ -166,7 +166,10 @@ local function not_before(m, stamped)
   if t and t > m[AT] and t < 1e12 then m[AT] = t end
 end
 
-local function found(m, state, round) return string.format('-%s %d %s', m[ID], round, state) end
+local function found(m, state, round)
+  state = string.gsub(state, '%c', '?')
+  return string.format('-%s %s %s', m[ID], round, state)
+end
 
 -- Whether the task is where the move starts: nil, or what is there instead. 'done': an
 -- execution that this very claim has committed before. A claim's own result is also taken
@@ -174,14 +177,12 @@ local function found(m, state, round) return string.format('-%s %d %s', m[ID], r
 local function check(m)
   local s = m[SHAPE]
   s.read[1] = m[KEY]
-  local f = call('HMGET', unpack(s.read))
-  local state, round, claim, executed = f[1] or '', f[2] or '0', f[5], f[6]
+  local f = redis.pcall('HMGET', unpack(s.read)) -- an error: it is no hash, and so no task
+  local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and claim == m[CLAIM]
   if mine and executed and s.to == 'executed' then return 'done' end
-  if round ~= s.round and not (s.round == '0' and not string.match(round, '^%d+$')) then
-    return found(m, state, tonumber(string.match(round, '^%d+$') or 0))
-  end
+  if round ~= s.round then return found(m, state, round) end
   if m[CLAIM] ~= '' then
     if not mine then return found(m, state, s.round) end
     if not executed and state == 'executed' then
@@ -189,7 +190,9 @@ local function check(m)
     end
   end
   if state ~= s.from then return found(m, state, s.round) end
-  if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then return found(m, state, s.round) end
+  if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
+    return found(m, state, s.round)
+  end
   not_before(m, f[4])
   not_before(m, f[7])
 end
@@ -207,19 +210,27 @@ for i = 1, #unit_moves do
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- Ids are free ones in a row, even if somebody lost the counter.
+-- Ids are free ones in a row, even if somebody lost the counter: the last of n ids that is
+-- taken, or nil.
 local function taken(first, n)
   local keys = {}
   for i = 1, n do keys[i] = tasks .. string.format('%.0f', first + i - 1) end
   local count = 0
   for i = 1, n, 500 do count = count + call('EXISTS', unpack(keys, i, math.min(i + 499, n))) end
-  return count > 0
+  if count == 0 then return nil end
+  for i = n, 1, -1 do
+    if call('EXISTS', keys[i]) == 1 then return first + i - 1 end
+  end
 end
 
 local first = 0
 if opening > 0 then
   first = 1 + tonumber(call('GET', counter) or 0)
-  while taken(first, opening) do first = first + 1 end
+  local last = taken(first, opening)
+  while last do
+    first = last + 1
+    last = taken(first, opening)
+  end
 end
 
 -- Writing.

@@ -97,7 +97,7 @@ func (w *Waker) block() {
 		case err == nil && w.waiting:
 			w.hand()
 		case err == nil:
-			w.rdb.LPush(ctx, w.key, "1")
+			w.giveBack()
 		}
 		w.blocking = w.waiting
 		again := w.blocking
@@ -109,6 +109,12 @@ func (w *Waker) block() {
 			time.Sleep(firstPause) // Redis is away: the caller will see to that
 		}
 	}
+}
+
+func (w *Waker) giveBack() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	w.rdb.LPush(ctx, w.key, "1")
 }
 
 func (w *Waker) hand() {

@@ -10,7 +10,7 @@ import (
 )
 
 type auditor interface {
-	Overlooked(ctx context.Context, now tdf.Time, most int64) ([]int64, error)
+	Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Walk(ctx context.Context, from redisstate.Page, most int64) ([]int64, redisstate.Page, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
@@ -18,11 +18,13 @@ type auditor interface {
 
 // How many tasks of each kind one round examines.
 const (
-	newestExamined = 100
-	headExamined   = 20
-	walkExamined   = 50
-	mostSuspects   = 1000
+	headExamined = 20
+	walkExamined = 50
+	mostSuspects = 1000
 )
+
+// clockSkew is how wrong the clocks may be that the original TDF's components go by.
+const clockSkew = tdf.Seconds(10)
 
 // audit finds what nobody made due: tasks that components of the original TDF, or hands,
 // have moved. What may be a move that is still under way is only a suspicion until it looks
@@ -31,6 +33,7 @@ type audit struct {
 	store    auditor
 	grace    tdf.Seconds
 	page     redisstate.Page
+	looked   tdf.Time // when what had come was last looked at
 	suspects map[int64]suspicion
 }
 
@@ -98,10 +101,11 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 // and the next page of the walk through everything.
 func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
-	newest, err := a.store.Overlooked(ctx, now, newestExamined)
+	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))
 	if err != nil {
 		return nil, err
 	}
+	a.looked = now
 	head, err := a.store.List(ctx, tdf.Open, "", 0, headExamined)
 	if err != nil {
 		return nil, err

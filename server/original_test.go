@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // What managers and workers of the original TDF write, command by command. They and ours
@@ -302,6 +303,103 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.is(3, tdf.Open, 0)
 		if n := s.do("ZSCORE", "$running", "99"); n != nil {
 			s.Error("the id without a task is still there")
+		}
+	})
+}
+
+// A stale entry in the original's transient lists does no harm to a task that is well.
+func TestStaleEntryInTransientLists(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), define())
+		s.claim(60)
+		c := s.claim(60)
+		s.execute(c, tdf.Result{Exit: "0"})
+		s.round()
+		s.do("ZADD", "$timeout", s.now().String(), "1")
+		s.do("ZADD", "$failure", s.now().String(), "2")
+		s.mendedAfterTheGrace()
+		s.is(1, tdf.Running, 0)
+		s.is(2, tdf.Succeeded, 0)
+	})
+}
+
+// An original's task is timed out soon also when it has an end_before, which made it due long
+// ago, and when many others were claimed after it.
+func TestOriginalTimeOutIsFoundInACrowd(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.round()
+		for range 400 {
+			s.open(define())
+		}
+		d := define()
+		d.Timeout, d.EndBefore = 0.2, s.now().Add(3600)
+		id := int(s.open(d)[0])
+		s.claimByHand(id, "0", s.now())
+		if c, err := s.store.Claim(s.Context(), claimOf(300)); err != nil || len(c.Claims) != 300 {
+			s.Fatal(len(c.Claims), err)
+		}
+		s.server.audit.page = redisstate.Page{} // far away: the walk begins with the lowest ids
+		s.round()
+		for end := s.now().Add(0.3); s.now() < end; {
+		}
+		s.round()
+		s.is(int64(id), tdf.TimedOut, 0)
+	})
+}
+
+// The audit comes round to every task while others are opened all the time.
+func TestWalkComesRoundWhileTasksAreOpened(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.byHand(1)
+		for range 40 {
+			s.open(define())
+		}
+		for range 5 {
+			s.round()
+		}
+		s.do("ZREM", "$open", "1")
+		for range 60 {
+			s.open(define())
+			s.round()
+		}
+		s.is(1, tdf.Open, 0)
+	})
+}
+
+// Keys of other types where tasks should be, and names that are no ids, stop nobody.
+func TestBrokenKeysStopNobody(t *testing.T) {
+	onEach(t, func(s *site) {
+		for _, id := range []string{"991", "992", "no id", "7\n8"} {
+			s.do("ZADD", "$open", "0", id)
+			s.do("ZADD", "$due", "0", id)
+		}
+		s.do("SET", "$task:991", "a string")
+		s.do("LPUSH", "$task:992", "a list")
+		s.open(define())
+		c := s.claim(60)
+		s.execute(c, tdf.Result{Exit: "0"})
+		s.round()
+		s.is(c.Task.ID, tdf.Succeeded, 0)
+		if left := s.do("ZCARD", "$due"); left != int64(0) {
+			s.Errorf("%v are still due", left)
+		}
+	})
+}
+
+// Rounds that nobody counted are no trap: the task is failed, and the server rests.
+func TestRoundsThatNobodyCounted(t *testing.T) {
+	onEach(t, func(s *site) {
+		for i, round := range []string{"007", "100000", "1e3", "-1"} {
+			s.byHand(i+1, "round", round)
+		}
+		s.round()
+		for i := range 4 {
+			if state := s.do("HGET", "$task:"+itoa(i+1), "state"); state != "failed" {
+				s.Errorf("task %d is %v", i+1, state)
+			}
+		}
+		if c, err := s.store.Claim(s.Context(), claimOf(9)); err != nil || len(c.Claims) != 0 {
+			s.Errorf("claimed %v, %v", c.Claims, err)
 		}
 	})
 }

@@ -46,9 +46,10 @@ func (s *Server) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		done, err := s.RunOnce(ctx)
-		for err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun) {
+		for busy := done.Total() > 0; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
 			var more Done
 			more, err = s.settleDue(ctx)
+			busy = more.Total() > 0
 			done.add(more)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -65,8 +66,11 @@ func (s *Server) Run(ctx context.Context) error {
 // pause is how long an idle server waits at most; never so short that it would spin.
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
 
+// reluctance is the pause after something was due and nothing could be done about it.
+const reluctance = 50 * time.Millisecond
+
 // wait returns true when something is to be settled before the round is over, and false at its end.
-func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time) bool {
+func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time, busy bool) bool {
 	left := s.pause() - time.Since(begun)
 	if left <= 0 {
 		return false
@@ -79,9 +83,12 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	if err != nil {
 		return false
 	}
-	until := max(next.Sub(now).Std(), 0)
+	until := max(next.Sub(now).Std(), time.Millisecond)
+	if next <= now && !busy {
+		until = reluctance
+	}
 	if until < left {
-		waker.Wait(ctx, max(until, time.Millisecond))
+		waker.Wait(ctx, until)
 		return ctx.Err() == nil
 	}
 	return waker.Wait(ctx, left)

@@ -13,6 +13,8 @@ type watched interface {
 	Info(ctx context.Context, sections ...string) (redisstate.Info, error)
 	LastServer(ctx context.Context) (tdf.Time, error)
 	LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error)
+	Calm(ctx context.Context) (tdf.Time, error)
+	SetCalm(ctx context.Context, until tdf.Time) error
 	Outages() int64
 	Dials() int64
 }
@@ -50,7 +52,10 @@ func (w *watch) calmUntil(ctx context.Context, now tdf.Time) (tdf.Time, error) {
 		return w.calm, err
 	}
 	grace := max(w.grace, lease)
-	w.calm = now.Add(grace)
+	w.calm = max(w.calm, now.Add(grace))
+	if err := w.store.SetCalm(ctx, w.calm); err != nil {
+		return w.calm, err
+	}
 	w.log.Warn("no running task is judged for a while, so that its worker can be heard", "seconds", float64(grace), "why", why)
 	return w.calm, nil
 }
@@ -86,7 +91,8 @@ func (w *watch) event(ctx context.Context, now tdf.Time) (string, error) {
 	return "", nil
 }
 
-// start: the first server ever has nothing to wait for; one that comes after a pause has.
+// start: the first server ever has nothing to wait for; one that comes after a pause has, and
+// one that comes while another one waits, too.
 func (w *watch) start(ctx context.Context, now tdf.Time) (string, error) {
 	info, err := w.store.Info(ctx)
 	if err != nil {
@@ -94,6 +100,9 @@ func (w *watch) start(ctx context.Context, now tdf.Time) (string, error) {
 	}
 	last, err := w.store.LastServer(ctx)
 	if err != nil {
+		return "", err
+	}
+	if w.calm, err = w.store.Calm(ctx); err != nil {
 		return "", err
 	}
 	w.started, w.runID = true, info.RunID()

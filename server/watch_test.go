@@ -136,3 +136,14 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	}
 	s.judged()
 }
+
+// A server that starts during the grace of another one, or of its own earlier self, keeps it.
+func TestGraceIsEveryServers(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.threeThatAreOver()
+		s.do("ZADD", "$servers", (s.now() - 600).String(), "before")
+		s.leftAlone("no server had been there for a while")
+		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
+		s.leftAlone("the first one waits")
+	})
+}

@@ -50,6 +50,8 @@ func (w *Worker) announce(told context.Context) (signOff func()) {
 		loop.Wait()
 		ctx, end := w.outlive(told, answerBound, answerBound)
 		defer end(nil)
+		ctx, cancel := context.WithTimeout(ctx, answerBound) // bounds also the read of a Redis that hangs
+		defer cancel()
 		if err := w.seen(ctx, stateGone); err != nil {
 			w.log.Warn("the last sign of life could not be given", "error", err)
 		}

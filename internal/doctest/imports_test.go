@@ -1,0 +1,100 @@
+package doctest
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tdf-framework/tdf"
+
+// imports returns, for each folder with Go files, what they import; of tests, or of the others.
+func imports(t testing.TB, ofTests bool) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, file := range files(t, ".go") {
+		folder := filepath.Dir(file)
+		if strings.HasSuffix(file, "_test.go") != ofTests || strings.HasPrefix(folder, "bench") || folder == "internal/doctest" {
+			continue
+		}
+		if all[folder] == nil {
+			all[folder] = []string{}
+		}
+		for _, spec := range syntax(t, file).Imports {
+			imported, _ := text(spec.Path)
+			all[folder] = append(all[folder], imported)
+		}
+	}
+	return all
+}
+
+// within returns the folder of a package of this project.
+func within(imported string) (folder string, ok bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// Each package imports what the table of packages allows it to, and is in that table.
+func TestImportRules(t *testing.T) {
+	allowed := map[string][]string{}
+	for _, row := range rows(t, "ARCHITECTURE.md", "## Packages") {
+		allowed[names(row[0])[0]] = names(row[2])
+	}
+	found := imports(t, false)
+	for _, folder := range slices.Sorted(maps.Keys(allowed)) {
+		if _, ok := found[folder]; !ok {
+			t.Errorf("ARCHITECTURE.md lists %s, which has no Go files", folder)
+		}
+	}
+	for folder, imported := range found {
+		may, listed := allowed[folder]
+		if !listed {
+			t.Errorf("ARCHITECTURE.md does not list the package %s", folder)
+			continue
+		}
+		for _, path := range imported {
+			if other, ok := within(path); ok && !slices.Contains(may, other) {
+				t.Errorf("%s imports %s, and may import %v only", folder, other, may)
+			}
+		}
+	}
+}
+
+// The README tells why of every module that is imported, and of no other; and which are for tests.
+func TestDependencies(t *testing.T) {
+	code, tests := foreign(imports(t, false)), foreign(imports(t, true))
+	var told []string
+	for _, row := range rows(t, "README.md", "## Dependencies") {
+		forTests := strings.HasPrefix(row[1], "tests:")
+		for _, m := range names(row[0]) {
+			told = append(told, m)
+			of := func(path string) bool { return path == m || strings.HasPrefix(path, m+"/") }
+			if slices.ContainsFunc(code, of) == forTests || !slices.ContainsFunc(append(code, tests...), of) {
+				t.Errorf("README.md says of %s %q, and that is not how it is imported", m, row[1])
+			}
+		}
+	}
+	for _, path := range append(code, tests...) {
+		if !slices.ContainsFunc(told, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }) {
+			t.Errorf("README.md does not tell why %s is imported", path)
+		}
+	}
+}
+
+// foreign returns the imports from other modules; what only helps tests counts as imported by tests.
+func foreign(all map[string][]string) []string {
+	var paths []string
+	for folder, imported := range all {
+		for _, path := range imported {
+			host, _, _ := strings.Cut(path, "/")
+			if _, ours := within(path); !ours && strings.Contains(host, ".") && folder != "internal/redistest" {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(paths)))
+}

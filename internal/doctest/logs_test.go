@@ -1,0 +1,59 @@
+package doctest
+
+import (
+	"go/ast"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every warning and error that the components log is explained, and nothing is that they do not log.
+func TestLoggedMessagesAreExplained(t *testing.T) {
+	logged := map[string]bool{} // by message; true: a warning or an error
+	for _, file := range files(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "examples", "internal"}, top(file)) {
+			continue
+		}
+		ast.Inspect(syntax(t, file), func(n ast.Node) bool {
+			if level, message := logCall(n); message != "" {
+				logged[message] = logged[message] || level == "Warn" || level == "Error"
+			}
+			return true
+		})
+	}
+	var explained []string
+	for _, row := range rows(t, "docs/operations.md", "## Logs") {
+		explained = append(explained, names(row[0])[0])
+		explained = append(explained, names(row[2])...)
+	}
+	for message, serious := range logged {
+		if serious && !slices.Contains(explained, message) {
+			t.Errorf("docs/operations.md does not explain %q", message)
+		}
+	}
+	for _, row := range rows(t, "docs/operations.md", "## Logs") {
+		if _, ok := logged[names(row[0])[0]]; !ok {
+			t.Errorf("docs/operations.md explains %s, which nobody logs", row[0])
+		}
+	}
+}
+
+func top(path string) string {
+	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
+	return first
+}
+
+// logCall returns the level and the message of a call such as log.Warn("message", …).
+func logCall(n ast.Node) (level, message string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return "", ""
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains([]string{"Info", "Warn", "Error"}, f.Sel.Name) {
+		return "", ""
+	}
+	message, _ = text(call.Args[0])
+	return f.Sel.Name, message
+}

@@ -1,0 +1,130 @@
+package doctest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// files returns the project's files with one of the endings, by their paths from the root.
+func files(t testing.TB, endings ...string) []string {
+	t.Helper()
+	var found []string
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || path == "bin" || path == "work"):
+			return fs.SkipDir
+		case !d.IsDir() && slices.Contains(endings, filepath.Ext(path)):
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var code = regexp.MustCompile("(?s)```.*?```")
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	links := 0
+	for _, page := range files(t, ".md") {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if links < 15 {
+		t.Errorf("only %d links were found: does this test still read the pages?", links)
+	}
+}
+
+// A reference is docs/page.md, or docs/page.md, "Heading"; it may be broken over two lines of a comment.
+var (
+	reference  = regexp.MustCompile(`(docs/[a-z]+\.md)(?:,\s+"([^"]+)")?`)
+	lineBreaks = regexp.MustCompile(`\s*\n\s*(?://|--|#)?\s*`)
+)
+
+func TestReferencesOfTheCodeAreThere(t *testing.T) {
+	found := 0
+	for _, file := range files(t, ".go", ".lua", ".md", ".cfg") {
+		if strings.HasPrefix(file, "internal/doctest/") {
+			continue
+		}
+		text := lineBreaks.ReplaceAllString(read(t, file), " ")
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			found++
+			if problem := missing(t, m[1], m[2]); problem != "" {
+				t.Errorf("%s refers to %s, %s", file, m[1], problem)
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("only %d references were found: does this test still read the code?", found)
+	}
+}
+
+// missing says what of a page and its heading is not there; "" for nothing.
+func missing(t testing.TB, page, heading string) string {
+	text, err := os.ReadFile(filepath.Join(root, page))
+	switch {
+	case err != nil:
+		return "which is not there"
+	case heading != "" && !slices.Contains(headings(string(text)), heading):
+		return "which has no heading " + heading
+	}
+	return ""
+}
+
+// headings returns a page's headings.
+func headings(page string) []string {
+	var all []string
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if title := strings.TrimLeft(line, "#"); title != line {
+			all = append(all, strings.Trim(title, " `"))
+		}
+	}
+	return all
+}
+
+// What stands in backticks and looks like a file, or a directory, is one.
+var path = regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)*(?:\\.(?:go|lua|md|cfg|mod)|/))`")
+
+func TestFilesOfTheArchitectureAreThere(t *testing.T) {
+	found := path.FindAllStringSubmatch(read(t, "ARCHITECTURE.md"), -1)
+	for _, m := range found {
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", m[1])
+		}
+	}
+	if len(found) < 40 {
+		t.Errorf("only %d files were found: does this test still read the page?", len(found))
+	}
+}

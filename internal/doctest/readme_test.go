@@ -1,0 +1,89 @@
+package doctest
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// block returns the first block of that language on the page.
+func block(t testing.TB, page, language string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(read(t, page))
+	if m == nil {
+		t.Fatalf("%s has no block of %s", page, language)
+	}
+	return m[1]
+}
+
+// The manager of the README is short, compiles, and prints what the README says.
+func TestManagerOfTheReadme(t *testing.T) {
+	source := block(t, "README.md", "go")
+	if n := strings.Count(source, "\n"); n >= 40 {
+		t.Errorf("the manager has %d lines, and was to be shorter than 40", n)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "squares", "main.go"), source)
+	write(t, filepath.Join(dir, "squares", "run.sh"), block(t, "README.md", "sh"))
+	write(t, filepath.Join(dir, "configs", "manager.cfg"), read(t, "configs/manager.cfg"))
+	manager := filepath.Join(dir, "manager")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", manager, filepath.Join(dir, "squares", "main.go"))
+	build.Dir = root // the module that its imports come from
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := exec.CommandContext(t.Context(), manager)
+	run.Dir, run.Env = dir, serving(t)
+	out, err := run.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(out), block(t, "README.md", "text"); got != want {
+		t.Errorf("it printed\n%swant\n%s", got, want)
+	}
+}
+
+// serving starts a server and a worker, and returns the environment of a manager for them.
+func serving(t testing.TB) []string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(redistest.Shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := redistest.Namespace(t)
+	t.Setenv("TDF_CFG_REDIS_HOST", host)
+	t.Setenv("TDF_CFG_REDIS_PORT", port)
+	cfg, err := config.DefaultManager(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tdf, err := local.StartOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tdf.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return append(os.Environ(), "TDF_CFG_TDF_NAMESPACE="+namespace)
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

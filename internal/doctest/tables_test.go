@@ -1,0 +1,49 @@
+package doctest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// rows returns the cells of a page's table rows below a heading, without the table's own head.
+func rows(t testing.TB, page, heading string) [][]string {
+	t.Helper()
+	_, rest, found := strings.Cut(read(t, page), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no %q", page, heading)
+	}
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	var all [][]string
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		var cells []string
+		for cell := range strings.SplitSeq(strings.Trim(line, "|\n"), "|") {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		all = append(all, cells)
+	}
+	return all
+}
+
+// names returns what stands in backticks.
+func names(cell string) []string {
+	var all []string
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// first returns the names in the first column.
+func first(rows [][]string) []string {
+	var all []string
+	for _, row := range rows {
+		all = append(all, names(row[0])...)
+	}
+	return all
+}
