@@ -177,9 +177,13 @@ func (p *pipe) ended() {
 	must(p, err)
 }
 
-// release lets a program go on that reads from the pipe.
+// release lets a program go on that reads from the pipe. It waits until the program does so,
+// which shows only while we do not read from it, too.
 func (p *pipe) release() {
 	p.Helper()
+	if p.file != nil {
+		p.file.Close()
+	}
 	opened := make(chan error, 1)
 	go func() {
 		f, err := os.OpenFile(p.path, os.O_WRONLY, 0)
