@@ -52,7 +52,7 @@ func NewOn(store Store, cfg config.Manager, options ...Option) *Manager {
 		set(m)
 	}
 	if m.log == nil {
-		m.log = defaultLog(cfg.Log)
+		m.log = cfg.Log.Logger(os.Stderr)
 	}
 	return m
 }
@@ -70,14 +70,6 @@ func WithName(name string) Option { return func(m *Manager) { m.name = name } }
 // rewritten, elsewhere in plain lines, a few seconds apart and only when something changed.
 // Default: it shows nothing.
 func WithProgress(w io.Writer) Option { return func(m *Manager) { m.progress = w } }
-
-func defaultLog(cfg config.Log) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
-}
 
 // Close ends the connection to Redis.
 func (m *Manager) Close() error { return m.store.Close() }

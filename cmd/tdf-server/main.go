@@ -42,7 +42,7 @@ func serve(told context.Context, args []string, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
-	log := command.Logger(stderr, cfg.Log).With("server", arguments.Name)
+	log := cfg.Log.Logger(stderr).With("server", arguments.Name)
 	if cfg.Redis.Embedded() {
 		redis, err := startEmbedded(cfg.Redis, log)
 		if err != nil {

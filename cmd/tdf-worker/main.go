@@ -45,7 +45,7 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	log := command.Logger(stderr, cfg.Log).With("worker", arguments.Name)
+	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	store, err := redisstate.Connect(told, cfg.Redis, cfg.Namespace, log)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -65,18 +64,6 @@ func TestStatus(t *testing.T) {
 		var stderr bytes.Buffer
 		if got := Status(c.ctx, "x", c.err, &stderr); got != c.want || stderr.String() != c.says {
 			t.Errorf("%v: got %d, %q, want %d, %q", c.err, got, stderr.String(), c.want, c.says)
-		}
-	}
-}
-
-func TestLogger(t *testing.T) {
-	for format, want := range map[string]string{"text": "level=WARN msg=m key=v\n", "json": `"level":"WARN","msg":"m","key":"v"}` + "\n"} {
-		var out bytes.Buffer
-		log := Logger(&out, config.Log{Level: slog.LevelWarn, Format: format})
-		log.Info("hidden")
-		log.Warn("m", "key", "v")
-		if !strings.HasSuffix(out.String(), want) || strings.Contains(out.String(), "hidden") {
-			t.Errorf("%s: %q", format, out.String())
 		}
 	}
 }

@@ -1,0 +1,15 @@
+package config
+
+import (
+	"io"
+	"log/slog"
+)
+
+// Logger writes to w as section [log] says.
+func (l Log) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
