@@ -34,7 +34,7 @@ type Claimed struct {
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log",
-	"program", "source", "input", "fail_on", "meta", "max_timeouts", "timeouts", "releases",
+	"program", "source", "input", "fail_on", "max_timeouts", "timeouts", "releases",
 }
 
 // Claim hands open tasks to a worker, those that have been due for longest first. Tasks
