@@ -1,0 +1,129 @@
+package redisstate
+
+import (
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// encoder puts a call's arguments together, as transact.lua's header lists them.
+type encoder struct{ args []any }
+
+func (e *encoder) add(values ...string) {
+	for _, v := range values {
+		e.args = append(e.args, v)
+	}
+}
+
+func (e *encoder) count(n int) { e.args = append(e.args, n) }
+
+func (e *encoder) strings(values []string) {
+	e.count(len(values))
+	e.add(values...)
+}
+
+func (e *encoder) involved(v involved) {
+	e.count(len(v.lists))
+	for _, list := range v.lists {
+		e.args = append(e.args, string(list), groupCode(list))
+	}
+	e.count(len(v.wakes))
+	for _, w := range v.wakes {
+		e.add(string(w.of))
+	}
+}
+
+func (e *encoder) fields(fields []tdf.Field) {
+	e.count(len(fields))
+	for _, f := range fields {
+		e.add(f.Name, f.Value)
+	}
+}
+
+func (e *encoder) units(namespace string, units []Unit) {
+	var opened [][]tdf.Field
+	for i := range units {
+		for j := range units[i].Open {
+			opened = append(opened, units[i].Open[j].OpenFields(namespace))
+		}
+	}
+	shared := sharedFields(opened)
+	shapes := shapesOf(units)
+	e.shapes(shapes)
+	e.fields(shared)
+	e.count(len(units))
+	for i := range units {
+		u := &units[i]
+		e.count(len(u.Moves))
+		e.count(len(u.Open))
+		for j := range u.Moves {
+			e.move(&u.Moves[j], shapes)
+		}
+		for j := range u.Open {
+			e.opening(&u.Open[j], opened[0], shared)
+			opened = opened[1:]
+		}
+	}
+}
+
+func (e *encoder) shapes(shapes *shapes) {
+	e.count(len(shapes.all))
+	for _, s := range shapes.all {
+		mend := ""
+		if s.first.Mend {
+			mend = "1"
+		}
+		e.args = append(e.args, string(s.first.From), s.first.Round, string(s.first.To), mend)
+		e.add(moment(s.first.Score), moment(s.first.Look), s.first.Note)
+		e.fields(s.shared)
+		e.count(len(s.first.Stamp))
+		for _, stamp := range s.first.Stamp {
+			e.add(stamp.Name, moment(stamp.At))
+		}
+		e.strings(s.first.Clear)
+		e.strings(s.own)
+	}
+}
+
+func (e *encoder) move(m *tdf.Move, shapes *shapes) {
+	s := shapes.byKey[shapeKey(m)]
+	e.args = append(e.args, s.number, m.ID, m.Claim, m.Due, m.Group)
+	for _, name := range s.own {
+		i := slices.IndexFunc(m.Set, func(f tdf.Field) bool { return f.Name == name })
+		e.add(m.Set[i].Value)
+	}
+}
+
+func (e *encoder) opening(d *tdf.Definition, fields, shared []tdf.Field) {
+	score, look := d.Opening()
+	e.add(d.Group, moment(score), moment(look))
+	own := slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
+	e.fields(own)
+}
+
+// sharedFields returns what all new tasks of a call have in common, to be sent once.
+func sharedFields(opened [][]tdf.Field) []tdf.Field {
+	if len(opened) < 2 {
+		return nil
+	}
+	shared := slices.Clone(opened[0])
+	for _, fields := range opened[1:] {
+		shared = slices.DeleteFunc(shared, func(f tdf.Field) bool { return !slices.Contains(fields, f) })
+	}
+	return shared
+}
+
+// moment encodes a moment as transact.lua reads it.
+func moment(m tdf.Moment) string {
+	switch {
+	case m == tdf.Now:
+		return ""
+	case m.Min >= tdf.Never:
+		return "-"
+	}
+	most := ""
+	if m.Max > 0 && m.Max < tdf.Never {
+		most = m.Max.String()
+	}
+	return m.After.String() + "," + m.Min.String() + "," + most
+}

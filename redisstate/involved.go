@@ -1,0 +1,69 @@
+package redisstate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// involved are a call's lists and the wake lists of those whose newcomers somebody waits for.
+type involved struct {
+	lists []tdf.State
+	wakes []wakeList
+}
+
+type wakeList struct {
+	key string
+	of  tdf.State
+}
+
+func (s *Store) involved(ctx context.Context, units []Unit) involved {
+	v := involved{lists: listsOf(units)}
+	for _, list := range v.lists {
+		switch {
+		case list == tdf.Open:
+			v.wakes = append(v.wakes, wakeList{s.keys.wakeOpen(), list})
+		case list == tdf.Executed:
+			v.wakes = append(v.wakes, wakeList{s.keys.wakeServer(), list})
+		case list.Judged():
+			for _, boot := range s.managersToWake(ctx) {
+				v.wakes = append(v.wakes, wakeList{s.keys.wakeManager(boot), list})
+			}
+		}
+	}
+	return v
+}
+
+// listsOf are the lists that a call may touch: a claim's result may be found among the
+// executed (see transact.lua), and a repair looks everywhere.
+func listsOf(units []Unit) []tdf.State {
+	used := map[tdf.State]bool{}
+	for i := range units {
+		if len(units[i].Open) > 0 {
+			used[tdf.Open] = true
+		}
+		for j := range units[i].Moves {
+			m := &units[i].Moves[j]
+			if m.Mend {
+				return tdf.Lists
+			}
+			used[m.From], used[m.To] = true, true
+			if m.Claim != "" {
+				used[tdf.Executed] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
+}
+
+func (s *Store) transactKeys(v involved) []string {
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
+	for _, list := range v.lists {
+		keys = append(keys, s.keys.List(list))
+	}
+	for _, w := range v.wakes {
+		keys = append(keys, w.key)
+	}
+	return keys
+}

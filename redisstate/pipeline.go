@@ -1,0 +1,58 @@
+package redisstate
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ioTimeout is how long a command of usual size may take on its way.
+const ioTimeout = 5 * time.Second
+
+// slowest is the rate in bytes per second that a connection to Redis must have: what is large
+// gets the time that it takes then, so that it is not sent again and again.
+const slowest = 32 << 10
+
+// patient returns the client, with the time-outs that so many bytes need.
+func (s *Store) patient(bytes int) *redis.Client {
+	if bytes < slowest {
+		return s.rdb
+	}
+	return s.rdb.WithTimeout(ioTimeout + time.Duration(bytes)*time.Second/slowest)
+}
+
+// note writes what nobody's work depends on, such as who is there: a Redis that is full may
+// leave it out.
+func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
+	return s.persist(ctx, func(ctx context.Context) error {
+		p := s.rdb.Pipeline()
+		fill(p)
+		_, err := p.Exec(ctx)
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return nil
+		}
+		return err
+	})
+}
+
+// pipeline sends reads, or writes that may be repeated, in one go.
+func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
+	return s.persist(ctx, func(ctx context.Context) error {
+		p := s.rdb.Pipeline()
+		if fill(p); p.Len() == 0 {
+			return nil
+		}
+		commands, _ := p.Exec(ctx)
+		for _, c := range commands {
+			if err := c.Err(); err != nil && err != redis.Nil && !isWrongType(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// isWrongType: somebody put another kind of key where a task should be. To a reader it is not there.
+func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }
