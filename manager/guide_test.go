@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -56,7 +57,7 @@ func ExampleLoad() {
 func ExampleManager_Define() {
 	m, done := load()
 	defer done()
-	now := tdf.Time(1_900_000_000)
+	now := tdf.At(time.Now())
 	d := m.Define("simulate", "rsync:/srv/programs/simulate.tar.gz", "--seed 7")
 	d.Group = "stage-1"
 	d.Meta = `{"place":7}`
@@ -99,6 +100,57 @@ func countdown(m *manager.Manager) manager.Callbacks {
 			}
 			return nil
 		},
+	}
+}
+
+// openOnce opens the tasks of a group, unless an earlier start of the manager has.
+func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []tdf.Definition) error {
+	counts, err := m.Counts(ctx, group)
+	if err != nil || counts.Total() > 0 {
+		return err
+	}
+	for i := range tasks {
+		tasks[i].Group = group
+	}
+	_, err = m.Open(ctx, tasks...)
+	return err
+}
+
+// outputs reads what the archived tasks of a group printed, whichever start has archived them.
+func outputs(ctx context.Context, m *manager.Manager, group string) ([]string, error) {
+	var all []string
+	for offset := int64(0); ; offset += 100 {
+		ids, err := m.List(ctx, tdf.Archived, group, offset, 100)
+		if err != nil || len(ids) == 0 {
+			return all, err
+		}
+		tasks, err := m.Tasks(ctx, ids...)
+		if err != nil {
+			return all, err
+		}
+		for _, t := range tasks {
+			all = append(all, t.LastOutput())
+		}
+	}
+}
+
+func TestStartingAgain(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("double", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Output: r.Args[0] + r.Args[0]}
+	})
+	m := tm.Manager
+	for range 2 {
+		tasks := []tdf.Definition{m.Define("double", "https://example.org/run.sh", "1"), m.Define("double", "https://example.org/run.sh", "2")}
+		if err := openOnce(t.Context(), m, "g", tasks); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Run(t.Context(), manager.Callbacks{Groups: []string{"g"}}); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := outputs(t.Context(), m, "g"); err != nil || strings.Join(all, " ") != "11 22" {
+			t.Fatalf("%q, %v", all, err)
+		}
 	}
 }
 

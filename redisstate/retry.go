@@ -16,6 +16,7 @@ const (
 // an error that waiting does not mend, or ctx's error. Everything sent this way may be sent twice.
 func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
+	var told time.Time
 	for try := 0; ; try++ {
 		err := op(ctx)
 		if ctx.Err() != nil && err != nil {
@@ -29,7 +30,13 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 		if try == 0 {
 			continue // an idle connection that Redis has closed is no outage
 		}
-		s.suffer(try, why, err)
+		if try == 1 {
+			s.outages.Add(1)
+		}
+		if time.Since(told) > tellAgain {
+			s.tell(why, err)
+			told = time.Now()
+		}
 		if !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return context.Cause(ctx)
 		}
@@ -37,14 +44,14 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 	}
 }
 
-func (s *Store) suffer(try int, why string, err error) {
-	if try == 1 {
-		s.outages.Add(1)
-		if s.options.TLSConfig != nil {
-			why += "; [redis] tls is on: does it speak TLS?"
-		}
-		s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
+// tellAgain is how long an outage may go on before the log says so once more.
+const tellAgain = time.Minute
+
+func (s *Store) tell(why string, err error) {
+	if s.options.TLSConfig != nil {
+		why += "; [redis] tls is on: does it speak TLS?"
 	}
+	s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
 }
 
 func (s *Store) recovered(try int) {
