@@ -60,11 +60,22 @@ func (p *process) supervise(started chan<- error) {
 func (p *process) awaitGroup() {
 	poll := time.NewTicker(groupPoll)
 	defer poll.Stop()
-	for p.signal(0) == nil {
+	for p.reap(); p.signal(0) == nil; p.reap() {
 		select {
 		case <-poll.C:
 		case <-p.noGrace:
 			p.signal(syscall.SIGKILL)
+			return
+		}
+	}
+}
+
+// reap takes note of orphans of the group that have ended: a worker that is the first process
+// of a container is their parent, and nobody else would.
+func (p *process) reap() {
+	for {
+		pid, err := syscall.Wait4(-p.cmd.Process.Pid, nil, syscall.WNOHANG, nil)
+		if pid <= 0 || err != nil {
 			return
 		}
 	}
