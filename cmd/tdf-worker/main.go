@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -52,6 +53,9 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	}
 	defer store.Close()
 	w, err := worker.New(arguments.Name, cfg, store, log)
+	if wrong := new(config.Error); errors.As(err, &wrong) {
+		wrong.Source = arguments.File
+	}
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ type Result struct {
 	Exit   int    // its exit status, from 0 to 255
 
 	Seconds tdf.Seconds // how long it runs; tdf.Forever: until it times out or expires
-	Lost    bool        // its worker is never heard of again
+	Lost    bool        // its worker is never heard of again: lost after a lease of 30 s, or timed out before
 }
 
 // Tasks returns all tasks that there are, by id.
