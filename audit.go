@@ -121,7 +121,7 @@ func (s Sighting) putBack(home State, why string) Move {
 // Lingers reports whether the task was left by the original TDF's server between two steps.
 // That server must not run beside ours, so nobody will take the second step: it is mended at once.
 func (s Sighting) Lingers() bool {
-	return len(s.Lists) == 1 && (slices.Contains(s.Lists, LegacyTimeout) || slices.Contains(s.Lists, LegacyFailure))
+	return len(s.Lists) == 1 && isLegacy(s.Lists[0])
 }
 
 // takeOn makes the step that the original TDF's server did not get to: the round has timed
@@ -130,7 +130,7 @@ func (s Sighting) takeOn() Move {
 	t := *s.Task
 	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // it stopped after it had counted
 	var m Move
-	if slices.Contains(s.Lists, LegacyTimeout) {
+	if s.Lists[0] == LegacyTimeout {
 		t.State = Running
 		if counted {
 			t.Timeouts = max(0, t.Timeouts-1)

@@ -277,7 +277,7 @@ func TestRedisIsFull(t *testing.T) {
 		Succeeded: func(_ context.Context, task *manager.Task) error {
 			if task.ID == ids[0] {
 				task.Open(m.Define("p", source, "follow-up"))
-				if log.count("redis is full") == 0 {
+				if log.Count("redis is full") == 0 {
 					setMemory("1")
 				}
 			}
@@ -348,7 +348,7 @@ func TestNoServer(t *testing.T) {
 	log := &logged{}
 	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
 	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
-	if log.count("no server was ever seen") != 1 {
-		t.Errorf("the log does not say once that there is no server: %s", log.buf.String())
+	if log.Count("no server was ever seen") != 1 {
+		t.Errorf("the log does not say once that there is no server: %s", log.String())
 	}
 }

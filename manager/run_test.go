@@ -1,41 +1,25 @@
 package manager_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
 
 const source = "https://example.org/run.sh"
 
-// logged is a log that a test reads.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logged) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
-}
+// logged is the log of a manager.
+type logged struct{ testlog.Buffer }
 
 func (l *logged) option() manager.Option {
 	return manager.WithLog(slog.New(slog.NewTextHandler(l, nil)))
@@ -130,8 +114,8 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	if n := len(tm.In(tdf.Archived)); n != 2 {
 		t.Errorf("%d of 2 are archived", n)
 	}
-	if log.count("archived without a callback") != 1 || log.count(`error="it broke"`) != 1 {
-		t.Errorf("the log does not tell of the failed task once:\n%s", log.buf.String())
+	if log.Count("archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
+		t.Errorf("the log does not tell of the failed task once:\n%s", log.String())
 	}
 }
 
@@ -166,8 +150,8 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			if want := []tdf.Seconds{0, 1, 3, 7, 15, 31}; !slices.Equal(at, want) {
 				t.Errorf("it was called after %v s, want %v", at, want)
 			}
-			if log.count("a callback failed") != 5 || log.count("no disk left") != 5 {
-				t.Errorf("the log does not tell of five failures:\n%s", log.buf.String())
+			if log.Count("a callback failed") != 5 || log.Count("no disk left") != 5 {
+				t.Errorf("the log does not tell of five failures:\n%s", log.String())
 			}
 			if n := len(tm.In(tdf.Archived)); n != 4 {
 				t.Errorf("%d are archived, want 3 and one follow-up", n)
@@ -209,8 +193,8 @@ func TestNotYet(t *testing.T) {
 		},
 		TimedOut: finish,
 	})
-	if len(finished) != 3 || log.count("callback failed") != 0 {
-		t.Errorf("finished %v; the log says %s", finished, log.buf.String())
+	if len(finished) != 3 || log.Count("callback failed") != 0 {
+		t.Errorf("finished %v; the log says %s", finished, log.String())
 	}
 	if took := tm.Now().Sub(tm.Tasks()[1].Current().Entered[tdf.TimedOut]); took > 1e-5 {
 		t.Errorf("the waiting task was archived %v s after the last it waited for, want at once", took)
@@ -244,8 +228,8 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 					return nil
 				},
 			})
-			if calls != 2 || len(tm.Tasks()) != 1 || log.count(c.want) != 1 {
-				t.Errorf("%d calls, %d tasks, log:\n%s", calls, len(tm.Tasks()), log.buf.String())
+			if calls != 2 || len(tm.Tasks()) != 1 || log.Count(c.want) != 1 {
+				t.Errorf("%d calls, %d tasks, log:\n%s", calls, len(tm.Tasks()), log.String())
 			}
 		})
 	}
@@ -344,8 +328,8 @@ func TestTheEndOfTheContext(t *testing.T) {
 	if n, all := len(tm.In(tdf.Archived)), len(tm.Tasks()); n != 1 || all != 4 {
 		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
 	}
-	if log.count("callback failed") != 0 {
-		t.Errorf("that is no failure: %s", log.buf.String())
+	if log.Count("callback failed") != 0 {
+		t.Errorf("that is no failure: %s", log.String())
 	}
 }
 
@@ -363,8 +347,8 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 			return tm.Another().Reopen(ctx, ids...)
 		},
 	})
-	if len(tm.Tasks()) != 1 || calls != 2 || log.count("not archived, and nothing opened") != 1 {
-		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.buf.String())
+	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("not archived, and nothing opened") != 1 {
+		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.String())
 	}
 }
 

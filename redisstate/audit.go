@@ -15,7 +15,7 @@ import (
 type Finding struct {
 	ID      int64
 	Problem string
-	Mend    tdf.Move
+	Mend    tdf.Move // without a verb: nothing can mend it
 	// Sure: nobody's move that is under way can look like this, so it may be mended at once.
 	Sure bool
 	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
@@ -230,7 +230,7 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: why, Mend: s.Restore(why), Sign: why}, true
 	}
 	if why := t.Miscounted(); why != "" {
-		return Finding{Problem: why, Mend: t.LookAgain(t.Look(now))}, true
+		return Finding{Problem: why}, true
 	}
 	return Finding{}, false
 }
@@ -259,9 +259,11 @@ func (x index) misplaced(t *tdf.Task) bool {
 // Repair mends what Check found, as far as the tasks still are as it found them, and
 // returns how many it mended.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
-	moves := make([]tdf.Move, len(findings))
-	for i, f := range findings {
-		moves[i] = f.Mend
+	var moves []tdf.Move
+	for _, f := range findings {
+		if f.Mend.Verb != "" {
+			moves = append(moves, f.Mend)
+		}
 	}
 	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)
 	mended := 0

@@ -85,6 +85,9 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 		if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
 			t.Errorf("%v, %v", findings, err)
 		}
+		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
+			t.Errorf("mended %d, %v", n, err)
+		}
 	})
 }
 

@@ -22,8 +22,9 @@ var (
 	countsSource string
 )
 
-// scripts holds the three that write, and the one that counts. A Redis at its maxmemory refuses what might need more of it,
-// unless a script says that it may: finishing and renewing must go on, opening must not.
+// scripts holds the three that write, and the one that counts. A Redis at its maxmemory
+// refuses what might need more of it, unless a script says that it may: finishing and
+// renewing must go on, opening must not.
 type scripts struct {
 	transact, open, claim, renew, counts *redis.Script
 }

@@ -62,12 +62,17 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 	}
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.From == tdf.Running && f.Mend.To != tdf.None && now < calm {
+		if f.Mend.Verb == "" || now < calm && endsRound(f.Mend) {
 			continue
 		}
 		moves = append(moves, f.Mend)
 	}
 	return done, s.carryOut(ctx, moves, done)
+}
+
+// endsRound: a worker may still have the round, and not have been heard.
+func endsRound(m tdf.Move) bool {
+	return m.Verb == tdf.VerbLose || m.From == tdf.Running && m.To != tdf.None
 }
 
 // findings returns what may be mended now.

@@ -147,3 +147,23 @@ func TestGraceIsEveryServers(t *testing.T) {
 		s.leftAlone("the first one waits")
 	})
 }
+
+// Also what the audit would lose has to wait: a torn round whose worker may not have been heard.
+func TestGraceIsTheAuditsToo(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.byHand(1)
+		s.claimByHand(1, "0", s.now())
+		s.do("ZREM", "$running", "1")
+		s.do("ZADD", "$executed", s.now().String(), "1")
+		s.do("HSET", "$task:1", "state", "executed")
+		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
+		for range 3 {
+			if done := s.round(); done.Total() != 0 {
+				s.Fatalf("no server had been there for a minute, and the round did %v", done)
+			}
+		}
+		s.server.watch.calm = 0
+		s.round()
+		s.is(1, tdf.Open, 1)
+	})
+}

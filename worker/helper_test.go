@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
 )
@@ -32,7 +32,7 @@ type world struct {
 	*testing.T
 	store *redisstate.Store
 	cfg   config.Worker
-	log   lines
+	log   testlog.Buffer
 }
 
 func newWorld(t *testing.T) *world {
@@ -234,24 +234,6 @@ func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {
 		}
 		return false
 	})
-}
-
-// lines is a log that can be read meanwhile.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 func (w *world) logged(text string) {
