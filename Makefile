@@ -4,19 +4,22 @@ FUZZTIME ?= 20s
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test lint fmt fuzz soak bench clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-run clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	go build -o bin/ ./cmd/...
+
+dist: ## build static programs for linux, amd64 and arm64, into dist/
+	scripts/dist
 
 setup: ## install what tests and linters need and the machine lacks
 	scripts/setup
 
 test: ## install what is missing, run all tests with the race detector
-	scripts/setup go gcc redis-server rsync
+	scripts/setup go gcc git redis-server rsync
 	go vet ./...
 	CGO_ENABLED=1 go test -race -count=1 ./...
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
@@ -24,7 +27,7 @@ test: ## install what is missing, run all tests with the race detector
 	go build -modfile=tools/go.mod -o /dev/null tool
 
 lint: ## check format, Go, Lua, shell and go.mod
-	scripts/setup go luacheck shellcheck
+	scripts/setup go luacheck shellcheck systemd-analyze
 	scripts/lint
 
 fmt: ## format the Go files
@@ -41,6 +44,10 @@ soak: ## run the long versions of the soak tests (up to an hour each package)
 bench: ## measure what the calls cost
 	scripts/setup go redis-server
 	cd bench && go run .
+
+bench-run: ## measure runs per second, beside xargs, GNU parallel and a bare loop
+	scripts/setup go redis-server parallel
+	cd bench && go run ./run
 
 clean: ## remove what the other targets made
 	rm -rf bin dist

@@ -1,16 +1,29 @@
 package tdf
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
 
 // A Result is what a worker reports of one round.
 type Result struct {
 	Output string // stdout, to the byte
 	Error  string // stderr, to the byte; or why the program could not be run
 	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
+	Why    string // explains an end that does not explain itself, in a line behind Error; "" for none
 
 	Started       Time    // by Redis's clock; 0: not known
 	Seconds       Seconds // how long the program took; 0: not known
 	ProgramSHA256 string  // of what was fetched; "" for a program put there by hand
+
+	CPUSeconds              Seconds // of run.sh and what it started; 0: not known
+	MaxRSS                  int64   // bytes; 0: not known
+	OutputBytes, ErrorBytes int64   // true sizes of what Output and Error are cut from; 0: that of the text
+	JSON                    string  // what the program left in result.json; "" for none
+
+	// Told says that the round has a tail from while it ran, which is to go.
+	Told bool
 }
 
 // Execute reports the current round's result, fenced by the claim. The round counts as
@@ -46,6 +59,29 @@ func (m *Move) addResult(f FailOn, r Result) {
 	if r.ProgramSHA256 != "" {
 		m.setRound(RoundProgramSHA256, r.ProgramSHA256)
 	}
+	m.addCost(r)
+	if r.JSON != "" {
+		m.setRound(roundResult, r.JSON)
+	}
+	if r.Told {
+		m.Clear = append(m.Clear, RoundField(m.Round, RoundTail))
+	}
+}
+
+// addCost is about rounds that ran.
+func (m *Move) addCost(r Result) {
+	if r.Exit == "" {
+		return
+	}
+	m.setRound(roundOutputBytes, fmt.Sprint(cmp.Or(r.OutputBytes, int64(len(r.Output)))))
+	m.setRound(roundErrorBytes, fmt.Sprint(cmp.Or(r.ErrorBytes, int64(len(r.Error)))))
+	if r.Seconds > 0 {
+		m.setRound(roundSeconds, r.Seconds.String())
+		m.setRound(roundCPUSeconds, r.CPUSeconds.String())
+	}
+	if r.MaxRSS > 0 {
+		m.setRound(roundMaxRSS, fmt.Sprint(r.MaxRSS))
+	}
 }
 
 // explained returns the round's error; where it would be empty though the round has failed,
@@ -53,6 +89,10 @@ func (m *Move) addResult(f FailOn, r Result) {
 func (r Result) explained(f FailOn) string {
 	round := Round{Exit: r.Exit, Failed: r.Error != ""}
 	switch {
+	case r.Why != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
+		return r.Error + r.Why
+	case r.Why != "":
+		return r.Error + "\n" + r.Why
 	case r.Error != "" || !round.HasFailed(f):
 		return r.Error
 	case r.Exit == "":

@@ -32,7 +32,7 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	switch {
 	case now > t.EndBefore:
 		m, err = t.expire()
-	case now > t.deadline():
+	case now > t.deadline() && (!t.alive(now) || now > t.deadline().Add(TimeoutMargin)):
 		m, err = t.TimeOut()
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = t.lose(Running)
@@ -41,6 +41,13 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	}
 	return m, err == nil
 }
+
+// TimeoutMargin is what the server leaves a worker whose lease lives to end a program by itself
+// whose time is over, and to report what it had printed.
+const TimeoutMargin = Seconds(10)
+
+// alive: the worker has given a sign of life lately.
+func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
 // judge decides over an executed round: on time or not, failed or not.
 func (t *Task) judge() (Move, bool) {
@@ -65,11 +72,10 @@ func (t *Task) Look(now Time) Time {
 	case Open:
 		return t.EndBefore
 	case Running:
-		look := min(t.deadline(), t.EndBefore)
 		if t.Current().Claim != "" {
-			return min(look, t.LeaseUntil)
+			return min(t.deadline().Add(TimeoutMargin), t.EndBefore, t.LeaseUntil)
 		}
-		return min(look, now.Add(lookAgain)) // no lease: somebody else's worker
+		return min(t.deadline(), t.EndBefore, now.Add(lookAgain)) // no lease: somebody else's worker
 	case Executed:
 		return now.Add(1) // its commit is still being written, or torn: the audit's
 	}
@@ -177,6 +183,20 @@ func (t *Task) Release(reason string) (Move, error) {
 	m, err := t.move(VerbRelease, Open)
 	m.Note = "given back: " + oneLine(reason)
 	return m, err
+}
+
+// maxUnfitHosts is how often a task is given back because of the hosts of its workers.
+const maxUnfitHosts = 3
+
+// ReleaseUnfit gives a running task back whose round could not even start because of the
+// worker's host. False: it was given back for that too often; the round has failed.
+func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
+	if t.UnfitHosts >= maxUnfitHosts || t.Round >= MaxRound {
+		return Move{}, false
+	}
+	m, err := t.Release(reason)
+	m.set(fieldUnfit, fmt.Sprint(t.UnfitHosts+1))
+	return m, err == nil
 }
 
 // Archive ends a judged task's life after its manager has seen it.

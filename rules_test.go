@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,8 +26,10 @@ func TestSettle(t *testing.T) {
 		{name: "running, no claim, no lease", state: Running, now: 990, with: func(t *Task) { t.Current().Claim = "" }},
 		{name: "running, no claim, timed out", state: Running, now: 106, with: func(t *Task) { t.Current().Claim = ""; t.Timeout = 5 }, want: TimedOut},
 		{name: "running, no claim, not yet stamped", state: Running, now: 106, with: func(t *Task) { r := t.Current(); r.Claim = ""; delete(r.Entered, Running); t.Timeout = 5 }},
-		{name: "running, too long", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }, want: TimedOut, note: "timed out"},
-		{name: "running, too long, forgiven", state: Running, now: 121, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, open again"},
+		{name: "running, too long, its worker lives", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }},
+		{name: "running, too long, its worker lives and does nothing", state: Running, now: 129.5, with: func(t *Task) { t.Deadline = 119 }, want: TimedOut, note: "timed out"},
+		{name: "running, too long, lease is over", state: Running, now: 130, with: func(t *Task) { t.Deadline = 125 }, want: TimedOut, note: "timed out"},
+		{name: "running, too long, forgiven", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, open again"},
 		{name: "running, over", state: Running, now: 1001, want: Expired},
 		{name: "running, exactly at the end", state: Running, now: 1000, with: func(t *Task) { t.LeaseUntil = 2000 }},
 		{name: "executed, well", state: Executed, now: 111, want: Succeeded},
@@ -60,6 +63,22 @@ func TestSettleFailsNonsense(t *testing.T) {
 	}
 	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
 		t.Errorf("error %q", got)
+	}
+}
+
+// A host that cannot run a program gives it back, but not for ever: docs/lifecycle.md, "Rounds
+// that are given back".
+func TestReleaseUnfit(t *testing.T) {
+	task := taskIn(Running)
+	for i := range maxUnfitHosts {
+		m, ok := task.ReleaseUnfit("no interpreter")
+		if !ok || m.To != Open || m.Verb != VerbRelease || field(m, "unfit") != fmt.Sprint(i+1) {
+			t.Fatalf("release %d: %v %+v", i, ok, m)
+		}
+		task.UnfitHosts++
+	}
+	if m, ok := task.ReleaseUnfit("no interpreter"); ok {
+		t.Errorf("released once more: %+v", m)
 	}
 }
 

@@ -15,6 +15,14 @@ type Task struct {
 
 	Fails, Timeouts, Losses, Releases, Reopens, Revision int
 
+	// UnfitHosts is how many of its rounds were given back because of the worker's host
+	// (docs/lifecycle.md, "Rounds that are given back").
+	UnfitHosts int
+
+	// Checkpoint is what the program left for its next round, on whatever worker
+	// (docs/programs.md, "The round's directory").
+	Checkpoint string
+
 	// Outcome of a finished task: succeeded, failed, timed_out, expired or cancelled; it
 	// stays when the task is archived. "" before that.
 	Outcome string
@@ -53,6 +61,23 @@ type Round struct {
 	Committed bool
 
 	ProgramSHA256 string // of what the worker fetched; "" for a program that was put there by hand
+
+	// What the round cost; 0: nobody noted it.
+	Seconds    Seconds // from the begin of run.sh to its end
+	CPUSeconds Seconds // of run.sh and what it started
+	MaxRSS     int64   // bytes; the most memory that was in use
+
+	OutputBytes, ErrorBytes int64 // the true sizes, where Output and Error are cut (max_output)
+
+	Result   string   // what the program left in result.json; "" for none
+	Progress Progress // as the program told it last
+	Tail     string   // while the program runs: the last 4 KiB that it printed, as of the last renewal
+}
+
+// A Progress is what a program tells about how far it is.
+type Progress struct {
+	Fraction float64 // from 0 to 1
+	Text     string
 }
 
 // Current returns the current round.
@@ -82,6 +107,8 @@ const (
 	fieldReady       = "ready"
 	fieldDeadline    = "deadline"
 	fieldLeaseUntil  = "lease_until"
+	fieldUnfit       = "unfit"
+	FieldCheckpoint  = "checkpoint"
 )
 
 // Names of the properties of one round, after its number and a colon.
@@ -93,6 +120,14 @@ const (
 	RoundError         = "error"
 	RoundExit          = "exit"
 	RoundProgramSHA256 = "program_sha256"
+	RoundProgress      = "progress"
+	RoundTail          = "tail"
+	roundResult        = "result"
+	roundSeconds       = "seconds"
+	roundCPUSeconds    = "cpu_seconds"
+	roundMaxRSS        = "max_rss"
+	roundOutputBytes   = "output_bytes"
+	roundErrorBytes    = "error_bytes"
 	roundTimeout       = "timeout"
 	roundFailure       = "failure"
 	roundLost          = "lost"
@@ -117,6 +152,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Definition: p.definition(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
+		UnfitHosts: p.count(fieldUnfit, 0, maxCount), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
@@ -194,6 +230,24 @@ func (p *parser) stamp(round int, name string) Time {
 	return t
 }
 
+// bytes reads a size of a round.
+func (p *parser) bytes(round int, name string, def int) int64 {
+	n, err := strconv.ParseInt(p.h[RoundField(round, name)], 10, 64)
+	if err != nil || n < 0 {
+		return int64(def)
+	}
+	return n
+}
+
+func parseProgress(s string) Progress {
+	number, text, _ := strings.Cut(s, " ")
+	fraction, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(fraction >= 0 && fraction <= 1) {
+		return Progress{}
+	}
+	return Progress{fraction, text}
+}
+
 func (p *parser) round(i int) Round {
 	text := func(name string) string { return p.h[RoundField(i, name)] }
 	r := Round{
@@ -202,7 +256,12 @@ func (p *parser) round(i int) Round {
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
 		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
 		ProgramSHA256: text(RoundProgramSHA256),
+		Seconds:       Seconds(p.stamp(i, roundSeconds)), CPUSeconds: Seconds(p.stamp(i, roundCPUSeconds)),
+		MaxRSS: p.bytes(i, roundMaxRSS, 0),
+		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
 	}
+	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
+	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))
 	for _, s := range States {
 		if at := p.stamp(i, string(s)); at > 0 {
 			if r.Entered == nil {

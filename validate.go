@@ -115,6 +115,9 @@ func (d *Definition) checkTexts() error {
 	if len(d.Meta) > MaxMeta {
 		return property("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
 	}
+	if strings.IndexByte(d.Meta, 0) >= 0 {
+		return property("meta", "has a NUL byte in it, which no variable of a program can have")
+	}
 	switch d.FailOn {
 	case FailOnStderr, FailOnExit, FailOnAny:
 	default:

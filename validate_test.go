@@ -49,6 +49,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"max_timeouts", func(d *Definition) { d.MaxTimeouts = -1 }, "-1"},
 		{"max_losses", func(d *Definition) { d.MaxLosses = -1 }, "-1"},
 		{"meta", func(d *Definition) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
+		{"meta", func(d *Definition) { d.Meta = "a\x00b" }, "NUL"},
 		{"fail_on", func(d *Definition) { d.FailOn = "" }, "none of stderr, exit, any"},
 		{"group", func(d *Definition) { d.Group = "a\tb" }, "control character"},
 	} {
@@ -73,7 +74,7 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 		d.EndBefore = rapid.SampledFrom([]Time{Never, 5e9, 4e9 + 0.25}).Draw(t, "end")
 		d.Timeout = rapid.SampledFrom([]Seconds{Forever, 0.5, 90}).Draw(t, "timeout")
 		d.MaxFails, d.MaxTimeouts, d.MaxLosses = rapid.IntRange(0, 9).Draw(t, "f"), rapid.IntRange(0, 9).Draw(t, "t"), rapid.IntRange(0, 9).Draw(t, "l")
-		d.Group, d.Meta = rapid.StringMatching(`[a-z]*`).Draw(t, "group"), rapid.String().Draw(t, "meta")
+		d.Group, d.Meta = rapid.StringMatching(`[a-z]*`).Draw(t, "group"), strings.ReplaceAll(rapid.String().Draw(t, "meta"), "\x00", "")
 		d.FailOn = rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
 		h := Hash{}
 		for _, f := range d.OpenFields("ns") {

@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // life takes tasks through all of their life, one kind of call after the other, in batches
 // of the size given.
-func life(ctx context.Context, r *redisServer, w io.Writer, batch, tasks int) error {
+func life(ctx context.Context, r *redisserver.Server, w io.Writer, batch, tasks int) error {
 	store, err := connect(ctx, r, "life"+strconv.Itoa(batch))
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (l *lives) renew(ctx context.Context) error {
 		for i, c := range claims {
 			renewals[i] = redisstate.Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
 		}
-		_, _, err := l.store.Renew(ctx, 600, renewals...)
+		_, err := l.store.Renew(ctx, 600, renewals...)
 		return err
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -27,11 +28,11 @@ func main() {
 }
 
 func run(ctx context.Context, tasks int, out io.Writer) error {
-	r, err := startRedis()
+	r, err := redisserver.Start()
 	if err != nil {
 		return err
 	}
-	defer r.stop()
+	defer r.Stop()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "%d tasks each; redis-server without persistence on loopback\n\n", tasks)
 	fmt.Fprintln(w, "call\tbatch\ttasks/s\tµs of Redis CPU a task\tcommands a task\t")
@@ -51,15 +52,15 @@ func run(ctx context.Context, tasks int, out io.Writer) error {
 
 // A meter measures one kind of call.
 type meter struct {
-	r     *redisServer
+	r     *redisserver.Server
 	w     io.Writer
 	tasks int
-	total usage
+	total redisserver.Usage
 	spent time.Duration
 }
 
 func (m *meter) measure(ctx context.Context, call, batch string, work func() error) error {
-	before, err := m.r.usage(ctx)
+	before, err := m.r.Usage(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,22 +69,22 @@ func (m *meter) measure(ctx context.Context, call, batch string, work func() err
 		return fmt.Errorf("%s: %w", call, err)
 	}
 	spent := time.Since(begun)
-	after, err := m.r.usage(ctx)
+	after, err := m.r.Usage(ctx)
 	if err != nil {
 		return err
 	}
-	used := after.minus(before)
-	m.total, m.spent = m.total.plus(used), m.spent+spent
+	used := after.Minus(before)
+	m.total, m.spent = m.total.Plus(used), m.spent+spent
 	m.print(call, batch, used, spent)
 	return nil
 }
 
-func (m *meter) print(call, batch string, u usage, spent time.Duration) {
+func (m *meter) print(call, batch string, u redisserver.Usage, spent time.Duration) {
 	n := float64(m.tasks)
-	fmt.Fprintf(m.w, "%s\t%s\t%.0f\t%.1f\t%.2f\t\n", call, batch, n/spent.Seconds(), u.cpu/n*1e6, u.commands/n)
+	fmt.Fprintf(m.w, "%s\t%s\t%.0f\t%.1f\t%.2f\t\n", call, batch, n/spent.Seconds(), u.CPU/n*1e6, u.Commands/n)
 }
 
-func connect(ctx context.Context, r *redisServer, namespace string) (*redisstate.Store, error) {
+func connect(ctx context.Context, r *redisserver.Server, namespace string) (*redisstate.Store, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: r.port}, namespace, log)
+	return redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: r.Port}, namespace, log)
 }

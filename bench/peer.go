@@ -6,11 +6,13 @@ import (
 	"sync"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
 // peer has asynq open as many tasks, one by one as it can only do, and handle them 10 at once.
-func peer(ctx context.Context, r *redisServer, w io.Writer, tasks int) error {
-	at := asynq.RedisClientOpt{Addr: r.addr()}
+func peer(ctx context.Context, r *redisserver.Server, w io.Writer, tasks int) error {
+	at := asynq.RedisClientOpt{Addr: r.Addr()}
 	client := asynq.NewClient(at)
 	defer client.Close()
 	m := &meter{r: r, w: w, tasks: tasks}

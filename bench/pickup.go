@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -16,7 +17,7 @@ const pickups = 500
 
 // pickup measures how long an idle worker takes to have a task that is opened, from before the
 // call that opens it to after the one that claims it.
-func pickup(ctx context.Context, r *redisServer, w io.Writer) error {
+func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 	store, err := connect(ctx, r, "pickup")
 	if err != nil {
 		return err

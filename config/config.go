@@ -37,6 +37,8 @@ type Worker struct {
 	TaskOutputFilename string // with $program, $worker, $taskId and $round still to be filled in
 	TaskErrorFilename  string // likewise
 
+	Concurrency int // how many programs run at once; 0: as many as there are cores; default: 1
+
 	SleepAfterSuccess          time.Duration // default: 0
 	SleepAfterFailure          time.Duration // default: 0.5 s
 	SleepAfterNoProcessClaimed time.Duration // the longest wait for work; 0: none; default: 2 s
@@ -47,7 +49,31 @@ type Worker struct {
 	FetchTimeout time.Duration // always above 0; default: 600 s
 	MaxOutput    int64         // bytes of stdout, and of stderr, that are reported; 0: all, up to 256 MiB; default: 1 MiB
 	Limits       Limits
-	Log          Log
+
+	MaxCheckpoint, MaxResult, MaxUpdates int64 // bytes of what a program may report in files; default: 1 MiB
+
+	Env      []string // variables that programs get beside the usual ones
+	EnvFile  string   // with $program still to be filled in; "" for none
+	User     string   // that programs run as; "": the worker's
+	Programs Programs
+	Require  []string // isolation without which the worker does not start
+
+	Collect       string        // where files/ goes; "": it stays here
+	KeepScratch   string        // "never", "failed"
+	KeepFiles     time.Duration // always above 0, or Forever; default: 7 days
+	MaxFilesBytes int64         // 0: no limit
+
+	MaxFailuresInRow int // of one program, before it is left alone; 0: never left alone; default: 20
+
+	Log Log
+}
+
+// Programs limits what a program may use; 0: no limit (docs/programs.md, "Isolation").
+type Programs struct {
+	Memory, FileSize     int64 // bytes
+	CPUSeconds           int
+	OpenFiles, Processes int
+	Nice                 int // from 0 to 19
 }
 
 // Limits bounds what a fetched program may be; each is at least 1.

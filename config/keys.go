@@ -44,7 +44,7 @@ var (
 )
 
 // keys is the table of every key, in the order of the documentation.
-var keys = slices.Concat(redisKeys, serverKeys, workerKeys, managerKeys, taskKeys, logKeys)
+var keys = slices.Concat(redisKeys, serverKeys, workerKeys, programKeys, managerKeys, taskKeys, logKeys)
 
 var redisKeys = []key{
 	{
@@ -98,69 +98,6 @@ var serverKeys = []key{
 	{
 		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
 		"A task that is found in no list, or in two, is mended when it still is, unchanged, so much later.",
-	},
-}
-
-var workerKeys = []key{
-	{
-		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
-		"The working directory: programs live in directories below it. A relative one is relative to where the worker is started.",
-	},
-	{
-		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in.",
-	},
-	{
-		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The same for stderr.",
-	},
-	{
-		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterSuccess }),
-		"The pause after a round that went well.",
-	},
-	{
-		"worker", "sleep_after_failure", "0.5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterFailure }),
-		"The pause after a round that failed.",
-	},
-	{
-		"worker", "sleep_after_no_process_claimed", "2.0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterNoProcessClaimed }),
-		"The longest wait of a worker with nothing to do before it looks again; it is woken when a task is there for it. 0: no wait.",
-	},
-	{
-		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
-		"A worker that gives no sign of life for so long has lost its tasks. It gives one every third of this.",
-	},
-	{
-		"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
-		"How long a running program may go on when the worker is told to stop; then its task is given back.",
-	},
-	{
-		"worker", "kill_grace", "5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.KillGrace }),
-		"How long a program that was told to end (SIGTERM) has before it is killed (SIGKILL).",
-	},
-	{
-		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.FetchTimeout }),
-		"How long fetching a program may take, with unpacking and `setup.sh`.",
-	},
-	{
-		"worker", "max_output", "1048576", whole(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
-		"How many bytes of a round's stdout, and of its stderr, go to Redis: of what is longer, the beginning and the end; all of it stays in the worker's files. 0: all, up to 256 MiB.",
-	},
-	{
-		"worker", "max_program_bytes", "1073741824", whole(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
-		"The largest program: the bytes of the download, and of all that is unpacked from it.",
-	},
-	{
-		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
-		"The most files, directories and links in a program's archive.",
-	},
-	{
-		"worker", "max_program_depth", "32", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Depth }),
-		"The deepest that directories in a program's archive may nest.",
-	},
-	{
-		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
-		"The most bytes that one byte of an archive may unpack to, beyond the first MiB.",
 	},
 }
 

@@ -95,6 +95,63 @@ func filename(at func(*settings) *string) kind {
 	return matching("a path with no $ but in $program, $worker, $taskId and $round", valid, at)
 }
 
+// programFile is a path in which the program's name may be filled in.
+func programFile(at func(*settings) *string) kind {
+	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
+	return matching("a path with no $ but in $program", valid, at)
+}
+
+// target is where files are sent to.
+func target(at func(*settings) *string) kind {
+	valid := func(s string) bool {
+		to, ok := strings.CutPrefix(s, "rsync:")
+		return s == "" || ok && to != "" && plain(to) && !strings.HasPrefix(to, "-")
+	}
+	return matching("rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", valid, at)
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func words(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+func listOf(want string, valid func(string) bool, at func(*settings) *[]string) kind {
+	parse := func(s string) ([]string, bool) {
+		list := words(s)
+		if len(list) == 0 {
+			return nil, true
+		}
+		return list, !slices.ContainsFunc(list, func(word string) bool { return !valid(word) })
+	}
+	return bind(want+", separated by blanks or commas", parse, at)
+}
+
+func names(at func(*settings) *[]string) kind {
+	valid := func(s string) bool {
+		return variable.MatchString(s) && !strings.HasPrefix(s, "TDF_")
+	}
+	return listOf("names of variables that do not begin with TDF_", valid, at)
+}
+
+func anyOf(at func(*settings) *[]string, allowed ...string) kind {
+	return listOf("any of "+strings.Join(allowed, ", "), func(s string) bool { return slices.Contains(allowed, s) }, at)
+}
+
+const maxSlots = 1000
+
+// slots is a number, or 0 for as many as there are cores.
+func slots(at func(*settings) *int) kind {
+	number := whole(1, maxSlots, at)
+	return kind{fmt.Sprintf("a whole number from 1 to %d, or auto", maxSlots), func(s *settings, text string) bool {
+		if text == "auto" {
+			*at(s) = 0
+			return true
+		}
+		return number.set(s, text)
+	}}
+}
+
 func oneOf[T ~string](at func(*settings) *T, allowed ...string) kind {
 	parse := func(s string) (T, bool) { return T(s), slices.Contains(allowed, s) }
 	return bind("one of "+strings.Join(allowed, ", "), parse, at)
@@ -131,6 +188,13 @@ func whole[T ~int | ~int64](low, high int64, at func(*settings) *T) kind {
 		return T(n), err == nil && low <= n && n <= high
 	}
 	return bind(fmt.Sprintf("a whole number from %d to %d", low, high), parse, at)
+}
+
+// size is a whole number of bytes.
+func size(low, high int64, at func(*settings) *int64) kind {
+	k := whole(low, high, at)
+	k.want = fmt.Sprintf("a whole number of bytes from %d to %d", low, high)
+	return k
 }
 
 // maxSeconds, some 31 years, leaves room to add durations up.

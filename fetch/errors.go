@@ -40,6 +40,25 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Local says whether the same source might well be had on another host: what is missing or full
+// is this one, or its way to the source (docs/programs.md, "Errors").
+func (e *Error) Local() bool {
+	var number syscall.Errno
+	switch {
+	case errors.Is(e.Err, ErrOtherSource), errors.As(e.Err, new(status)):
+		return false
+	case e.Step == StepWait, e.Step == StepSetup:
+		return true
+	}
+	return errors.As(e.Err, &number) || errors.As(e.Err, new(here)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
+}
+
+// here marks an error that is about this host.
+type here struct{ err error }
+
+func (h here) Error() string { return h.err.Error() }
+func (h here) Unwrap() error { return h.err }
+
 // ErrOtherSource is wrapped when a program's directory holds what came from another source than
 // the one asked for (docs/programs.md, "The record").
 var ErrOtherSource = errors.New("holds another source's program")

@@ -31,6 +31,11 @@ type Fetcher struct {
 	// It returns an error that wraps fs.ErrNotExist where nothing is stored under that sum.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
+	// Setup runs ./setup.sh in a program's directory, with all of its environment given, to its end or
+	// that of ctx, ends what it started, and returns the last that was printed. Where it is nil,
+	// setup.sh has a process group of its own, and what leaves that is out of reach.
+	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
+
 	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; 30 s
 	RetryPause  time.Duration     // before the first retry of a download, then doubled; 0.5 s
 	Transport   http.RoundTripper // for http and https; nil: one that minds HTTP_PROXY and its kin

@@ -34,6 +34,7 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 		if err := j.setup(ctx); err != nil {
 			return failed(ctx, j.src, StepSetup, err)
 		}
+		plan.addMade(j.dir)
 	}
 	return j.complete(ctx, sum, plan.journal)
 }

@@ -20,7 +20,8 @@ type journal struct {
 	// Existed: the directory was there before, with Before at its top level.
 	Existed bool     `json:"existed"`
 	Before  []string `json:"before,omitempty"`
-	// Files are what comes from the source: slash-separated, parents first.
+	// Files are what comes from the source, and then what setup.sh made of it: slash-separated,
+	// parents first.
 	Files []string `json:"files"`
 }
 
@@ -55,18 +56,37 @@ func (o *journal) undo(dir string) error {
 		return err
 	}
 	defer root.Close()
-	for _, name := range slices.Backward(o.Files) {
-		// A directory stays where something else was put into it.
-		if err := root.Remove(name); err != nil && !gone(err) && !errors.Is(err, syscall.ENOTEMPTY) {
-			return err
-		}
+	if err := o.removeFiles(root); err != nil {
+		return err
 	}
 	if !o.Done {
 		if err := removeOthers(root, dir, o.Before); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{recordName, journalName} {
+	return removeOwn(root)
+}
+
+// removeFiles removes what came, and what setup.sh made of it; run.sh first, which is there when a
+// removal was interrupted ("remove.go"). A directory stays where something else was put into it.
+func (o *journal) removeFiles(root *os.Root) error {
+	if o.Done {
+		if err := root.Remove(runScript); err != nil && !gone(err) {
+			return err
+		}
+	}
+	for _, name := range slices.Backward(o.Files) {
+		if err := root.Remove(name); err != nil && !gone(err) && !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOwn removes this package's own files, the journal last: until then all of this can be
+// done once more.
+func removeOwn(root *os.Root) error {
+	for _, name := range []string{recordName, removedName, journalName} {
 		if err := root.Remove(name); err != nil && !gone(err) {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -64,4 +65,28 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 		return nil
 	}
 	return fmt.Errorf("./%s/%s is there already, and the source brings its own; move it away, or give the program another name", j.program, name)
+}
+
+// addMade adds what setup.sh made, but for what it put where something was before. What it made
+// unreadable is not looked into.
+func (p *plan) addMade(dir string) {
+	known := make(map[string]bool, len(p.Files))
+	for _, name := range p.Files {
+		known[name] = true
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return nil
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		switch {
+		case slices.Contains(p.Before, name), strings.HasPrefix(name, reservedPrefix):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case !known[name]:
+			p.Files = append(p.Files, name)
+		}
+		return nil
+	})
 }

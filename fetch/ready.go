@@ -28,8 +28,9 @@ func (j *job) ready() (Program, bool, error) {
 	if err != nil {
 		return Program{}, false, err
 	}
-	if rec == nil && installing(j.dir) {
-		return Program{}, false, nil // setup.sh of a fetch under way, or of a dead one, made that run.sh
+	if rec == nil && (installing(j.dir) || !j.hasScript()) {
+		// setup.sh of a fetch under way, or of a dead one, made that run.sh; or it is being removed
+		return Program{}, false, nil
 	}
 	if rec != nil && rec.ID != sourceID(j.src) {
 		return Program{}, false, j.otherSource(rec)
@@ -37,11 +38,18 @@ func (j *job) ready() (Program, bool, error) {
 	if err := usable(j.dir, info); err != nil {
 		return Program{}, false, err
 	}
-	p := Program{Dir: j.dir}
-	if rec != nil {
-		p.SHA256 = rec.SHA256
+	if rec == nil {
+		return Program{Dir: j.dir}, true, nil
 	}
-	return p, true, nil
+	if !used(j.dir) {
+		return Program{}, false, nil // it is being removed; Fetch waits for the end of that
+	}
+	return Program{Dir: j.dir, SHA256: rec.SHA256}, true, nil
+}
+
+func (j *job) hasScript() bool {
+	_, err := os.Lstat(filepath.Join(j.dir, runScript))
+	return err == nil
 }
 
 func (j *job) otherSource(rec *record) error {

@@ -48,8 +48,14 @@ func readRecord(dir string) (*record, error) {
 	return &r, nil
 }
 
+// readJSON reads a file that a program may have replaced by anything.
 func readJSON(name string, v any) error {
-	data, err := os.ReadFile(name)
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	data, err := readRegular(root, filepath.Base(name), mostJournal)
 	if err != nil {
 		return err
 	}

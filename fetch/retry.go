@@ -43,8 +43,13 @@ func (j *job) retrying(ctx context.Context, try func() (string, error)) (string,
 // jitter returns between a half and one and a half of d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
+// A status is what an http server answered.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("%d %s", int(s), http.StatusText(int(s))) }
+
 func statusError(code int) error {
-	err := fmt.Errorf("%d %s", code, http.StatusText(code))
+	err := status(code)
 	if code == http.StatusTooManyRequests || code >= 500 {
 		return temporary{err}
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,6 @@ const connectSeconds = 15
 
 // rsync takes HOST:PATH and rsync://…, into a directory in which there must be one file then.
 func (j *job) rsync(ctx context.Context) (string, error) {
-	program, err := exec.LookPath("rsync")
-	if err != nil {
-		return "", errors.New("rsync is not installed on this worker (apt-get install rsync)")
-	}
 	into := j.staged(stagedRsync)
 	if err := os.Mkdir(into, 0o700); err != nil {
 		return "", err
@@ -33,33 +30,50 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go j.watchSize(ctx, into, cancel)
-	cmd := exec.CommandContext(ctx, program, j.rsyncArgs(into)...)
-	cmd.Dir = j.Dir
-	cmd.Env = append(environment(rsyncEnv), "LC_ALL=C")
-	out, err := runGroup(cmd)
+	args := append(rsyncArgs(j.src.Location, j.IdleTimeout),
+		"--copy-links", // and nothing recursive: one file
+		"--chmod=F600", // readable here, whatever it was there
+		"--", j.src.Location, into+"/")
+	out, err := runRsync(ctx, j.Dir, args)
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
 		return "", rsyncError(err, out)
 	}
 	return j.takeOne(ctx, into, out)
 }
 
-func (j *job) rsyncArgs(into string) []string {
+// rsyncArgs are those with which a location is reached, be it to read or to write.
+func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
-		"--copy-links",    // and nothing recursive: one file
-		"--chmod=F600",    // readable here, whatever it was there
 		"--secluded-args", // no shell of the other host sees the path
-		"--timeout=" + strconv.Itoa(seconds(j.IdleTimeout)),
+		"--timeout=" + strconv.Itoa(seconds(idle)),
 	}
-	if strings.HasPrefix(j.src.Location, "rsync://") {
-		args = append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
-	} else {
-		// It must not ask for a password or whether a host's key is the right one.
-		args = append(args, "-e", fmt.Sprintf("ssh -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
+	if strings.HasPrefix(location, "rsync://") {
+		return append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
 	}
-	return append(args, "--", j.src.Location, into+"/")
+	// It must not ask for a password or whether a host's key is the right one.
+	return append(args, "-e", fmt.Sprintf("ssh -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
+}
+
+// runRsync returns the last lines that it printed. The error is an [exec.ExitError], which
+// rsyncFailed explains, or says why rsync did not get that far.
+func runRsync(ctx context.Context, dir string, args []string) (string, error) {
+	program, err := exec.LookPath("rsync")
+	if err != nil {
+		return "", here{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(environment(rsyncEnv), "LC_ALL=C")
+	out, err := runGroup(cmd)
+	switch {
+	case err == nil:
+		return out, nil
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case !errors.As(err, new(*exec.ExitError)):
+		return "", here{fmt.Errorf("rsync could not be run: %w", err)}
+	}
+	return out, err
 }
 
 func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }
@@ -105,33 +119,59 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	return j.spool(ctx, f)
 }
 
+// Exit statuses of rsync that say something about the source, wherever it is fetched.
+const (
+	rsyncRefused  = 5
+	rsyncNotThere = 23
+	rsyncVanished = 24
+)
+
 // rsyncCodes are the exit statuses that a user can do something about.
 var rsyncCodes = map[int]string{
-	5:   "the daemon refused",
-	10:  "no connection",
-	12:  "the connection broke, or there is no rsync on the other host",
-	23:  "the file is not there, or cannot be read",
-	24:  "the file vanished",
-	30:  "nothing came for too long",
-	35:  "the daemon did not answer",
-	127: "no such command on this or the other host",
-	255: "ssh failed",
+	rsyncRefused: "the daemon refused",
+	10:           "no connection",
+	12:           "the connection broke, or there is no rsync on the other host",
+	30:           "nothing came for too long",
+	35:           "the daemon did not answer",
+	127:          "no such command on this or the other host",
+	255:          "ssh failed",
 }
 
+// fetchCodes are those that mean something else, or nothing, where files are sent.
+var fetchCodes = map[int]string{
+	rsyncNotThere: "the file is not there, or cannot be read",
+	rsyncVanished: "the file vanished",
+}
+
+const noSpace = "No space left on device"
+
+// rsyncError explains how a fetch failed, and says whether that is about this host.
 func rsyncError(err error, out string) error {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return fmt.Errorf("rsync could not be run: %w", err)
-	}
-	text := err.Error()
-	if known := rsyncCodes[exit.ExitCode()]; known != "" {
-		text += " (" + known + ")"
-	}
-	if strings.Contains(out, "No space left on device") {
+	code, text := rsyncFailed(err, fetchCodes)
+	switch {
+	case text == "":
+		return err
+	case strings.Contains(out, noSpace):
 		return fmt.Errorf("%s: %w", text, syscall.ENOSPC)
-	}
-	if out != "" {
+	case out != "":
 		text += ": " + out
 	}
-	return errors.New(text)
+	switch code {
+	case rsyncRefused, rsyncNotThere, rsyncVanished:
+		return errors.New(text)
+	}
+	return here{errors.New(text)}
+}
+
+// rsyncFailed returns rsync's exit status and what it means; "" for other errors.
+func rsyncFailed(err error, codes map[int]string) (code int, text string) {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0, ""
+	}
+	code, text = exit.ExitCode(), err.Error()
+	if known := cmp.Or(codes[code], rsyncCodes[code]); known != "" {
+		text += " (" + known + ")"
+	}
+	return code, text
 }

@@ -20,7 +20,8 @@ func needRsync(t *testing.T) {
 	}
 }
 
-// daemon serves dir as the module m, and again as the module locked, which wants a password.
+// daemon serves dir as the module m, and again as the module locked, which wants a password, and
+// as the module in, to which can be written.
 func daemon(t *testing.T, dir string) (address string) {
 	t.Helper()
 	needRsync(t)
@@ -45,7 +46,10 @@ path = %s
 path = %s
 auth users = bob
 secrets file = %s/secrets
-`, port, etc, uid, dir, dir, etc))
+[in]
+path = %s
+read only = no
+`, port, etc, uid, dir, dir, etc, dir))
 	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+conf)
 	cmd.Stdin = nil
 	must(t, cmd.Start())

@@ -66,6 +66,12 @@ func (j *job) runSetup(ctx context.Context) error {
 }
 
 func (j *job) execSetup(ctx context.Context) (string, error) {
+	if j.Setup != nil {
+		var out tail
+		printed, err := j.Setup(ctx, j.dir, environment(setupEnv))
+		_, _ = out.Write(printed)
+		return out.lines(), err
+	}
 	cmd := exec.CommandContext(ctx, "./"+setupScript)
 	cmd.Dir = j.dir
 	cmd.Env = environment(setupEnv)

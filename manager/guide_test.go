@@ -82,8 +82,7 @@ func ExampleManager_Task() {
 		log.Fatal(err)
 	}
 	for i, r := range t.Rounds {
-		ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running])
-		fmt.Printf("round %d on %s: %.0f s, exit %s, %q\n", i, r.Worker, ran, r.Exit, r.Output)
+		fmt.Printf("round %d on %s: %.0f s, exit %s, %q\n", i, r.Worker, r.Seconds, r.Exit, r.Output)
 	}
 	fmt.Println(t.State, t.Outcome, strings.TrimSpace(t.LastOutput()))
 	// Output:

@@ -18,6 +18,8 @@ type Store interface {
 	Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
+	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
+	Follow(ctx context.Context, id int64) error
 	LastServer(ctx context.Context) (tdf.Time, error)
 	PutProgram(ctx context.Context, archive []byte) (source string, err error)
 	Attend(ctx context.Context) (Attendance, error)

@@ -134,8 +134,8 @@ func TestRenewalVoidsARepair(t *testing.T) {
 		if err != nil || len(findings) != 1 {
 			t.Fatal(findings, err)
 		}
-		if _, lost, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || lost[0] != nil {
-			t.Fatal(lost, err)
+		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+			t.Fatal(renewed, err)
 		}
 		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
 			t.Errorf("mended %d, %v", n, err)

@@ -18,15 +18,18 @@ var (
 	claimSource string
 	//go:embed renew.lua
 	renewSource string
+	//go:embed sign.lua
+	signSource string
 	//go:embed counts.lua
 	countsSource string
 )
 
-// scripts holds the three that write, and the one that counts. A Redis at its maxmemory
+// scripts holds the three that move tasks, the one that signs for workers, and the one that
+// counts. A Redis at its maxmemory
 // refuses what might need more of it, unless a script says that it may: finishing and
 // renewing must go on, opening must not.
 type scripts struct {
-	transact, open, claim, renew, counts *redis.Script
+	transact, open, claim, renew, sign, counts *redis.Script
 }
 
 func loadScripts(flags bool) scripts {
@@ -40,6 +43,7 @@ func loadScripts(flags bool) scripts {
 	return scripts{
 		transact: script(transactSource, true), open: script(transactSource, false),
 		claim: script(claimSource, false), renew: script(renewSource, true),
+		sign:   script(signSource, true),
 		counts: redis.NewScript(countsSource),
 	}
 }

@@ -14,6 +14,9 @@ type ClaimRequest struct {
 	Worker string
 	Most   int // from 1 to 1,000
 	Lease  tdf.Seconds
+
+	Avoid []string // programs that the worker does not want, at most [MaxAvoided]
+	From  int      // how many due tasks to pass over: what an earlier answer said
 }
 
 // A Claim is a task that was handed to a worker for one round.
@@ -29,13 +32,20 @@ type Claimed struct {
 	Expired []tdf.Move // of tasks that were met after their end_before
 	Now     tdf.Time   // by Redis's clock
 	Next    tdf.Time   // when the next open task becomes due; Never: none is known
+
+	// From is where to go on, if so many tasks of programs to avoid were met that the
+	// others may be behind them; else 0.
+	From int
 }
 
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
 var claimProperties = []string{
-	"state", "round", "start_after", "end_before", "timeout", "group", "log",
-	"program", "source", "input", "fail_on", "max_timeouts", "timeouts", "releases",
+	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
+	"source", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "meta",
 }
+
+// MaxAvoided is how many programs a claim can leave out.
+const MaxAvoided = 1000
 
 // Claim hands open tasks to a worker, those that have been due for longest first. Tasks
 // that it meets after their end_before are expired on the way.
@@ -65,6 +75,12 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		args := []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
+			maxBytesPerCall, r.From, tdf.TimeoutMargin.String(),
+		}
+		avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
+		args = append(args, len(avoid))
+		for _, program := range avoid {
+			args = append(args, program)
 		}
 		for _, p := range claimProperties {
 			args = append(args, p)
@@ -80,13 +96,14 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	c := Claimed{Next: tdf.Never}
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 4 {
+	if !ok || len(parts) != 5 {
 		return c, nil, fmt.Errorf("claiming: the script answered %v", reply)
 	}
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
 	if next := text(parts[1]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
 	}
+	c.From, _ = strconv.Atoi(text(parts[4]))
 	var inTheWay []int64
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)

@@ -7,11 +7,15 @@
 --       in the order in which the worker wants them
 -- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
 --       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
---       of the claim ids   10… the properties that the worker needs; the first of them are
---       state, round, start_after, end_before, timeout, group, log
+--       of the claim ids   10 how many bytes of inputs, about   11 how many due tasks to pass
+--       over   12 seconds that the worker has after its deadline to report that by itself
+--       13 n, n programs that the worker does not want, then the properties that it needs; the
+--       first of them are state, round, start_after, end_before, timeout, group, log, program,
+--       input
 --
--- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks }, a
--- task being { id, claim id, values of the properties }; the log is left out. In the way are
+-- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
+-- how many due tasks to pass over next time }, a task being { id, claim id, values of the
+-- properties }; the log is left out. In the way are
 -- tasks that are past their end_before: the rules decide about them. What makes no sense is
 -- put off and made due, for the server to decide. An id without a hash is removed. A repeated
 -- call returns what it claimed the first time.
@@ -19,11 +23,14 @@
 local call, due, running = redis.call, KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local LOG = 7
+local bytes, pass_over = tonumber(ARGV[10]), tonumber(ARGV[11])
+local margin, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13])
+local LOG, PROGRAM, INPUT = 7, 8, 9
 local MOST_LOOKED_AT = 300
 
-local properties = {}
-for i = 10, #ARGV do properties[#properties + 1] = ARGV[i] end
+local avoid, properties = {}, {}
+for i = 14, 13 + unwanted do avoid[ARGV[i]] = true end
+for i = 14 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
 
 local function reply_of(id, claim, f)
   f[LOG] = ''
@@ -42,13 +49,13 @@ if before then
       again[#again + 1] = reply_of(id, claim, f)
     end
   end
-  return { text(now), '', {}, again }
+  return { text(now), '', {}, again, '0' }
 end
 
 -- Reading.
 
-local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
-local ID, FIELDS, LIST, DEADLINE = 1, 2, 3, 4 -- of one that is chosen
+local chosen, in_the_way, gone, later, odd, avoided = {}, {}, {}, {}, {}, 0
+local ID, FIELDS, LIST, DEADLINE, LOOK = 1, 2, 3, 4, 5 -- of one that is chosen
 
 local function consider(list, id)
   local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
@@ -64,21 +71,27 @@ local function consider(list, id)
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }
+  elseif avoid[f[PROGRAM]] then
+    avoided = avoided + 1
   else
-    chosen[#chosen + 1] = { id, f, list, math.min(end_before, now + timeout) }
+    bytes = bytes - #(f[INPUT] or '')
+    local over = now + timeout
+    chosen[#chosen + 1] = { id, f, list, math.min(end_before, over), math.min(end_before, over + margin) }
   end
 end
 
+local go_on = 0
 for k = 4, #KEYS, 2 do
-  local offset = 0
-  while #chosen < wanted and offset < MOST_LOOKED_AT + wanted do
-    local page = wanted - #chosen + #in_the_way + #odd
+  local offset, most = pass_over, pass_over + MOST_LOOKED_AT + wanted
+  while #chosen < wanted and bytes > 0 and offset < most do
+    local page = math.min(wanted - #chosen + #in_the_way + #odd + avoided, most - offset)
     local ids = call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
     for i = 1, #ids do
-      if #chosen < wanted then consider(k, ids[i]) end
+      if #chosen < wanted and bytes > 0 then consider(k, ids[i]) end
     end
     offset = offset + #ids
     if #ids < page then break end
+    if offset >= most and avoided > 0 and #chosen < wanted then go_on = offset end
   end
 end
 
@@ -110,7 +123,7 @@ for i, c in ipairs(chosen) do
   local from = removed[c[LIST]]
   from[#from + 1] = id
   entered[2 * i - 1], entered[2 * i] = now_text, id
-  looks[2 * i - 1], looks[2 * i] = deadline < lease_until and text(deadline) or lease_text, id
+  looks[2 * i - 1], looks[2 * i] = c[LOOK] < lease_until and text(c[LOOK]) or lease_text, id
   ids[i] = id
   out[i] = reply_of(id, claim, f)
 end
@@ -130,4 +143,4 @@ for k = 4, #KEYS, 2 do
 end
 
 remember(slot, sequence, table.concat(ids, ' '))
-return { text(now), next_due < INF and text(next_due) or '', in_the_way, out }
+return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, tostring(go_on) }

@@ -127,11 +127,11 @@ func TestRenew(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		renew := func(r Renewal) (tdf.Time, error) {
 			r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
-			now, lost, err := s.Renew(t.Context(), 60, r)
+			renewed, err := s.Renew(t.Context(), 60, r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return now, lost[0]
+			return renewed.Now, renewed.Lost[0]
 		}
 		fetching, err := renew(Renewal{Claim: c.ID, Limit: 700})
 		if err != nil || task(t, s, 1).Deadline.String() != fetching.Add(700).String() {
@@ -196,15 +196,66 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // the claim was made before the clock went back
 		s.rdb.HSet(t.Context(), s.keys.Task(1), "0:running", ahead.String())
 		c.Task.Current().Entered[tdf.Running] = ahead
-		now, _, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
+		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, s, c, tdf.Result{Exit: "0", Started: now, Seconds: 3})
+		mustExecute(t, s, c, tdf.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 		mustSettle(t, s, 1)
 		r := task(t, s, 1).Current()
 		if r.Started < ahead || r.Entered[tdf.Executed] < ahead || r.Entered[tdf.Succeeded] < r.Entered[tdf.Executed] {
 			t.Errorf("running %v, started %v, then %v", ahead, r.Started, r.Entered)
+		}
+	})
+}
+
+// Programs that a worker leaves alone are left to others, however many tasks of theirs come first.
+func TestClaimAvoidsPrograms(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var definitions []tdf.Definition
+		for range 1000 {
+			d := define("x")
+			d.Program = "broken"
+			definitions = append(definitions, d)
+		}
+		mustOpen(t, s, append(definitions, define("well"), define("also"))...)
+		request := ClaimRequest{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
+		for calls := 1; ; calls++ {
+			c, err := s.Claim(t.Context(), request)
+			must(t, err)
+			if len(c.Claims) > 0 {
+				if got := inputs(c.Claims); got != "well also" || calls < 3 || c.From != 0 {
+					t.Errorf("after %d calls %s, from %d", calls, got, c.From)
+				}
+				break
+			}
+			if c.From <= request.From || calls > 5 {
+				t.Fatalf("after %d calls: from %d", calls, c.From)
+			}
+			request.From = c.From
+		}
+		request.Avoid, request.From = nil, 0
+		c, err := s.Claim(t.Context(), request)
+		if err != nil || inputs(c.Claims) != "x x x x x" {
+			t.Errorf("%s, %v", inputs(c.Claims), err)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A claim of many tasks stays an answer of bearable size.
+func TestClaimIsBoundedInBytes(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var definitions []tdf.Definition
+		for range 60 {
+			definitions = append(definitions, define(strings.Repeat("x", 100_000)))
+		}
+		mustOpen(t, s, definitions...)
+		if got := len(mustClaim(t, s, 1000)); got != 42 {
+			t.Errorf("claimed %d", got)
+		}
+		if got := len(mustClaim(t, s, 1000)); got != 18 {
+			t.Errorf("then %d", got)
 		}
 	})
 }

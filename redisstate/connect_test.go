@@ -140,8 +140,8 @@ func TestFullRedis(t *testing.T) {
 	if diff := changed(t, before, dump(t, s)); diff != "" {
 		t.Error(diff)
 	}
-	if _, lost, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}); err != nil || lost[0] != nil {
-		t.Errorf("renew: %v, %v", lost, err)
+	if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+		t.Errorf("renew: %v, %v", renewed, err)
 	}
 	mustExecute(t, s, claims[0], tdf.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
@@ -158,10 +158,7 @@ func TestFullRedis(t *testing.T) {
 	if err := again.SeenServer(t.Context(), "s", 1e9); err != nil {
 		t.Error(err)
 	}
-	if err := again.SeenWorker(t.Context(), WorkerInfo{Name: "w"}); err != nil {
-		t.Error(err)
-	}
-	if err := again.NumberWorker(t.Context(), "w"); err != nil {
+	if err := again.TakeName(t.Context(), WorkerInfo{Name: "w"}, ""); err != nil {
 		t.Error(err)
 	}
 	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {

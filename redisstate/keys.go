@@ -20,6 +20,9 @@ func (k Keys) Task(id int64) string { return k.taskPrefix() + strconv.FormatInt(
 func (k Keys) taskPrefix() string  { return k.key("task:") }
 func (k Keys) groupPrefix() string { return k.key("group:") }
 
+func (k Keys) updatesPrefix() string { return k.key("updates:") }
+func (k Keys) followPrefix() string  { return k.key("follow:") }
+
 // Group is the index of a group's tasks, by state and id.
 func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 

@@ -32,7 +32,7 @@ func TestWholeStateOfALife(t *testing.T) {
 		})
 
 		mustExecute(t, s, c, tdf.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
-		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:running=T\n0:worker=w\n" +
+		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 			"deadline=inf\nend_before=inf\n"
 		is(t, s, world{
 			"schema": "1", "task_id": "1", "executed": "1@T", "due": "1@T", "wake:open": "1", "wake:server": "1",
@@ -43,7 +43,7 @@ func TestWholeStateOfALife(t *testing.T) {
 		mustSettle(t, s, 1)
 		is(t, s, world{
 			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1 1", "wake:server": "1",
-			"task:1": "0:claim=" + c.ID + "\n0:error=boom\n0:executed=T\n0:exit=3\n0:failure=T\n0:open=T\n0:output=out\x00\xff\n0:running=T\n0:worker=w\n" +
+			"task:1": "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:failure=T\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 				"1:open=T\ndeadline=inf\nend_before=inf\nfails=1\nid=1\ninput=1 2\nlease_until=T\n" +
 				"log=T manager: open\nT w: running\nT w: executed\nT test: failed, open again\n" +
 				rest + "round=1\n" + tail + "state=open\ntimeout=inf\ntimeouts=0",
@@ -79,7 +79,8 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 	case tdf.Running:
 		return id
 	case tdf.TimedOut:
-		mustSettle(t, s, id)
+		m, err := c.Task.TimeOut()
+		mustApply(t, s, m, err)
 		return id
 	}
 	result := tdf.Result{Output: "o", Exit: "0"}

@@ -222,13 +222,13 @@ func (p *player) renew(ctx context.Context) {
 	if !ok {
 		return
 	}
-	_, lost, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore})
+	renewed, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore})
 	p.must(err)
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).at()
-	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (lost[0] == nil) != want {
-		p.t.Errorf("renewing task %d, round %d, when it was %v: %v", c.Task.ID, c.Task.Round, at, lost[0])
+	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (renewed.Lost[0] == nil) != want {
+		p.t.Errorf("renewing task %d, round %d, when it was %v: %v", c.Task.ID, c.Task.Round, at, renewed.Lost[0])
 	}
 }
 

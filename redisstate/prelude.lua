@@ -1,6 +1,8 @@
 -- prelude: what the scripts share; it stands before each of them. KEYS[1], where a script
 -- has calls at all, is the hash with the last call of each slot of this client.
 
+local ARGV, KEYS = ARGV, KEYS -- locals are faster
+
 local INF = 1e300 -- "inf": tonumber does not know the word everywhere
 
 local clock = redis.call('TIME')
@@ -27,6 +29,20 @@ local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '
 local function round_of(s)
   if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
   return '0'
+end
+
+-- Arguments that follow one another: the next one, and a count with so many times `each` behind it.
+-- A script sets `cursor` to the last of those before them.
+local cursor = 0
+local function take()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+
+local function take_list(each)
+  local taken = {}
+  for i = 1, each * tonumber(take()) do taken[i] = take() end
+  return taken
 end
 
 -- What this slot's call of that number was answered: nil if it is new, and an error if a

@@ -16,41 +16,132 @@ type Renewal struct {
 	// Begun: the program is there and starts now; the task's timeout counts from here.
 	Begun bool
 	// Limit sets the claim's deadline to so many seconds from now, at most to Until; 0
-	// leaves it. It has no effect once the program has begun.
+	// leaves it. It has no effect once the program has begun, unless Ended: the program has
+	// ended, and what it left takes time to be collected. Until is the task's end_before.
 	Limit tdf.Seconds
+	Ended bool
 	Until tdf.Time
+
+	Report Report
 }
 
-// Renew extends the leases of claims. It returns the time by Redis's clock, and for each
-// claim nil or the *[tdf.StateError] that says that it is not the worker's any more.
-func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (tdf.Time, []error, error) {
-	args := []any{s.keys.taskPrefix(), lease.String()}
-	for _, r := range renewals {
-		begun, limit := "", ""
-		if r.Begun {
-			begun = "1"
+// A Report is what a worker tells of a round while it runs; what is nil or empty stays as it is.
+type Report struct {
+	Tail       *string // the last that the program printed
+	Progress   *string // a number from 0 to 1, and after a blank a text
+	Checkpoint *string
+
+	// Updates are lines for the task's stream. The first of them is the FirstUpdate-th of the
+	// round, from 1; those that are there already are not added again.
+	Updates     []string
+	FirstUpdate int
+}
+
+// Renewed is the answer to some Renewals: an element for each.
+type Renewed struct {
+	Now      tdf.Time // by Redis's clock
+	Lost     []error  // nil, or the *[tdf.StateError] that says that the claim is not the worker's any more
+	Followed []bool   // somebody watches what the round prints
+}
+
+// Renew extends the leases of claims, and keeps what their worker reports. A lease of 0 gives
+// the claims up: they are due to be lost at once.
+func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
+	all := Renewed{}
+	for len(renewals) > 0 {
+		n := renewalBatch(renewals)
+		if err := s.renew(ctx, lease, renewals[:n], &all); err != nil {
+			return all, fmt.Errorf("renewing: redis: %w", err)
 		}
-		if r.Limit > 0 {
-			limit = r.Limit.String()
-		}
-		args = append(args, r.ID, r.Round, r.Claim, begun, limit, r.Until.String())
+		renewals = renewals[n:]
 	}
-	reply, err := s.run(ctx, s.scripts.renew, []string{s.keys.Due()}, args)
+	return all, nil
+}
+
+// renewalBatch returns how many of the renewals make up the next call: at least one.
+func renewalBatch(renewals []Renewal) int {
+	bytes := 0
+	for i := range renewals {
+		bytes += renewals[i].Report.size()
+		if i > 0 && (i == maxTasksPerCall || bytes > maxBytesPerCall) {
+			return i
+		}
+	}
+	return len(renewals)
+}
+
+func (r *Report) size() int {
+	bytes := 0
+	for _, text := range []*string{r.Tail, r.Progress, r.Checkpoint} {
+		if text != nil {
+			bytes += len(*text)
+		}
+	}
+	for _, line := range r.Updates {
+		bytes += len(line)
+	}
+	return bytes
+}
+
+func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal, all *Renewed) error {
+	e := encoder{}
+	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
+	for i := range renewals {
+		e.renewal(&renewals[i])
+	}
+	reply, err := s.run(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args)
 	if err != nil {
-		return 0, nil, fmt.Errorf("renewing: redis: %w", err)
+		return err
 	}
 	parts := list(reply)
 	if len(parts) != len(renewals)+1 {
-		return 0, nil, fmt.Errorf("renewing: the script answered %v", reply)
+		return fmt.Errorf("the script answered %v", reply)
 	}
-	now, _ := tdf.ParseTime(text(parts[0]))
-	lost := make([]error, len(renewals))
-	for i, line := range parts[1:] {
-		if line := text(line); line != "+" {
-			found := parseFound(line)
-			found.Verb = "renew"
-			lost[i] = found
+	all.Now, _ = tdf.ParseTime(text(parts[0]))
+	for _, part := range parts[1:] {
+		line := text(part)
+		all.Followed = append(all.Followed, line == "+f")
+		if line[:1] == "+" {
+			all.Lost = append(all.Lost, nil)
+			continue
+		}
+		found := parseFound(line)
+		found.Verb = "renew"
+		all.Lost = append(all.Lost, found)
+	}
+	return nil
+}
+
+func (e *encoder) renewal(r *Renewal) {
+	begun, limit := "", ""
+	switch {
+	case r.Begun:
+		begun = "1"
+	case r.Ended:
+		begun = "2"
+	}
+	if r.Limit > 0 {
+		limit = r.Limit.String()
+	}
+	e.args = append(e.args, r.ID, r.Round, r.Claim, begun, limit, r.Until.String())
+	e.fields(r.Report.fields(r.Round))
+	e.count(max(r.Report.FirstUpdate, 1))
+	e.strings(r.Report.Updates)
+}
+
+func (r *Report) fields(round int) []tdf.Field {
+	var fields []tdf.Field
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{
+		{tdf.RoundField(round, tdf.RoundTail), r.Tail},
+		{tdf.RoundField(round, tdf.RoundProgress), r.Progress},
+		{tdf.FieldCheckpoint, r.Checkpoint},
+	} {
+		if f.value != nil {
+			fields = append(fields, tdf.Field{Name: f.name, Value: *f.value})
 		}
 	}
-	return now, lost, nil
+	return fields
 }

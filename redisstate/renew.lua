@@ -1,45 +1,76 @@
--- renew: extends the leases of claims that are still their worker's.
+-- renew: extends the leases of claims that are still their worker's, and keeps what the
+-- worker reports of them meanwhile.
 --
 -- from-state  running
 -- to-state    running
 --
 -- KEYS  1 due
--- ARGV  1 prefix of task keys   2 lease in seconds, then for each claim: id, round, claim id,
---       '1' if the program has begun or '', seconds from now to the deadline ('inf': none; '':
---       as it was), and the latest moment that the deadline may be ('inf': none)
+-- ARGV  1 prefix of task keys   2 prefix of the keys of updates   3 prefix of the keys of those
+--       who follow   4 lease in seconds (0: given up)   5 seconds that the worker has after its
+--       deadline to report that by itself, then for each claim: id, round, claim id, '1' if the
+--       program has begun, '2' if it has ended, or '', seconds from now to the deadline ('inf':
+--       none; '': as it was), the latest moment that the deadline may be ('inf': none), n, n
+--       properties and values, number of the first update, n, n updates
 --
--- Returns { now, a line for each claim }: '+', or '-id round state' of what was found instead.
--- A claim is still its worker's while the round is, and no result of the round was committed;
--- also where somebody's late result of another round made the task look executed.
+-- Returns { now, a line for each claim }: '+' ('+f' if somebody follows the task), or
+-- '-id round state' of what was found instead. A claim is still its worker's while the round
+-- is, and no result of the round was committed; also where somebody's late result of another
+-- round made the task look executed. An update that is there already is not added again.
 
-local due, tasks, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
-local function renew(id, round, claim, begun, limit, most)
-  local key, of = tasks .. id, round .. ':'
+local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
+cursor = 5
+
+-- An update's id in the stream is its round and its number.
+local function last_update(stream, round)
+  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error: it is no stream
+  if last.err then return nil end
+  local of, n = string.match(last[1] and last[1][1] or '', '^(%d+)-(%d+)$')
+  return of == round and tonumber(n) or 0
+end
+
+local function add_updates(stream, round, first, updates)
+  local last = #updates > 0 and last_update(stream, round)
+  if not last then return end
+  for i, line in ipairs(updates) do
+    local n = first + i - 1
+    if n > last then
+      redis.call('XADD', stream, string.format('%s-%.0f', round, n), 'time', text(now), 'line', line)
+    end
+  end
+end
+
+local function renew(c)
+  local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.call('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
     of .. 'running')
   local state = f[1] or ''
-  local mine = round_of(f[2]) == round and f[3] == claim and not f[4]
+  local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
-    return string.format('-%s %s %s', id, f[2] or '0', state)
+    return string.format('-%s %s %s', c.id, f[2] or '0', state)
   end
-  local deadline = number(f[6], INF)
-  local h = { key, 'lease_until', text(now + lease) }
-  if limit ~= '' and not f[5] then
-    deadline = math.min(now + number(limit, INF), number(most, INF))
+  local deadline, most = number(f[6], INF), number(c.most, INF)
+  local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
+  if c.limit ~= '' and (not f[5] or c.begun == '2') then
+    deadline = math.min(now + number(c.limit, INF), most)
     h[#h + 1] = 'deadline'
     h[#h + 1] = text(deadline)
   end
-  if begun == '1' and not f[5] then
+  if c.begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
     h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, whatever the clock does
   end
   redis.call('HSET', unpack(h))
-  redis.call('ZADD', due, text(math.min(deadline, now + lease)), id)
-  return '+'
+  redis.call('ZADD', due, text(math.min(deadline + margin, most, now + lease)), c.id)
+  add_updates(streams .. c.id, c.round, c.first, c.updates)
+  return redis.call('EXISTS', follows .. c.id) == 1 and '+f' or '+'
 end
 
 local answer = { text(now) }
-for i = 3, #ARGV, 6 do
-  answer[#answer + 1] = renew(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+while cursor < #ARGV do
+  answer[#answer + 1] = renew({
+    id = take(), round = take(), claim = take(), begun = take(), limit = take(), most = take(),
+    report = take_list(2), first = tonumber(take()), updates = take_list(1),
+  })
 end
 return answer

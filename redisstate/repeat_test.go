@@ -31,10 +31,17 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 		{"renew", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)
-			_, lost, err := s.Renew(ctx, 60,
-				Renewal{ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never},
+			checkpoint := "so far"
+			renewed, err := s.Renew(ctx, 60,
+				Renewal{
+					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never,
+					Report: Report{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
+				},
 				Renewal{ID: runningID, Round: 1, Claim: "another"})
-			return fmt.Sprint(lost, err)
+			return fmt.Sprint(renewed.Lost, err)
+		}},
+		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
+			return fmt.Sprint(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 60}, ""))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)
@@ -101,9 +108,12 @@ func prepared(t *testing.T, addr string) *Store {
 
 var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
+var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
+
 // anonymous leaves out of a world what differs between two namespaces.
 func anonymous(w world, s *Store) world {
 	for key, value := range w {
+		value = boots.ReplaceAllString(value, "boot=B")
 		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.ns)).ReplaceAllString(value, "NS"), "C.")
 	}
 	return w

@@ -26,25 +26,13 @@
 -- '-id round state': the first task that was not as its move said, and what was found.
 -- Error 'TDFSTALE': a later call of the same slot was already answered.
 
-local call, ARGV, KEYS = redis.call, ARGV, KEYS -- locals are faster, and this is the hot path
+local call = redis.call -- a local is faster, and this is the hot path
 local due, counter = KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local cursor = 5
+cursor = 5
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
-
-local function take()
-  cursor = cursor + 1
-  return ARGV[cursor]
-end
-
--- Takes a count and so many times `each` arguments.
-local function take_list(each)
-  local taken = {}
-  for i = 1, each * tonumber(take()) do taken[i] = take() end
-  return taken
-end
 
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do

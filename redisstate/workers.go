@@ -3,8 +3,8 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,53 +13,121 @@ import (
 
 const (
 	day  = tdf.Seconds(24 * 60 * 60)
-	week = 7 * 24 * time.Hour
+	week = 7 * day
 )
 
 // A WorkerInfo is what a worker tells about itself.
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
+	Process             string // names the process among all that ever were, on all machines
 	Lease               tdf.Seconds
 	State               string // starting, working, draining, gone
+	Slots               int
+	Runs                []int64 // the tasks that it holds
+	Avoids              string  // programs that it leaves alone for now, and why
 }
 
-// SeenWorker notes that a worker is alive, and what it says about itself.
-func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) error {
-	now, err := s.Now(ctx)
-	if err != nil {
-		return err
+func (w *WorkerInfo) fields() []any {
+	runs := make([]string, len(w.Runs))
+	for i, id := range w.Runs {
+		runs[i] = strconv.FormatInt(id, 10)
 	}
-	err = s.note(ctx, func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.keys.workers(), redis.Z{Score: float64(now), Member: w.Name})
-		p.HSet(ctx, s.keys.worker(w.Name), "host", w.Host, "pid", w.PID, "boot", s.boot,
-			"version", w.Version, "lease", w.Lease.String(), "state", w.State, "seen", now.String())
-		p.Expire(ctx, s.keys.worker(w.Name), week)
-		p.ZRemRangeByScore(ctx, s.keys.workers(), "-inf", now.Add(-7*day).String())
-		p.SAdd(ctx, s.keys.workerNames(), w.Name)
-	})
+	return []any{
+		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
+		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", w.Avoids,
+	}
+}
+
+// A NameTakenError says that a worker's name belongs to another one (docs/operations.md,
+// "Names of workers").
+type NameTakenError struct {
+	Name, Host, PID string
+	Process, Boot   string   // of the one that has the name
+	Seen, Now       tdf.Time // its last sign of life, and the time it was found
+	Lease           tdf.Seconds
+	Calm            tdf.Time // until then silence says nothing, after an outage
+}
+
+func (e *NameTakenError) Error() string {
+	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, last seen %.1f s ago",
+		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
+	switch silent := e.Now.Sub(e.Seen); {
+	case silent > e.Lease && e.Calm > e.Now:
+		return fmt.Sprintf("%s; Redis was away, so it may be alive: try again in %.0f s", text, float64(e.Calm.Sub(e.Now)))
+	case silent >= 0:
+		return fmt.Sprintf("%s; end that one, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
+	}
+	return text
+}
+
+// TakeName registers a worker that starts. A name that belongs to another one that lives is a
+// *[NameTakenError]; gone is the boot of one that is known not to live any more, or "".
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, gone string) error {
+	return s.sign(ctx, w, "1", gone)
+}
+
+// SeenWorker notes that a worker is alive, and what it says about itself. A *[NameTakenError]
+// says that another one has its name now.
+func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) error {
+	return s.sign(ctx, w, "", "")
+}
+
+func (s *Store) sign(ctx context.Context, w WorkerInfo, taking, gone string) error {
+	keys := []string{
+		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
+		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(),
+	}
+	args := append([]any{w.Name, s.boot, taking, gone, week.String()}, w.fields()...)
+	reply, err := s.run(ctx, s.scripts.sign, keys, args)
 	if err != nil {
 		return fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
 	}
-	return nil
+	parts := list(reply)
+	if len(parts) < 9 {
+		return nil
+	}
+	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
+	e.Now, _ = tdf.ParseTime(text(parts[1]))
+	e.Calm, _ = tdf.ParseTime(text(parts[2]))
+	e.Seen, _ = tdf.ParseTime(text(parts[7]))
+	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
+	return e
 }
 
-// NumberWorker gives a worker's name its number, the first time that it is seen.
-func (s *Store) NumberWorker(ctx context.Context, name string) error {
-	return s.persist(ctx, func(ctx context.Context) error {
-		key := s.keys.workerNumber(name)
-		if n, err := s.rdb.Exists(ctx, key).Result(); err != nil || n > 0 {
+// GiveUp makes everything due to be lost at once that a worker's name holds, and returns how
+// many tasks that are: those of one that is gone, when another one has taken its name.
+func (s *Store) GiveUp(ctx context.Context, name string) (int, error) {
+	given := 0
+	for at := int64(0); ; at += maxTasksPerCall {
+		var members []string
+		err := s.persist(ctx, func(ctx context.Context) (err error) {
+			members, err = s.rdb.ZRange(ctx, s.keys.List(tdf.Running), at, at+maxTasksPerCall-1).Result()
 			return err
+		})
+		if err != nil || len(members) == 0 {
+			return given, err
 		}
-		n, err := s.rdb.Incr(ctx, s.keys.workerCount()).Result() // a number may be left out, none is given twice
-		if err == nil {
-			err = s.rdb.SetNX(ctx, key, n, 0).Err()
+		n, err := s.giveUp(ctx, name, idsOf(members))
+		if given += n; err != nil {
+			return given, err
 		}
-		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
-			return nil
+	}
+}
+
+func (s *Store) giveUp(ctx context.Context, name string, ids []int64) (int, error) {
+	running, err := s.load(ctx, ids, never)
+	if err != nil {
+		return 0, err
+	}
+	var renewals []Renewal
+	for _, seen := range running {
+		if t := seen.Task; t != nil && t.State == tdf.Running && t.Current().Worker == name && t.Current().Claim != "" {
+			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim, Until: tdf.Never})
 		}
-		return err
-	})
+	}
+	_, err = s.Renew(ctx, 0, renewals...)
+	return len(renewals), err
 }
 
 // LongestLease returns the longest lease among the workers that were seen within a day.

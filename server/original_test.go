@@ -187,8 +187,8 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 			s.Fatalf("the late commit was acted on: %v", done)
 		}
 		// Its rightful worker does not notice: it renews, and its own result is the one that counts.
-		if _, lost, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || lost[0] != nil {
-			s.Fatal(lost, err)
+		if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
+			s.Fatal(renewed, err)
 		}
 		if err := s.execute(c, tdf.Result{Error: "mine"}); err != nil {
 			s.Fatal(err)

@@ -18,7 +18,7 @@ func TestRoundSettlesWhatIsDue(t *testing.T) {
 		late.EndBefore = s.now() - 1
 		s.open(good, bad, slow)
 		good1, bad1 := s.claim(60), s.claim(60)
-		s.claim(60)
+		s.claim(1e-6)
 		s.open(late)
 		s.open(lost)
 		s.cli.ZRem(s.Context(), s.ns+":open", 4) // so that the claim does not meet the late one
@@ -75,8 +75,8 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err != nil || moves[0].Verb != tdf.VerbLose {
 			s.Fatal(moves, err)
 		}
-		if _, lost, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || lost[0] != nil {
-			s.Fatal(lost, err)
+		if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
+			s.Fatal(renewed, err)
 		}
 		done := Done{}
 		if err := s.server.carryOut(s.Context(), moves, done); err != nil || done.Total() != 0 {

@@ -18,12 +18,26 @@ var errTimedOut = errors.New("the task's timeout is over")
 
 // An execution is what becomes of one claim.
 type execution struct {
-	w     *Worker
+	s     *session
 	task  *tdf.Task
 	claim string
 	wrong error // what makes no sense about the task
 	log   *slog.Logger
-	clock atomic.Pointer[reading]
+
+	clock   atomic.Pointer[reading]
+	ctx     context.Context         // ends when the program has to
+	end     context.CancelCauseFunc // ends ctx
+	began   time.Time               // when the program did
+	program fetch.Program           // of a program that was fetched, or is there
+
+	mu   sync.Mutex
+	desk *desk // while the round runs: what it prints and reports
+	told bool  // something of it was reported while it ran
+
+	followed atomic.Bool // somebody watches it
+	result   tdf.Result  // when it has ended
+	cause    error       // why it was cut short; or nil
+	why      string      // what is wrong, where run.sh does not say so itself
 }
 
 // A reading of Redis's clock says when the task's timeout began to count: by that clock, and by
@@ -33,51 +47,39 @@ type reading struct {
 	local time.Time
 }
 
-// execute runs a claimed task and reports how it ended. It returns whether all went well.
-func (w *Worker) execute(told context.Context, c redisstate.Claim, now tdf.Time, received time.Time) bool {
+func (s *session) newExecution(c redisstate.Claim, now tdf.Time, received time.Time) *execution {
 	e := &execution{
-		w: w, task: c.Task, claim: c.ID, wrong: c.Invalid,
-		log: w.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
+		s: s, task: c.Task, claim: c.ID, wrong: c.Invalid,
+		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
 	}
 	e.clock.Store(&reading{now, received})
-	if told.Err() != nil {
-		return e.report(told, tdf.Result{}, errStopping)
-	}
-	alive, end := w.outlive(told, w.cfg.Grace, 0)
-	defer end(nil)
-	defer e.keepLease(told, end)()
-	result, cause := e.run(alive)
-	return e.report(told, result, cause)
+	return e
 }
 
-// keepLease renews the lease, also while a result waits for Redis, until the function that it
-// returns is called.
-func (e *execution) keepLease(told context.Context, end context.CancelCauseFunc) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(told))
-	var keeper sync.WaitGroup
-	keeper.Go(func() { e.keep(ctx, end) })
-	return func() {
-		cancel()
-		keeper.Wait()
-	}
-}
-
-// run returns the result of the round, or, with what there is of it, why it was cut short.
-func (e *execution) run(ctx context.Context) (tdf.Result, error) {
-	result, err := e.fetchAndRun(ctx)
-	if cause := cutShort(ctx, err); cause != nil {
-		return result, cause
-	}
-	if err != nil {
-		result.Error = err.Error()
+// run runs the round to its end, and leaves its result, or with what there is of it why it was
+// cut short.
+func (e *execution) run(ctx context.Context) {
+	result, err := e.attempt(ctx)
+	e.cause = cutShort(ctx, err)
+	if err != nil && e.cause == nil {
+		result.Exit = "" // it has failed, whatever run.sh says: docs/lifecycle.md, "What makes a round fail"
+		e.why = err.Error()
+		result.Error = appendLine(result.Error, e.why)
 	}
 	c := e.clock.Load()
-	result.Started, result.Seconds = c.redis, tdf.For(time.Since(c.local))
-	return result, nil
+	if e.began.IsZero() {
+		e.began = c.local
+	}
+	result.Started = c.redis.Add(tdf.For(e.began.Sub(c.local)))
+	if result.Seconds == 0 {
+		result.Seconds = tdf.For(time.Since(e.began))
+	}
+	e.result = result
 }
 
-// fetchAndRun returns an error where the program could not be run, or not to its end.
-func (e *execution) fetchAndRun(ctx context.Context) (tdf.Result, error) {
+// attempt returns an error where the program could not be run, or not to its end, or where what
+// it left is refused.
+func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	if e.wrong != nil {
 		return tdf.Result{}, e.wrong
 	}
@@ -85,11 +87,62 @@ func (e *execution) fetchAndRun(ctx context.Context) (tdf.Result, error) {
 	if err != nil {
 		return tdf.Result{}, err
 	}
-	program, err := e.program(ctx)
+	if p, ok := e.s.Runner.(preparer); ok {
+		if err := p.prepare(ctx, e); err != nil {
+			return tdf.Result{}, err
+		}
+	}
+	ctx, end := e.limited(ctx)
+	defer end()
+	return e.atDesk(ctx, args)
+}
+
+// limited returns a context that ends, by errTimedOut, when the task's timeout is over.
+func (e *execution) limited(ctx context.Context) (context.Context, func()) {
+	if e.task.Timeout == tdf.Forever {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	left := e.s.after(e.task.Timeout.Std() - time.Since(e.clock.Load().local))
+	go func() {
+		if wait(ctx, left) {
+			end(errTimedOut)
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// atDesk runs the round with a desk for what it prints and reports.
+func (e *execution) atDesk(ctx context.Context, args []string) (tdf.Result, error) {
+	d, err := e.openDesk(ctx)
 	if err != nil {
+		return tdf.Result{ProgramSHA256: e.program.SHA256}, err
+	}
+	defer e.close(d)
+	e.show(d)
+	e.began = time.Now()
+	ended, err := e.runRound(ctx, &Round{
+		Task: e.task, Args: args, Dir: d.dir.Path(), Env: e.environment(d),
+		Stdout: d.record.Stdout, Stderr: d.record.Stderr, execution: e,
+	})
+	if ended.Seconds == 0 {
+		ended.Seconds = tdf.For(time.Since(e.began))
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if isLost(err) {
+		e.show(nil)
 		return tdf.Result{}, err
 	}
-	return e.runProgram(ctx, program, args)
+	return e.collect(d, ended, err)
+}
+
+// show lets the reports see the desk, or no more.
+func (e *execution) show(d *desk) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.desk = d
 }
 
 // cutShort tells the errors that end an execution from those that are its result.
@@ -97,7 +150,7 @@ func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errTimedOut), isLost(err):
+	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -105,47 +158,16 @@ func cutShort(ctx context.Context, err error) error {
 	return nil
 }
 
+// isLost: the task, or the worker's name, is somebody else's now.
 func isLost(err error) bool {
 	var found *tdf.StateError
-	return errors.As(err, &found)
+	var taken *redisstate.NameTakenError
+	return errors.As(err, &found) || errors.As(err, &taken)
 }
 
-// runProgram runs ./run.sh to its end, or to that of ctx or the timeout: then the error says so,
-// and the result has what was printed by then.
-func (e *execution) runProgram(ctx context.Context, program fetch.Program, args []string) (tdf.Result, error) {
-	result := tdf.Result{ProgramSHA256: program.SHA256}
-	files, err := e.openOutputs()
-	if err != nil {
-		return result, err
+func appendLine(text, line string) string {
+	if text != "" && text[len(text)-1] != '\n' {
+		text += "\n"
 	}
-	defer files.close()
-	p, err := launch(ctx, program.Dir, args, e.environment(), files)
-	if err != nil {
-		return result, err
-	}
-	ended := e.await(ctx, p)
-	result.Exit = p.exit()
-	result.Output, result.Error, err = files.read(e.w.mostOutput(), e.w.name)
-	return result, errors.Join(ended, err)
-}
-
-// await returns when the program and its process group have ended: nil when they did so by
-// themselves, else why they were made to.
-func (e *execution) await(ctx context.Context, p *process) error {
-	var why error
-	select {
-	case <-p.done:
-		return nil
-	case <-e.w.after(e.timeLeft()):
-		why = errTimedOut
-	case <-ctx.Done():
-		why = context.Cause(ctx)
-	}
-	e.log.Debug("ending the program", "why", why)
-	p.end(e.w.after(e.w.cfg.KillGrace), e.w.haste.Done())
-	return why
-}
-
-func (e *execution) timeLeft() time.Duration {
-	return e.task.Timeout.Std() - time.Since(e.clock.Load().local)
+	return text + line
 }

@@ -48,7 +48,7 @@ func TestFetchedPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			id := w.open("", from(w.archive(c.files...)))
+			id := w.lastChance(w.open("", from(w.archive(c.files...))))
 			w.runOnce(w.worker())
 			r := w.finished(id).Current()
 			if r.Output != c.output || !strings.Contains(r.Error, c.fail) || (r.Error == "") != (c.fail == "") {
@@ -117,5 +117,22 @@ func TestProgramFromRedis(t *testing.T) {
 	w.runOnce(worker)
 	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
 		t.Errorf("it is %s: %s", got.State, got.LastError())
+	}
+}
+
+// Where programs run as another user, nothing that came from a source runs as root.
+func TestSetupIsRefusedForAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run programs as another user")
+	}
+	w := newWorld(t)
+	w.cfg.User = "nobody"
+	id := w.lastChance(w.open("", from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\ntouch made\n"))))
+	w.runOnce(w.worker())
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "setup.sh: it would run as root") {
+		t.Errorf("%s: %s", got.State, got.LastError())
+	}
+	if _, err := os.Stat(w.path("p", "made")); !os.IsNotExist(err) {
+		t.Errorf("it was run: %v", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -92,6 +94,15 @@ func (w *world) open(input string, change ...func(*tdf.Definition)) int64 {
 	ids, err := w.store.Open(w.Context(), "test", d)
 	must(w, err)
 	return ids[0]
+}
+
+// lastChance has the task been given back as often as may be because of its workers' hosts.
+func (w *world) lastChance(id int64) int64 {
+	w.Helper()
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
+	defer client.Close()
+	must(w, client.HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
+	return id
 }
 
 func (w *world) task(id int64) *tdf.Task {

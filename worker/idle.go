@@ -17,7 +17,7 @@ const (
 // idle is how long to wait for a token when nothing could be claimed: until the next task becomes
 // due, if that is known and soon.
 func (w *Worker) idle(c redisstate.Claimed) time.Duration {
-	longest := max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle)
+	longest := w.avoid.next(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
 	due := max(c.Next.Sub(c.Now).Std(), 0)
 	if due >= longest {
 		return longest

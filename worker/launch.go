@@ -8,11 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tdf-framework/tdf/worker/process"
 )
 
 const (
@@ -27,25 +28,22 @@ const (
 	busyPause = 10 * time.Millisecond
 )
 
-// launch starts ./run.sh in dir, as a shell does: a text without #! is run by /bin/sh
-// (docs/programs.md, "How a program is run"). The error says what its author can do.
-func launch(ctx context.Context, dir string, args, env []string, files outputs) (*process, error) {
-	run := func(name string, args ...string) (*process, error) {
-		cmd := exec.Command(name, args...)
-		cmd.Dir, cmd.Env = dir, env
-		cmd.Stdout, cmd.Stderr = files.out, files.err
-		return start(cmd)
-	}
-	p, err := run(runScript, args...)
+// launch starts ./run.sh, as a shell does: a text without #! is run by /bin/sh (docs/programs.md,
+// "How a program is run"). The error says what its author, or the host's, can do.
+func (s *script) launch(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
+	args := c.Args
+	c.Path, c.Dir = runScript, dir
+	p, err := s.host.Start(c)
 	for range busyTries {
 		if !errors.Is(err, syscall.ETXTBSY) || !wait(ctx, time.After(busyPause)) {
 			break
 		}
-		p, err = run(runScript, args...)
+		p, err = s.host.Start(c)
 	}
 	path := filepath.Join(dir, runScript)
 	if errors.Is(err, syscall.ENOEXEC) && isText(path) {
-		p, err = run(shell, append([]string{runScript}, args...)...)
+		c.Path, c.Args = shell, append([]string{runScript}, args...)
+		p, err = s.host.Start(c)
 	}
 	if err != nil {
 		return nil, explain(path, err)
@@ -59,21 +57,21 @@ func explain(path string, err error) error {
 	interpreter, script := shebang(head)
 	switch {
 	case errors.Is(headErr, fs.ErrNotExist):
-		return errors.New("run.sh is not there any more: somebody has removed it")
+		return unfit(errors.New("run.sh is not there any more: somebody has removed it"))
 	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
 		return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
 	case errors.Is(err, syscall.ENOENT) && script:
-		return fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter)
+		return unfit(fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter))
 	case errors.Is(err, syscall.ENOENT):
-		return errors.New("run.sh is a binary whose loader or libraries this worker does not have")
+		return unfit(errors.New("run.sh is a binary whose loader or libraries this worker does not have"))
 	case errors.Is(err, syscall.ENOEXEC):
-		return errors.New("run.sh is a binary that this machine cannot execute: it was built for another one")
+		return unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another one"))
 	case errors.Is(err, syscall.EACCES) && script:
-		return fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, and whether its file system is mounted noexec", syscall.EACCES, interpreter)
+		return unfit(fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("the input is too long for this machine: %w", syscall.E2BIG)
 	}
-	return fmt.Errorf("run.sh could not be started: %w", err)
+	return unfit(fmt.Errorf("run.sh could not be started: %w", err))
 }
 
 // readHead returns as much of the file as the kernel looks at.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // run runs one task with the script and returns what it printed.
@@ -42,11 +44,12 @@ func TestLongestInput(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"TDF_CFG_REDIS_PASSWORD": "secret", "TDF_OTHER": "1", "REDISCLI_AUTH": "secret", "LD_PRELOAD": "",
-		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
+		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user", "MORE": "of it",
 	} {
 		t.Setenv(name, value)
 	}
 	w := newWorld(t)
+	w.cfg.Env = []string{"MORE"}
 	got := map[string]string{}
 	for line := range strings.Lines(w.run("#!/bin/sh\nexec env\n", "")) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -58,6 +61,8 @@ func TestEnvironment(t *testing.T) {
 	want := map[string]string{
 		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
 		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1",
+		"TDF_START": w.task(1).Current().Entered[tdf.Running].String(), "TDF_TIMEOUT": "inf", "TDF_END_BEFORE": "inf",
+		"TDF_GROUP": "", "TDF_META": "", "TDF_DIR": w.worker().rounds() + "/1", "MORE": "of it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

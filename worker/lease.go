@@ -15,48 +15,142 @@ const (
 	expirySlack = 20 * time.Millisecond
 )
 
-// renewal names the claim; what else it says is added by the caller.
-func (e *execution) renewal() redisstate.Renewal {
-	return redisstate.Renewal{ID: e.task.ID, Round: e.task.Round, Claim: e.claim, Until: e.task.EndBefore}
-}
+// moreNewsPause is how long the rest waits of what a round reports at once.
+const moreNewsPause = 100 * time.Millisecond
 
-// renew returns the time by Redis's clock, or an error that ends the execution: the
-// *[tdf.StateError] of a task that is not ours any more, or that of ctx.
-func (e *execution) renew(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
-	now, lost, err := e.w.store.Renew(ctx, tdf.For(e.w.cfg.Lease), r)
-	if err != nil {
-		return 0, err
-	}
-	return now, lost[0]
-}
+// followPause is how often a round reports that somebody follows.
+const followPause = time.Second
 
-// keep renews the lease until ctx ends. When it finds that the task is lost, it calls end with
-// what was found. An error is no such finding: the program runs on.
-func (e *execution) keep(ctx context.Context, end context.CancelCauseFunc) {
-	for wait(ctx, time.After(e.nextRenewal(time.Now()))) {
-		_, err := e.renew(ctx, e.renewal())
-		switch {
-		case err == nil, ctx.Err() != nil:
-		case isLost(err):
-			end(err)
-			return
-		default:
-			e.log.Warn("the lease could not be renewed, trying again", "error", err)
+// keep renews the leases of all that is held, also while results wait for Redis, until ctx ends.
+func (s *session) keep(ctx context.Context) {
+	last, soon := time.Now(), false
+	for {
+		pause := s.nextRenewal(last, time.Now())
+		if soon { // all others with it: what one round reports must not cost them their leases
+			pause = min(pause, moreNewsPause)
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.renewed:
+			continue // there is more to keep
+		case <-time.After(pause):
+		}
+		last = time.Now()
+		if isLost(context.Cause(s.told)) {
+			continue // what is held is another worker's to lose
+		}
+		more, err := s.renew(ctx, s.holds(), false)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("the leases could not be renewed, trying again", "error", err)
+		}
+		soon = len(more) > 0
 	}
 }
 
-// nextRenewal: every third of the lease, and when end_before is over, since the task may have
-// expired then.
-func (e *execution) nextRenewal(at time.Time) time.Duration {
-	next := e.w.renewal()
+// nextRenewal says how long to wait at a time: a third of the lease since the last one, until an
+// end_before is over, since the task may have expired then, and not long where somebody follows.
+func (s *session) nextRenewal(last, at time.Time) time.Duration {
+	next := last.Add(s.renewal()).Sub(at)
+	for _, e := range s.holds() {
+		next = min(next, e.nextRenewal(last, at))
+	}
+	return next
+}
+
+func (e *execution) nextRenewal(last, at time.Time) time.Duration {
+	next := last.Add(e.s.renewal()).Sub(at)
+	if e.followed.Load() {
+		next = min(next, last.Add(followPause).Sub(at))
+	}
 	if e.task.EndBefore == tdf.Never {
 		return next
 	}
 	c := e.clock.Load()
 	left := (e.task.EndBefore.Sub(c.redis) - tdf.For(at.Sub(c.local))).Std()
 	if left < 0 {
-		return min(next, expiryPause)
+		return min(next, last.Add(expiryPause).Sub(at))
 	}
 	return min(next, left+expirySlack)
+}
+
+// renew renews the leases of executions, with what their rounds have to report; those of which
+// that is not all are returned. Those that are lost are ended. An error is no such finding: the
+// programs run on.
+func (s *session) renew(ctx context.Context, executions []*execution, last bool) (more []*execution, err error) {
+	select {
+	case s.renewing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.renewing }()
+	renewals := make([]redisstate.Renewal, len(executions))
+	accepted := make([]func(), len(executions))
+	unfinished := make([]bool, len(executions))
+	for i, e := range executions {
+		renewals[i], accepted[i], unfinished[i] = e.renewalWithNews(last)
+	}
+	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range executions {
+		if renewed.Lost[i] != nil {
+			e.end(renewed.Lost[i])
+			continue
+		}
+		e.followed.Store(renewed.Followed[i])
+		accepted[i]()
+		if unfinished[i] {
+			more = append(more, e)
+		}
+	}
+	return more, nil
+}
+
+// renewal names the claim; what else it says is added by the caller.
+func (e *execution) renewal() redisstate.Renewal {
+	return redisstate.Renewal{ID: e.task.ID, Round: e.task.Round, Claim: e.claim, Until: e.task.EndBefore}
+}
+
+func (e *execution) renewalWithNews(last bool) (r redisstate.Renewal, accepted func(), more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r = e.renewal()
+	if e.desk == nil {
+		return r, func() {}, false
+	}
+	r.Report, accepted, more = e.news(e.desk, last)
+	e.told = e.told || r.Report.Tail != nil
+	return r, accepted, more
+}
+
+// renewOne returns the time by Redis's clock, or an error that ends the execution: the
+// *[tdf.StateError] of a task that is not ours any more, or that of ctx.
+func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
+	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
+	if err != nil {
+		return 0, err
+	}
+	return renewed.Now, renewed.Lost[0]
+}
+
+// reportLast reports what a round that has ended has to report beside its result.
+func (e *execution) reportLast(d *desk) {
+	defer e.show(nil)
+	e.mu.Lock()
+	r, _, _ := e.news(d, true)
+	e.mu.Unlock()
+	if r.Tail == nil && r.Progress == nil && r.Checkpoint == nil && len(r.Updates) == 0 {
+		return // as most have nothing
+	}
+	ctx, end := e.s.outlive(e.s.told, e.s.reportBound(), answerBound)
+	defer end(nil)
+	for more := []*execution{e}; len(more) > 0; {
+		var err error
+		if more, err = e.s.renew(ctx, more, true); err != nil {
+			e.log.Warn("the last of a round could not be reported", "error", err)
+			return
+		}
+	}
 }

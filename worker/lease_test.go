@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -96,9 +97,9 @@ func TestNextRenewal(t *testing.T) {
 	} {
 		w := &Worker{}
 		w.cfg.Lease = 30 * time.Second
-		e := &execution{w: w, task: &tdf.Task{Definition: tdf.Definition{EndBefore: c.endBefore}}}
+		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Definition: tdf.Definition{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
-		if got := e.nextRenewal(local.Add(c.after)); got != c.want {
+		if got := e.nextRenewal(local.Add(c.after), local.Add(c.after)); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -123,4 +124,18 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 	worker.StopNow()
 	stop()
 	wait()
+}
+
+// Who reports last does not wait for a keeper that waits for Redis.
+func TestAReportDoesNotWaitForEver(t *testing.T) {
+	w := newWorld(t)
+	s, end := w.worker().open(t.Context())
+	defer end()
+	s.renewing <- struct{}{}
+	defer func() { <-s.renewing }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.renew(ctx, nil, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/worker/process"
 )
 
 // ended is what a finished task's last round shows.
@@ -73,7 +74,7 @@ func TestOddPrograms(t *testing.T) {
 		"CRLF":                 {scriptOf("#!/bin/sh\r\necho\r\n"), ended{Error: `run.sh has the line ends of Windows (CRLF): its first line asks for "/bin/sh\r"; convert it to LF`}},
 		"CRLF and no shebang":  {scriptOf("true\r\nexit 0\r\n"), ended{Exit: "-"}},
 		"interpreter missing":  {scriptOf("#! /no/such/perl -w\n"), ended{Error: `run.sh asks for the interpreter "/no/such/perl", which this worker does not have`}},
-		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; look at its mode, at its interpreter \"/\", and whether its file system is mounted noexec"}},
+		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; look at its mode, at its interpreter \"/\", whether its file system is mounted noexec, and whether all directories above it may be entered"}},
 		"another machine's":    {scriptOf(elf), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
 		"no text":              {scriptOf("\x00\x01\x02"), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
 		"zero bytes":           {scriptOf(""), ended{Error: "fetching rsync:/nowhere/run.sh: check: run.sh is empty (0 bytes)"}},
@@ -85,6 +86,7 @@ func TestOddPrograms(t *testing.T) {
 			w := newWorld(t)
 			c.make(w)
 			id := w.open("'a b'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
 			if c.want.Exit == "-" { // a shell's own words
@@ -109,11 +111,11 @@ func scriptOf(text string) func(w *world) { return func(w *world) { w.script("p"
 // A script that is gone when it is to be started is no missing interpreter.
 func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	e := &execution{w: w.worker(), task: &tdf.Task{Definition: tdf.Define("p", handMade, ""), ID: 1}}
-	files, err := e.openOutputs()
+	worker := w.worker()
+	dismantle, err := worker.setUp()
 	must(t, err)
-	defer files.close()
-	_, err = launch(t.Context(), w.path("p"), nil, nil, files)
+	defer dismantle()
+	_, err = worker.Runner.(*script).launch(t.Context(), w.path("p"), process.Command{})
 	if err == nil || err.Error() != "run.sh is not there any more: somebody has removed it" {
 		t.Error(err)
 	}
@@ -149,9 +151,14 @@ func TestInvalidTasks(t *testing.T) {
 			w := newWorld(t)
 			task := &tdf.Task{Definition: tdf.Define("p", handMade, ""), ID: 1}
 			c.change(task)
-			e := &execution{w: w.worker(), task: task, wrong: c.wrong, log: w.logger()}
+			worker := w.worker()
+			dismantle, err := worker.setUp()
+			must(t, err)
+			defer dismantle()
+			e := &execution{s: &session{Worker: worker}, task: task, wrong: c.wrong, log: w.logger()}
 			e.clock.Store(&reading{})
-			r, cause := e.run(t.Context())
+			e.run(t.Context())
+			r, cause := e.result, e.cause
 			if cause != nil || r.Exit != "" || !strings.Contains(r.Error, c.want) {
 				t.Errorf("got %+v, %v", r, cause)
 			}

@@ -11,12 +11,12 @@ import (
 func (e *execution) path(pattern string) string {
 	name := strings.NewReplacer(
 		"$program", e.task.Program,
-		"$worker", e.w.name,
+		"$worker", e.s.name,
 		"$taskId", strconv.FormatInt(e.task.ID, 10),
 		"$round", strconv.Itoa(e.task.Round),
 	).Replace(pattern)
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
-	return filepath.Join(e.w.cfg.Directory, name)
+	return filepath.Join(e.s.cfg.Directory, name)
 }

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +12,16 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
+// registry is what a worker needs of Redis to have its name (docs/operations.md, "Names of workers").
+type registry interface {
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, gone string) error
+	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) error
+	GiveUp(ctx context.Context, name string) (int, error)
+}
+
 // What a worker says that it does (docs/redis.md).
 const (
+	stateStarting = "starting"
 	stateWorking  = "working"
 	stateDraining = "draining"
 	stateGone     = "gone"
@@ -20,58 +30,102 @@ const (
 // renewal is how long there is between two signs of life.
 func (w *Worker) renewal() time.Duration { return w.cfg.Lease / 3 }
 
-func (w *Worker) seen(ctx context.Context, state string) error {
-	return w.store.SeenWorker(ctx, redisstate.WorkerInfo{
-		Name: w.name, Host: w.host, PID: os.Getpid(), Version: w.Version,
-		Lease: tdf.For(w.cfg.Lease), State: state,
-	})
+func (w *Worker) info(state string) redisstate.WorkerInfo {
+	return redisstate.WorkerInfo{
+		Name: w.name, Host: w.host, PID: os.Getpid(), Process: identity(), Version: w.Version,
+		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Avoids: w.avoid.String(),
+	}
 }
 
-// register comes before the first claim: servers must know the longest lease there is.
+// register takes the name, and clears up after whoever had it before. It comes before the first
+// claim: servers must know the longest lease there is.
 func (w *Worker) register(ctx context.Context) error {
-	if err := w.store.NumberWorker(ctx, w.name); err != nil {
+	err := w.store.TakeName(ctx, w.info(stateStarting), "")
+	var taken *redisstate.NameTakenError
+	if errors.As(err, &taken) && isGone(taken.Process) {
+		err = w.store.TakeName(ctx, w.info(stateStarting), taken.Boot)
+	}
+	if err != nil {
 		return err
 	}
-	if err := w.seen(ctx, stateWorking); err != nil {
+	w.sweep(ctx)
+	lost, err := w.store.GiveUp(ctx, w.name)
+	if err != nil {
+		w.goodbye(ctx)
 		return err
 	}
-	w.log.Info("working", "directory", w.cfg.Directory)
+	if lost > 0 {
+		w.log.Warn("an earlier worker of this name has left tasks behind: they are lost", "tasks", lost)
+	}
+	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
+	if err := w.store.SeenWorker(ctx, w.info(stateWorking)); err != nil {
+		w.goodbye(ctx)
+		return err
+	}
 	return nil
 }
 
 // announce gives a sign of life every third of the lease, and when the worker is told to stop,
-// until the function it returns is called, which gives the last one.
-func (w *Worker) announce(told context.Context) (signOff func()) {
-	over, end := context.WithCancel(context.WithoutCancel(told))
+// until the function it returns is called, which gives the last one. That returns an error if
+// the name was found to be another worker's: then all programs were ended at once.
+func (s *session) announce() (signOff func() error) {
+	over, end := context.WithCancel(context.WithoutCancel(s.told))
 	var loop sync.WaitGroup
-	loop.Go(func() { w.announceUntil(over, told.Done()) })
-	return func() {
+	loop.Go(func() { s.announceUntil(over) })
+	return func() error {
 		end()
 		loop.Wait()
-		ctx, end := w.outlive(told, answerBound, answerBound)
-		defer end(nil)
-		ctx, cancel := context.WithTimeout(ctx, answerBound) // bounds also the read of a Redis that hangs
-		defer cancel()
-		if err := w.seen(ctx, stateGone); err != nil {
-			w.log.Warn("the last sign of life could not be given", "error", err)
+		s.log.Info("stopped")
+		var taken *redisstate.NameTakenError
+		if errors.As(context.Cause(s.told), &taken) {
+			return taken
 		}
-		w.log.Info("stopped")
+		s.goodbye(s.told)
+		return nil
 	}
 }
 
-func (w *Worker) announceUntil(over context.Context, told <-chan struct{}) {
-	state := stateWorking
+// goodbye gives the name back. It takes little time, also where Redis hangs.
+func (w *Worker) goodbye(told context.Context) {
+	ctx, end := w.outlive(told, answerBound, answerBound)
+	defer end(nil)
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	if err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
+		w.log.Warn("the last sign of life could not be given", "error", err)
+	}
+}
+
+func (s *session) announceUntil(over context.Context) {
+	state, told := stateWorking, s.told.Done()
 	for {
 		select {
-		case <-time.After(w.renewal()):
+		case <-time.After(s.Worker.renewal()):
 		case <-told:
 			told, state = nil, stateDraining
-			w.log.Info("told to stop: nothing more is claimed")
+			s.log.Info("told to stop: nothing more is claimed")
 		case <-over.Done():
 			return
 		}
-		if err := w.seen(over, state); err != nil && over.Err() == nil {
-			w.log.Warn("a sign of life could not be given", "error", err)
+		err := s.store.SeenWorker(over, s.infoWithTasks(state))
+		var taken *redisstate.NameTakenError
+		switch {
+		case errors.As(err, &taken):
+			s.log.Error("the name is another worker's now: all programs are ended", "error", err)
+			s.abandon(taken)
+			s.dismiss(taken)
+			return
+		case err != nil && over.Err() == nil:
+			s.log.Warn("a sign of life could not be given", "error", err)
 		}
 	}
+}
+
+func (s *session) infoWithTasks(state string) redisstate.WorkerInfo {
+	info := s.info(state)
+	for _, e := range s.holds() {
+		info.Runs = append(info.Runs, e.task.ID)
+	}
+	slices.Sort(info.Runs)
+	return info
 }

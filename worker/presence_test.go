@@ -2,15 +2,20 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // told is what w1 says about itself.
@@ -36,7 +41,7 @@ func TestAWorkerSaysThatItIsAlive(t *testing.T) {
 	worker.Version = "v1.2.3"
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
-	eventually(t, "the first sign", func() bool { return w.told()["seen"] != "" })
+	eventually(t, "the first sign", func() bool { return w.workerState() == stateWorking })
 	first := w.told()
 	eventually(t, "another one, idle", func() bool { return w.told()["seen"] > first["seen"] })
 	stop()
@@ -46,9 +51,107 @@ func TestAWorkerSaysThatItIsAlive(t *testing.T) {
 	must(t, err)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
-		"version": "v1.2.3", "lease": "0.090000", "state": "working",
+		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "",
+		"process": identity(),
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// docs/operations.md, "Names of workers".
+func TestASecondStartIsRefused(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	eventually(t, "the first one", func() bool { return w.workerState() == stateWorking })
+	second := w.workerOn(w.connect(redistest.Shared(t)))
+	err := second.Run(t.Context())
+	var taken *redisstate.NameTakenError
+	if !errors.As(err, &taken) || taken.PID != strconv.Itoa(os.Getpid()) {
+		t.Errorf("got %v", err)
+	}
+	stop()
+	wait()
+	ctx, stop = context.WithCancel(t.Context())
+	wait = w.until(ctx, second)
+	eventually(t, "the second one", func() bool { return w.workerState() == stateWorking })
+	stop()
+	wait()
+}
+
+// A worker that finds its name taken ends its programs and itself; what it held is lost at once.
+func TestAWorkerThatHasLostItsName(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 300 * time.Millisecond
+	w.cfg.Grace = time.Hour
+	w.script("p", waiting)
+	p := w.pipe()
+	id := w.open(p.path)
+	first := w.worker()
+	done := make(chan error, 1)
+	go func() { done <- first.Run(t.Context()) }()
+	p.begun()
+
+	other := w.connect(redistest.Shared(t))
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
+	must(t, other.TakeName(t.Context(), info, w.store.Boot()))
+	n, err := other.GiveUp(t.Context(), "w1")
+	must(t, err)
+	p.ended()
+	var taken *redisstate.NameTakenError
+	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
+		t.Errorf("got %v; %d given up", err, n)
+	}
+	if got := w.task(id); got.State != tdf.Running || got.Rounds[0].Output != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := w.told()["host"]; got != "elsewhere" {
+		t.Errorf("the name is that of %s", got)
+	}
+}
+
+func TestProcessesThatAreGone(t *testing.T) {
+	self := identity()
+	if self == "" {
+		t.Fatal("this process has no identity")
+	}
+	words := strings.Fields(self)
+	ended := exec.Command("true")
+	must(t, ended.Run())
+	for process, want := range map[string]bool{
+		self: false,
+		"":   false,
+		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // its number is used again
+		strings.Join([]string{words[0], words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):            true,
+		strings.Join([]string{"another-machine", words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):   false,
+		strings.Join([]string{words[0], "another-container", strconv.Itoa(ended.Process.Pid), "1"}, " "): false,
+	} {
+		if got := isGone(process); got != want {
+			t.Errorf("%q: gone %v", process, got)
+		}
+	}
+}
+
+// What an earlier worker of the name left running is found by its mark alone, and ended.
+func TestLeftoversAreSwept(t *testing.T) {
+	w := newWorld(t)
+	worker := w.worker()
+	left := exec.Command("sleep", "1000")
+	left.Env = []string{"TDF_DIR=" + worker.rounds() + "/7"}
+	must(t, left.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- left.Wait() }()
+	must(t, os.MkdirAll(worker.rounds()+"/7/files", 0o755))
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	if err := receive(t, "the end of what was left", ended); err == nil {
+		t.Error("it ended by itself")
+	}
+	stop()
+	wait()
+	w.logged("ended what an earlier worker of this name had left running")
+	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
+		t.Errorf("its directories: %v", err)
 	}
 }

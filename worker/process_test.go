@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A child in the background, in the same group, which holds all that the program holds.
@@ -15,7 +16,13 @@ sleep 1000 &
 echo begun >&3
 `
 
-const waiting = withChild + "wait\n"
+// One that says itself that it has begun: before that a shell may not yet have let it have SIGTERM.
+const waiting = `#!/bin/sh
+echo out; echo err >&2
+exec 3>"$1"
+sh -c 'echo begun >&3; exec sleep 1000' &
+wait
+`
 
 func timeout(d *tdf.Definition) { d.Timeout = 1000 }
 
@@ -33,17 +40,19 @@ func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
 	}
 }
 
-// The child's output is open in a process that nobody waits for, and that leaves the group.
-func TestAnOutputThatIsHeldOpenBlocksNothing(t *testing.T) {
+// A child that leaves the session, and holds the output, is ended with the rest.
+func TestWhatLeavesTheSessionIsEnded(t *testing.T) {
 	w := newWorld(t)
-	w.script("p", "#!/bin/sh\necho out; mkfifo away\nsetsid sh -c 'echo >away; exec cat \"$0\"' \"$1\" &\nread line <away\n")
+	w.script("p", "#!/bin/sh\necho out; mkfifo away\nsetsid sh -c 'exec 3>\"$0\"; echo begun >&3; echo >away; exec sleep 1000' \"$1\" &\nread line <away\n")
 	p := w.pipe()
 	id := w.open(p.path)
-	w.runOnce(w.worker())
+	wait := w.background(t.Context(), w.worker())
+	p.begun()
+	p.ended()
+	wait()
 	if r := w.task(id).Current(); r.Exit != "0" || r.Output != "out\n" {
 		t.Errorf("got %+v", r)
 	}
-	p.release() // it lives, and ends now
 }
 
 func TestTimeout(t *testing.T) {
@@ -69,7 +78,9 @@ func TestTimeout(t *testing.T) {
 			wait := w.background(t.Context(), worker)
 			p.begun()
 			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
-			timers.fire(t, w.cfg.KillGrace)
+			if c.kill {
+				timers.fire(t, w.cfg.KillGrace)
+			}
 			p.ended()
 			wait()
 			task := w.task(id)
@@ -96,12 +107,10 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	worker.after = timers.after
 	wait := w.background(t.Context(), worker)
 	p.begun()
-	s := w.newServer()
-	eventually(t, "the timeout", func() bool {
-		_, err := s.RunOnce(t.Context())
-		must(t, err)
-		return w.task(id).State == tdf.Open
-	})
+	m, err := w.task(id).TimeOut()
+	must(t, err)
+	_, err = w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})
+	must(t, err)
 	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()

@@ -32,30 +32,34 @@ func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error)
 	return io.NopCloser(bytes.NewReader(archive)), nil
 }
 
-// program returns the task's program, fetched if it was not there. Fetching has a limit of its own:
-// the task's timeout begins to count when the program is there (docs/lifecycle.md, "What the server decides").
+// prepare sees to it that the task's program is there. Fetching has a limit of its own: the task's
+// timeout begins to count when the program is there (docs/lifecycle.md, "What the server decides").
 // An error is the round's result, or says why it was cut short.
-func (e *execution) program(ctx context.Context) (fetch.Program, error) {
-	p, ready, err := e.w.fetcher.Ready(e.task.Program, e.task.Source)
+func (s *script) prepare(ctx context.Context, e *execution) error {
+	p, ready, err := s.fetcher.Ready(e.task.Program, e.task.Source)
 	if ready || err != nil {
-		return p, err
+		e.program = p
+		return unfitFetch(err)
 	}
 	r := e.renewal()
-	r.Limit = tdf.For(e.w.cfg.FetchTimeout) + e.task.Timeout
-	if _, err := e.renew(ctx, r); err != nil {
-		return p, err
+	r.Limit = tdf.For(e.s.cfg.FetchTimeout) + e.task.Timeout
+	if _, err := e.renewOne(ctx, r); err != nil {
+		return err
 	}
-	if p, err = e.w.fetcher.Fetch(ctx, e.task.Program, e.task.Source); err != nil {
-		return p, err
+	defer s.host.Hold()()
+	fetcher := *s.fetcher
+	fetcher.Log = e.s.log.With("task", e.task.ID, "round", e.task.Round) // it says itself which program
+	if e.program, err = fetcher.Fetch(ctx, e.task.Program, e.task.Source); err != nil {
+		return unfitFetch(err)
 	}
-	return p, e.begin(ctx)
+	return e.begin(ctx)
 }
 
 // begin lets the timeout count from now.
 func (e *execution) begin(ctx context.Context) error {
 	r := e.renewal()
 	r.Begun, r.Limit = true, e.task.Timeout
-	now, err := e.renew(ctx, r)
+	now, err := e.renewOne(ctx, r)
 	if err != nil {
 		return fmt.Errorf("the program was fetched, but not begun: %w", err)
 	}

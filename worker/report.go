@@ -17,72 +17,162 @@ type reporter interface {
 // longestPause between two tries to report.
 const longestPause = 5 * time.Second
 
-// report tells Redis how the execution ended: with its result, or cut short by cause. It returns
-// whether all went well.
-func (e *execution) report(told context.Context, r tdf.Result, cause error) bool {
-	ctx, end := e.w.outlive(told, e.w.reportBound(), answerBound)
-	defer end(nil)
-	switch {
-	case cause == nil:
-		return e.reportExecuted(ctx, r)
-	case errors.Is(cause, errTimedOut):
-		m, _ := e.task.TimeOut()
-		if e.apply(ctx, m.WithResult(r)) {
-			e.log.Info("timed out", "timeout", e.task.Timeout)
-		}
-	case errors.Is(cause, errStopping):
-		m, _ := e.task.Release(errStopping.Error())
-		if e.apply(ctx, m) {
-			e.log.Info("given back", "why", errStopping)
-		}
-	default:
-		e.dropped(cause)
+// report tells Redis how executions ended, all that did so meanwhile in one call, until ctx
+// ends. Calls are broken off when bound ends.
+func (s *session) report(ctx, bound context.Context) {
+	for wait(ctx, s.reported) {
+		s.mu.Lock()
+		ended := s.ended
+		s.ended = nil
+		s.mu.Unlock()
+		s.reportAll(bound, ended)
 	}
-	return false
 }
 
-func (e *execution) reportExecuted(ctx context.Context, r tdf.Result) bool {
-	m, _ := e.task.Execute(e.claim, r)
-	if !e.deliver(ctx, func() ([]redisstate.Outcome, error) { return e.w.store.Execute(ctx, e.w.name, m) }) {
-		return false
+func (s *session) reportAll(ctx context.Context, ended []*execution) {
+	var results, others []verdict
+	for _, e := range ended {
+		switch v := e.verdict(); {
+		case v.move.Verb == "":
+			e.dropped(e.cause)
+			s.letGo(e, false)
+		case v.move.Verb == tdf.VerbExecute:
+			results = append(results, v)
+		default:
+			others = append(others, v)
+		}
 	}
-	if r.Exit == "" {
-		e.log.Info("could not be run", "error", r.Error)
-		return false
-	}
-	e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
-	round := tdf.Round{Exit: r.Exit, Failed: r.Error != ""}
-	return !round.HasFailed(e.task.FailOn)
-}
-
-// apply makes a move that ends the round without a result that counts.
-func (e *execution) apply(ctx context.Context, m tdf.Move) bool {
-	m.Claim = e.claim
-	return e.deliver(ctx, func() ([]redisstate.Outcome, error) {
-		return e.w.store.Apply(ctx, e.w.name, redisstate.Unit{Moves: []tdf.Move{m}})
+	s.deliver(ctx, results, func(moves []tdf.Move) ([]redisstate.Outcome, error) {
+		return s.store.Execute(ctx, s.name, moves...)
+	})
+	s.deliver(ctx, others, func(moves []tdf.Move) ([]redisstate.Outcome, error) {
+		units := make([]redisstate.Unit, len(moves))
+		for i, m := range moves {
+			units[i].Moves = []tdf.Move{m}
+		}
+		return s.store.Apply(ctx, s.name, units...)
 	})
 }
 
-// deliver sends until Redis has taken it or says that it is not wanted any more. Outages are
-// waited out by the store; other errors are given the time of a lease to be mended, since after
-// that the task is somebody else's.
-func (e *execution) deliver(ctx context.Context, send func() ([]redisstate.Outcome, error)) bool {
-	began := time.Now()
-	for pause := errorPause; ; pause = min(2*pause, longestPause) {
-		outcomes, err := send()
-		if err == nil {
-			err = outcomes[0].Err
+// A verdict is what a worker reports of an execution.
+type verdict struct {
+	e    *execution
+	move tdf.Move // no verb: nothing
+	well bool
+	tell func() // when Redis has taken it
+}
+
+func (e *execution) verdict() verdict {
+	v := verdict{e: e}
+	r := e.result
+	r.Told = e.told
+	switch {
+	case e.cause == nil:
+		return e.executed(r)
+	case errors.Is(e.cause, errTimedOut):
+		v.move, _ = e.task.TimeOut()
+		if r.Error == "" {
+			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
 		}
+		v.move = v.move.WithResult(r)
+		v.tell = func() { e.log.Info("timed out", "timeout", e.task.Timeout) }
+	case errors.Is(e.cause, errStopping):
+		v.move, _ = e.task.Release(errStopping.Error())
+		v.tell = func() { e.log.Info("given back", "why", errStopping) }
+	case isUnfit(e.cause):
+		return e.unfit(r)
+	}
+	v.move.Claim = e.claim
+	return v
+}
+
+func (e *execution) executed(r tdf.Result) verdict {
+	v := verdict{e: e}
+	v.move, _ = e.task.Execute(e.claim, r)
+	if r.Exit == "" {
+		v.tell = func() {
+			if isUnfit(e.cause) {
+				e.s.avoid.unfit(e.task.Program, e.why)
+			} else {
+				e.s.avoid.failed(e.task.Program, e.why)
+			}
+			e.log.Info("could not be run", "error", short(e.why))
+		}
+		return v
+	}
+	round := tdf.Round{Exit: r.Exit, Failed: r.Error+r.Why != ""}
+	v.well = !round.HasFailed(e.task.FailOn)
+	v.tell = func() {
+		if v.well {
+			e.s.avoid.succeeded(e.task.Program)
+		} else {
+			e.s.avoid.failed(e.task.Program, "run.sh ended with "+r.Exit)
+		}
+		e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
+	}
+	return v
+}
+
+// unfit gives the task back; when that was done too often, its round has failed.
+func (e *execution) unfit(r tdf.Result) verdict {
+	e.why = e.cause.Error()
+	m, ok := e.task.ReleaseUnfit(short(e.why))
+	if !ok {
+		r.Error, r.Exit = appendLine(r.Error, e.why), ""
+		return e.executed(r)
+	}
+	m.Claim = e.claim
+	return verdict{e: e, move: m, tell: func() {
+		e.s.avoid.unfit(e.task.Program, e.why)
+		e.log.Warn("given back: it cannot be run here", "why", short(e.why))
+	}}
+}
+
+// deliver sends until Redis has taken each or says that it is not wanted any more. Outages are
+// waited out by the store; other errors are given the time of a lease to be mended, since after
+// that the tasks are somebody else's. What Redis does not take holds up no other for long.
+func (s *session) deliver(ctx context.Context, rest []verdict, send func([]tdf.Move) ([]redisstate.Outcome, error)) {
+	began := time.Now()
+	most := len(rest)
+	for pause := errorPause; len(rest) > 0; {
+		outcomes, err := send(movesOf(rest[:min(most, len(rest))]))
+		for i, o := range outcomes {
+			s.settled(rest[i], o.Err)
+		}
+		rest = rest[len(outcomes):]
 		switch {
 		case err == nil:
-			return true
-		case isLost(err), ctx.Err() != nil, time.Since(began) > e.w.cfg.Lease:
-			e.dropped(err)
-			return false
+			continue
+		case ctx.Err() != nil, time.Since(began) > s.cfg.Lease:
+			for _, v := range rest {
+				s.settled(v, err)
+			}
+			return
 		}
-		e.log.Error("the round could not be reported, trying again", "error", err)
-		e.w.sleep(ctx, pause)
+		s.log.Error("rounds could not be reported, trying again", "rounds", len(rest), "error", err)
+		rest, most = append(rest[1:], rest[0]), 1
+		s.sleep(ctx, pause)
+		pause = min(2*pause, longestPause)
 	}
+}
+
+func movesOf(all []verdict) []tdf.Move {
+	moves := make([]tdf.Move, len(all))
+	for i, v := range all {
+		moves[i] = v.move
+	}
+	return moves
+}
+
+// settled ends an execution that was reported, or that nobody wants.
+func (s *session) settled(v verdict, err error) {
+	if err != nil {
+		v.e.dropped(err)
+		s.letGo(v.e, false)
+		return
+	}
+	v.tell()
+	s.letGo(v.e, v.well)
 }
 
 // dropped: somebody else has decided over the task, or nobody could be told.

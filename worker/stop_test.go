@@ -52,7 +52,7 @@ func TestStopGivesBack(t *testing.T) {
 		end    func(w *world, worker *Worker, timers *clock)
 	}{
 		"after the grace": {waiting, func(w *world, _ *Worker, timers *clock) {
-			timers.fire(w, time.Hour)
+			timers.fire(w, w.cfg.Grace)
 			timers.fire(w, w.cfg.KillGrace)
 		}},
 		"at once": {"#!/bin/sh\ntrap '' TERM\n" + waiting[len("#!/bin/sh\n"):] + "wait\n", func(w *world, worker *Worker, timers *clock) {
@@ -131,7 +131,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	p.ended()
 	p.release()
 	stop()
-	timers.fire(t, reportBound)
+	timers.fire(t, worker.reportBound())
 	timers.fire(t, answerBound) // of the last sign of life
 	wait()
 	if got := w.task(id).State; got != tdf.Running {

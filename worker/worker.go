@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -18,37 +20,51 @@ import (
 // Store is what a worker needs of Redis. Its calls wait by themselves while Redis is away.
 type Store interface {
 	reporter
+	registry
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
-	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (tdf.Time, []error, error)
+	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
-	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) error
-	NumberWorker(ctx context.Context, name string) error
 	WakeWorker() *redisstate.Waker
 }
 
-// A Worker runs the tasks of one namespace, one at a time.
+// A Worker runs the tasks of one namespace, as many at once as it has slots.
 type Worker struct {
-	Version string // of the release, for those who look at the workers; set before Run
+	// Version of the release, for those who look at the workers; set before Run.
+	Version string
+
+	// Runner runs the rounds; set before Run. nil: their programs are fetched, and run as
+	// docs/programs.md says.
+	Runner Runner
+
+	// Sole says that this process is nothing but the worker: whatever it finds itself the
+	// parent of that it does not know was started by a program, and is ended. Set before Run.
+	Sole bool
 
 	name    string
 	host    string
 	cfg     config.Worker // its Directory is absolute
 	store   Store
 	log     *slog.Logger
-	fetcher *fetch.Fetcher
+	avoid   avoidance
 	haste   context.Context // ends when there is no more time for grace
 	stopNow context.CancelFunc
 	after   func(time.Duration) <-chan time.Time
 }
 
 // New returns a worker; no other one of the namespace may have its name while it lives. An error
-// is about the name (see [CheckName]), or a *[config.Error] about the file names or the directory.
+// is about the name (see [CheckName]), or a *[config.Error] about a file name, the directory or collect.
 func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	if err := checkFilenames(cfg); err != nil {
 		return nil, err
+	}
+	if cfg.Collect != "" {
+		if err := fetch.ParseTarget(cfg.Collect); err != nil {
+			return nil, wrongKey("collect", err.Error(), err)
+		}
 	}
 	var err error
 	if cfg.Directory, err = workingDirectory(cfg.Directory); err != nil {
@@ -60,7 +76,7 @@ func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker
 	}
 	closeOnExec()
 	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, after: time.After}
-	w.fetcher = w.newFetcher()
+	w.avoid = newAvoidance(cfg.MaxFailuresInRow, log)
 	w.haste, w.stopNow = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -76,70 +92,62 @@ func workingDirectory(dir string) (string, error) {
 		err = &os.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		return "", &config.Error{
-			Source: "configuration", Section: "worker", Key: "directory",
-			Problem: err.Error() + "; expected a directory that is there", Err: err,
-		}
+		return "", wrongKey("directory", err.Error()+"; expected a directory that is there", err)
 	}
 	return abs, nil
 }
 
-// Run claims tasks and runs them until ctx ends. Then it claims nothing more, lets the program that
-// runs finish for up to grace, gives its task back if that was not enough, and returns
+func wrongKey(key, problem string, err error) error {
+	return &config.Error{Source: "configuration", Section: "worker", Key: key, Problem: problem, Err: err}
+}
+
+// slots is how many programs run at once.
+func (w *Worker) slots() int {
+	if w.cfg.Concurrency == 0 {
+		return runtime.NumCPU()
+	}
+	return w.cfg.Concurrency
+}
+
+// Run claims tasks and runs them until ctx ends. Then it claims nothing more, lets the programs
+// that run finish for up to grace, gives their tasks back if that was not enough, and returns
 // (docs/operations.md, "Stopping a worker"). Nothing that Redis does while it is away ends it.
+// A *[redisstate.NameTakenError] says that the name belongs, or belongs now, to another worker;
+// a *[config.Error] that a program cannot be run here in the way that the configuration says.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.register(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	signOff := w.announce(ctx)
-	defer signOff()
-	waker := w.store.WakeWorker()
-	defer waker.Close()
-	for ctx.Err() == nil {
-		claimed, well, err := w.round(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			w.log.Error("claiming failed, trying again", "error", err)
-			w.sleep(ctx, max(w.cfg.SleepAfterNoProcessClaimed, errorPause))
-		case err != nil:
-		case len(claimed.Claims) == 0:
-			waker.Wait(ctx, w.idle(claimed))
-		case well:
-			w.sleep(ctx, w.cfg.SleepAfterSuccess)
-		default:
-			w.sleep(ctx, w.cfg.SleepAfterFailure)
-		}
-	}
-	return nil
-}
-
-// RunOnce claims a task, and if there is one runs it and reports it, as Run does.
-func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
-	claimed, _, err := w.round(ctx)
-	return len(claimed.Claims) > 0, err
-}
-
-// round says whether what was claimed went well.
-func (w *Worker) round(told context.Context) (claimed redisstate.Claimed, well bool, err error) {
-	claimed, err = w.claim(told)
-	received := time.Now()
+	dismantle, err := w.setUp()
 	if err != nil {
-		return claimed, false, err
+		return w.unlessTold(ctx, err)
 	}
-	for _, c := range claimed.Claims {
-		w.log.Debug("claimed", "task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program)
-		well = w.execute(told, c, claimed.Now, received)
+	defer dismantle()
+	if err := w.register(ctx); err != nil {
+		return w.unlessTold(ctx, err)
 	}
-	return claimed, well, nil
+	s, closeSession := w.open(ctx)
+	signOff := s.announce()
+	s.loops.Go(func() { s.upkeep(s.looping) })
+	s.claimAll()
+	closeSession()
+	return signOff()
 }
 
-// claim is not broken off at once when the worker is told to stop: a task that was handed out
-// in an answer that nobody reads would count as lost.
-func (w *Worker) claim(told context.Context) (redisstate.Claimed, error) {
-	ctx, end := w.outlive(told, answerBound, answerBound)
-	defer end(nil)
-	return w.store.Claim(ctx, redisstate.ClaimRequest{Worker: w.name, Most: 1, Lease: tdf.For(w.cfg.Lease)})
+func (w *Worker) unlessTold(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return nil
+	}
+	return err
+}
+
+// RunOnce claims a task, and if there is one runs it and reports it, as Run does. It does not take the
+// worker's name, and clears up after nobody: it is for trying things out.
+func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
+	dismantle, err := w.setUp()
+	if err != nil {
+		return false, err
+	}
+	defer dismantle()
+	s, closeSession := w.open(ctx)
+	_, c, err := s.claim(1, 0)
+	closeSession()
+	return len(c.Claims) > 0, err
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
@@ -46,6 +47,7 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
+	syscall.Umask(0o022) // what programs make is readable, whoever started the worker
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	store, err := redisstate.Connect(told, cfg.Redis, cfg.Namespace, log)
 	if err != nil {
@@ -53,13 +55,13 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	}
 	defer store.Close()
 	w, err := worker.New(arguments.Name, cfg, store, log)
+	if err == nil {
+		w.Version, w.Sole = command.Version(), true
+		defer context.AfterFunc(toldAgain, w.StopNow)()
+		err = w.Run(told)
+	}
 	if wrong := new(config.Error); errors.As(err, &wrong) {
 		wrong.Source = arguments.File
 	}
-	if err != nil {
-		return err
-	}
-	w.Version = command.Version()
-	defer context.AfterFunc(toldAgain, w.StopNow)()
-	return w.Run(told)
+	return err
 }

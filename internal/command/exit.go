@@ -34,5 +34,6 @@ func refused(err error) bool {
 	var usage *UsageError
 	var configuration *config.Error
 	var redis *redisstate.RefusedError
-	return errors.As(err, &usage) || errors.As(err, &configuration) || errors.As(err, &redis)
+	var taken *redisstate.NameTakenError
+	return errors.As(err, &usage) || errors.As(err, &configuration) || errors.As(err, &redis) || errors.As(err, &taken)
 }

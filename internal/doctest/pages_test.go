@@ -128,3 +128,33 @@ func TestFilesOfTheArchitectureAreThere(t *testing.T) {
 		t.Errorf("only %d files were found: does this test still read the page?", len(found))
 	}
 }
+
+// The Go code of the page that is no program is an example of the package worker.
+func TestShownRunnerIsAnExample(t *testing.T) {
+	_, section, _ := strings.Cut(read(t, "docs/programs.md"), "## Rounds without a process\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
+	example := flat(read(t, "worker/example_test.go"))
+	blocks := strings.Split(section, "```go\n")[1:]
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "```\n")
+		if !strings.Contains(example, flat(block)) {
+			t.Errorf("worker/example_test.go does not have this:\n%s", block)
+		}
+	}
+	if len(blocks) != 2 {
+		t.Errorf("%d blocks of code", len(blocks))
+	}
+}
+
+// The programs that a page shows are those that are tried.
+func TestShownProgramsAreTried(t *testing.T) {
+	page := read(t, "docs/programs.md")
+	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {
+		_, rest, found := strings.Cut(page, "\n```"+language+"\n")
+		block, _, closed := strings.Cut(rest, "```\n")
+		if !found || !closed || block != read(t, "worker/rounddir/testdata/"+file) {
+			t.Errorf("docs/programs.md does not show worker/rounddir/testdata/%s as it is", file)
+		}
+	}
+}

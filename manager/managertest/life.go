@@ -17,9 +17,10 @@ const instant = tdf.Seconds(1e-6)
 
 // running is a round under way, whose result is known beforehand.
 type running struct {
-	claim  string
-	result Result
-	ends   tdf.Time
+	timedOut bool // its worker ends it then
+	claim    string
+	result   Result
+	ends     tdf.Time
 }
 
 // pass lets time pass until a task is done that the manager was not woken for, at the latest
@@ -110,9 +111,14 @@ func (w *world) claim(t *tdf.Task, e *entry) {
 	e.run, e.score, w.changed = r, w.now, w.now
 	r.result = w.result(w.task(t.ID))
 	r.ends = w.now.Add(r.result.Seconds)
-	if r.result.Lost && e.run == r {
+	over := w.now.Add(t.Timeout)
+	switch {
+	case e.run != r:
+	case r.result.Lost:
 		r.ends = tdf.Never
 		e.hash["lease_until"] = w.now.Add(lease).String()
+	case r.ends > over:
+		r.ends, r.timedOut = over, true
 	}
 }
 
@@ -131,8 +137,13 @@ func (w *world) result(t *tdf.Task) Result {
 	return program(Run{Task: t, Args: args, Round: t.Round})
 }
 
+// execute has the worker report how the round ended.
 func (w *world) execute(t *tdf.Task, r *running) {
-	m, err := t.Execute(r.claim, tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit)})
+	m, err := t.TimeOut()
+	m = m.WithResult(tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: "signal: terminated"})
+	if !r.timedOut {
+		m, err = t.Execute(r.claim, tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), Seconds: r.result.Seconds})
+	}
 	if err != nil {
 		w.t.Errorf("managertest: %v", err)
 		return

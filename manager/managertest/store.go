@@ -89,6 +89,13 @@ func (s store) Counts(_ context.Context, groups ...string) (redisstate.Counts, e
 	return counts, nil
 }
 
+// Updates: the programs of a test report none.
+func (s store) Updates(context.Context, int64, redisstate.Update, int) ([]redisstate.Update, error) {
+	return nil, nil
+}
+
+func (s store) Follow(context.Context, int64) error { return nil }
+
 func (s store) PutProgram(_ context.Context, archive []byte) (string, error) {
 	if len(archive) > redisstate.MaxProgram {
 		return "", fmt.Errorf("the archive has %d bytes; at most %d can be stored in redis", len(archive), redisstate.MaxProgram)

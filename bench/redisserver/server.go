@@ -1,4 +1,5 @@
-package main
+// Package redisserver runs a Redis for measurements, and says what it did.
+package redisserver
 
 import (
 	"context"
@@ -14,15 +15,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A redisServer is one of our own, on loopback, that keeps nothing.
-type redisServer struct {
-	port   int
+// A Server is one of our own, on loopback, that keeps nothing.
+type Server struct {
+	Port   int
 	dir    string
 	cmd    *exec.Cmd
 	client *redis.Client
 }
 
-func startRedis() (*redisServer, error) {
+// Start starts one; Stop ends it.
+func Start() (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, errors.New("redis-server is needed: make setup installs it")
 	}
@@ -36,51 +38,57 @@ func startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &redisServer{port: port, dir: dir}
+	r := &Server{Port: port, dir: dir}
 	r.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir)
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
 	}
-	r.client = redis.NewClient(&redis.Options{Addr: r.addr(), Protocol: 2, DialerRetries: 100})
+	r.client = redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2, DialerRetries: 100})
 	if err := r.client.Ping(context.Background()).Err(); err != nil {
-		r.stop()
+		r.Stop()
 		return nil, fmt.Errorf("redis-server does not answer: %w", err)
 	}
 	return r, nil
 }
 
-func (r *redisServer) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.port)) }
+// Addr is where it listens.
+func (r *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)) }
 
-func (r *redisServer) stop() {
+// Stop ends it, and removes what it left.
+func (r *Server) Stop() {
 	r.client.Close()
 	r.cmd.Process.Kill()
 	r.cmd.Wait()
 	os.RemoveAll(r.dir)
 }
 
-// usage is what Redis has done so far: seconds of CPU, and commands (those inside scripts, too).
-type usage struct{ cpu, commands float64 }
+// Usage is what Redis has done so far: seconds of CPU, and commands (those inside scripts, too).
+type Usage struct{ CPU, Commands float64 }
 
-func (u usage) minus(v usage) usage { return usage{u.cpu - v.cpu, u.commands - v.commands} }
-func (u usage) plus(v usage) usage  { return usage{u.cpu + v.cpu, u.commands + v.commands} }
+// Minus is what was done between v and u.
+func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
 
-func (r *redisServer) usage(ctx context.Context) (usage, error) {
+// Plus is the sum of both.
+func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.Commands + v.Commands} }
+
+// Usage reads what it has done so far.
+func (r *Server) Usage(ctx context.Context) (Usage, error) {
 	time.Sleep(150 * time.Millisecond) // Redis updates its figures ten times a second
 	info, err := r.client.Info(ctx, "cpu", "commandstats").Result()
 	if err != nil {
-		return usage{}, err
+		return Usage{}, err
 	}
-	var u usage
+	var u Usage
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch {
 		case name == "used_cpu_sys" || name == "used_cpu_user":
 			n, _ := strconv.ParseFloat(value, 64)
-			u.cpu += n
+			u.CPU += n
 		case strings.HasPrefix(name, "cmdstat_"):
 			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
 			n, _ := strconv.ParseFloat(calls, 64)
-			u.commands += n
+			u.Commands += n
 		}
 	}
 	return u, nil

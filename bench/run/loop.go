@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// loop makes runs from as many goroutines as there are slots.
+func loop(runs int, run func(n int64) error) (time.Duration, error) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	began := time.Now()
+	for range slots {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(runs); n = next.Add(1) {
+				if err := run(n); err != nil {
+					failed.Store(&err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	return time.Since(began), nil
+}
+
+// bare runs the program, and nothing else.
+func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
+	return loop(runs, func(int64) error {
+		cmd := exec.CommandContext(ctx, "./run.sh", "1")
+		cmd.Dir = filepath.Join(dir, "p")
+		return cmd.Run()
+	})
+}
+
+// careful does what any executor would that keeps outputs: two files for each run, which are read
+// when it has ended, a directory of its own, and a session.
+func careful(ctx context.Context, dir string, runs int) (time.Duration, error) {
+	results := filepath.Join(dir, "careful")
+	if err := os.MkdirAll(results, 0o755); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(results)
+	return loop(runs, func(n int64) error { return carefully(ctx, dir, filepath.Join(results, fmt.Sprint(n))) })
+}
+
+func carefully(ctx context.Context, dir, name string) error {
+	scratch := name + ".dir"
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	out, err := os.Create(name + ".out")
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	failure, err := os.Create(name + ".err")
+	if err != nil {
+		return err
+	}
+	defer failure.Close()
+	cmd := exec.CommandContext(ctx, "./run.sh", "1")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(dir, "p"), out, failure
+	cmd.Env = append(os.Environ(), "TDF_DIR="+scratch)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	for _, f := range []*os.File{out, failure} {
+		if _, err := os.ReadFile(f.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

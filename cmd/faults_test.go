@@ -1,0 +1,245 @@
+package cmd_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+const eight = 8
+
+// A program that has two children, of which one has left its session.
+const family = `#!/bin/sh
+setsid sleep 1000 &
+sleep 1000 &
+echo $! $$ >>../pids
+exec sleep 1000
+`
+
+// A worker with all slots busy is killed; when it is started again nothing is left of that.
+func TestAKilledWorkerIsStartedAgain(t *testing.T) {
+	s := newSite(t)
+	s.program("p", family)
+	ids := s.open(make([]string, eight)...)
+	killed := s.worker("w", "concurrency=%d\nlease=10000", eight)
+	eventually(t, "all slots are busy", func() bool { return len(s.noted()) == 2*eight })
+	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*"))
+	must(t, err)
+	if len(before) != eight {
+		t.Errorf("the rounds' directories: %q", before)
+	}
+	killed.kill()
+	for i, pid := range s.noted() {
+		if i%2 == 1 {
+			eventually(t, "run.sh is dead", func() bool { return !alive(pid) })
+		}
+	}
+	s.program("p", "#!/bin/sh\necho again\n")
+	again := s.worker("w", "concurrency=%d\nlease=10000", eight)
+	again.logs("msg=working")
+	if left := s.remains(); len(left) > 0 {
+		t.Errorf("it works, and there are still %q", left)
+	}
+	again.logs(fmt.Sprintf("an earlier worker of this name has left tasks behind: they are lost\" worker=w tasks=%d", eight))
+	s.server()
+	for _, task := range s.succeeded(ids) {
+		if task.Losses != 1 || task.Round != 1 || task.LastOutput() != "again\n" {
+			t.Errorf("%+v", task)
+		}
+	}
+	again.signal(syscall.SIGTERM)
+	again.exits(0, "msg=stopped")
+	s.nothingRemains()
+}
+
+// A worker that was stopped for longer than its lease comes back to what is not its own any more.
+func TestAWorkerThatSleptThroughItsLease(t *testing.T) {
+	s := newSite(t)
+	s.program("p", "#!/bin/sh\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\necho sleeper\n")
+	ids := s.open(make([]string, eight)...)
+	sleeper := s.worker("sleeper", "concurrency=%d\nlease=0.6", eight)
+	eventually(t, "all slots are busy", func() bool { return len(s.noted()) == eight })
+	sleeper.signal(syscall.SIGSTOP)
+	must(t, os.WriteFile(s.path("go"), nil, 0o644))
+	for _, pid := range s.noted() {
+		eventually(t, "the programs' end", func() bool { return !alive(pid) })
+	}
+	s.server()
+	eventually(t, "the losses", func() bool { return s.count(tdf.Open) == eight })
+	own := *s
+	own.dir = t.TempDir()
+	own.program("p", "#!/bin/sh\necho other\n")
+	other := own.worker("other", "")
+	for _, task := range s.succeeded(ids) {
+		if r := task.Rounds[0]; task.Losses != 1 || r.Output+r.Exit != "" || task.LastOutput() != "other\n" {
+			t.Errorf("%+v", task)
+		}
+	}
+	other.signal(syscall.SIGTERM)
+	other.exits(0, "msg=stopped")
+	sleeper.signal(syscall.SIGCONT)
+	eventually(t, "it drops all", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
+	for _, task := range s.succeeded(append(ids, s.open("")...)) { // and goes on
+		if want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]; task.LastOutput() != want {
+			t.Errorf("task %d: %q", task.ID, task.LastOutput())
+		}
+	}
+	sleeper.signal(syscall.SIGTERM)
+	sleeper.exits(0, "msg=stopped")
+	s.nothingRemains()
+}
+
+func TestASecondWorkerOfTheName(t *testing.T) {
+	s := newSite(t)
+	first := s.worker("w", "")
+	first.logs("msg=working")
+	second := s.worker("w", "")
+	second.exits(2, "")
+	host, err := os.Hostname()
+	must(t, err)
+	want := fmt.Sprintf(`^tdf-worker: .*the worker's name w belongs to a worker on host %s, pid %d, last seen \d+\.\d s ago`,
+		regexp.QuoteMeta(host), first.cmd.Process.Pid)
+	if last := lastLine(second.stderr.String()); !regexp.MustCompile(want).MatchString(last) {
+		t.Errorf("%q, want %q", last, want)
+	}
+	first.signal(syscall.SIGTERM)
+	first.exits(0, "msg=stopped")
+	third := s.worker("w", "")
+	third.logs("msg=working")
+}
+
+// A worker was silent for longer than its lease, and another one has its name by now.
+func TestAWorkerFindsItsNameTaken(t *testing.T) {
+	s := newSite(t)
+	s.program("p", family)
+	s.open("")
+	first := s.worker("w", "lease=0.6\ngrace=inf")
+	eventually(t, "the program's begin", func() bool { return len(s.noted()) == 2 })
+	first.signal(syscall.SIGSTOP)
+	own := *s
+	own.dir = t.TempDir()
+	var second *process
+	eventually(t, "the name is free", func() bool {
+		second = own.worker("w", "lease=600")
+		eventually(t, "it works, or not", func() bool {
+			select {
+			case <-second.ended:
+				return true
+			default:
+				return strings.Contains(second.stderr.String(), "msg=working")
+			}
+		})
+		return strings.Contains(second.stderr.String(), "msg=working")
+	})
+	first.signal(syscall.SIGCONT)
+	first.exits(2, "the name is another worker's now: all programs are ended")
+	s.nothingRemains()
+	if got, want := s.told("w", "pid"), strconv.Itoa(second.cmd.Process.Pid); got != want {
+		t.Errorf("the name is that of %s, want %s", got, want)
+	}
+}
+
+func TestIsolationThatIsNotToBeHad(t *testing.T) {
+	s := newSite(t)
+	for more, want := range map[string]string{
+		"require=memory, nice\nnice=1": "[worker] require: required isolation is not to be had here: memory (none is set)",
+		"user=no-such-user":            `[worker] user: user "no-such-user": this machine does not know it`,
+		"require=gpu":                  `[worker] require: "gpu"`,
+		"collect=rsync:relative":       "[worker] collect: ",
+	} {
+		p := s.worker("w", "%s", more)
+		p.exits(2, want)
+		if got := s.told("w", "state"); got != "" {
+			t.Errorf("%s: the worker was %s", more, got)
+		}
+	}
+}
+
+// What a worker does is seen in Redis, from its start to its end.
+func TestTheStatesOfAWorker(t *testing.T) {
+	s := newSite(t)
+	line := redistest.NewProxy(t, s.addr)
+	away := *s
+	away.addr = line.Addr
+	s.program("p", "#!/bin/sh\ntrap '' TERM\necho $$ >>../pids\nwhile :; do sleep 1000; done\n")
+	ids := s.open("", "")
+	is := func(want string) {
+		t.Helper()
+		eventually(t, "it is "+want, func() bool { return s.told("w", "state") == want })
+	}
+	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
+	worker := away.worker("w", "lease=0.6\ngrace=inf\nkill_grace=10000")
+	is("starting")
+	line.Resume()
+	is("working")
+	eventually(t, "the program's begin", func() bool { return len(s.noted()) == 1 })
+	eventually(t, "it is told", func() bool { return s.told("w", "runs") == "1" })
+	worker.signal(syscall.SIGTERM)
+	is("draining")
+	if got := s.task(ids[0]).State; got != tdf.Running {
+		t.Errorf("it is %s", got)
+	}
+	worker.signal(syscall.SIGINT)
+	worker.exits(0, "given back")
+	is("gone")
+	for i, id := range ids {
+		if task := s.task(id); task.State != tdf.Open || task.Releases != 1-i || task.Losses != 0 {
+			t.Errorf("%+v", task)
+		}
+	}
+	s.nothingRemains()
+}
+
+// A gigabyte on each output of each slot takes no memory to speak of, with secrets to mask or without.
+func TestMemoryOfAWorker(t *testing.T) {
+	const most = 64 << 20
+	for name, more := range map[string]string{"plain": "", "with secrets": "env_file=secrets"} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			must(t, os.WriteFile(s.path("secrets"), []byte("TOKEN=8c1f-0a7e\n"), 0o600))
+			s.program("p", `#!/bin/sh
+for fd in 1 2; do
+	truncate -s 1G /proc/self/fd/$fd
+	head -c 10000000 /dev/zero | tr '\0' x >&$fd
+done
+`)
+			worker := s.worker("w", "concurrency=%d\n%s", eight, more)
+			worker.logs("msg=working")
+			idle := peak(t, worker.cmd.Process.Pid)
+			ids := s.open(make([]string, 2*eight)...)
+			eventually(t, "all are executed", func() bool { return s.count(tdf.Executed) == 2*eight })
+			busy := peak(t, worker.cmd.Process.Pid)
+			t.Logf("%.1f MiB idle, %.1f MiB at most", float64(idle)/(1<<20), float64(busy)/(1<<20))
+			if busy-idle > most {
+				t.Errorf("%d bytes more than idle", busy-idle)
+			}
+			for _, id := range ids {
+				if r := s.task(id).Current(); r.OutputBytes != 1<<30+10_000_000 || r.ErrorBytes != r.OutputBytes {
+					t.Errorf("%d and %d bytes", r.OutputBytes, r.ErrorBytes)
+				}
+			}
+			worker.signal(syscall.SIGTERM)
+			worker.exits(0, "msg=stopped")
+		})
+	}
+}
+
+// peak is the most memory that a process ever had, in bytes.
+func peak(t *testing.T, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kb int64
+	_, err = fmt.Sscan(rest, &kb)
+	must(t, err)
+	return kb << 10
+}

@@ -1,0 +1,187 @@
+package cmd_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A site is a namespace, with a directory for its workers.
+type site struct {
+	*testing.T
+	ns, addr, dir string
+	store         *redisstate.Store
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, ns: redistest.Namespace(t), addr: redistest.Shared(t), dir: t.TempDir()}
+	s.store = connect(t, s.addr, s.ns)
+	return s
+}
+
+// config writes a file for all components, with more lines for the section [worker].
+func (s *site) config(format string, args ...any) string {
+	s.Helper()
+	_, port, err := net.SplitHostPort(s.addr)
+	must(s, err)
+	return write(s.T, "[tdf]\nnamespace=%s\n[redis]\nhost=127.0.0.1\nport=%s\n[server]\noutage_grace=0\n"+
+		"[log]\nlevel=debug\n[worker]\ndirectory=%s\nsleep_after_failure=0\n%s\n", s.ns, port, s.dir, fmt.Sprintf(format, args...))
+}
+
+func (s *site) worker(name, format string, args ...any) *process {
+	s.Helper()
+	return start(s.T, "tdf-worker", name, s.config(format, args...))
+}
+
+func (s *site) server() *process {
+	s.Helper()
+	p := start(s.T, "tdf-server", "s", s.config(""))
+	p.logs("msg=serving")
+	return p
+}
+
+func (s *site) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+// program puts one into place at once, for workers that may be running it.
+func (s *site) program(name, script string) {
+	s.Helper()
+	must(s, os.MkdirAll(s.path(name), 0o755))
+	must(s, os.WriteFile(s.path(name, "new"), []byte(script), 0o755))
+	must(s, os.Rename(s.path(name, "new"), s.path(name, "run.sh")))
+}
+
+// open opens tasks with the program p, one for each input.
+func (s *site) open(inputs ...string) []int64 {
+	s.Helper()
+	definitions := make([]tdf.Definition, len(inputs))
+	for i, input := range inputs {
+		definitions[i] = tdf.Define("p", "rsync:/nowhere/run.sh", input)
+		definitions[i].MaxLosses = 1000
+	}
+	ids, err := s.store.Open(s.Context(), "test", definitions...)
+	must(s, err)
+	return ids
+}
+
+func (s *site) task(id int64) *tdf.Task {
+	s.Helper()
+	task, err := s.store.Task(s.Context(), id)
+	must(s, err)
+	return task
+}
+
+// succeeded waits until the tasks have, and checks that no round of them has two results.
+func (s *site) succeeded(ids []int64) []*tdf.Task {
+	s.Helper()
+	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
+	tasks, err := s.store.Tasks(s.Context(), ids...)
+	must(s, err)
+	for _, task := range tasks {
+		if task.State != tdf.Succeeded || executedTwice(task.Log) {
+			s.Errorf("task %d is %s: %s", task.ID, task.State, task.Log)
+		}
+	}
+	return tasks
+}
+
+// executedTwice: every round begins with a claim.
+func executedTwice(log string) bool {
+	for round := range strings.SplitSeq(log, ": running\n") {
+		if strings.Count(round, ": executed") > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *site) count(state tdf.State) int64 {
+	s.Helper()
+	counts, err := s.store.Counts(s.Context())
+	must(s, err)
+	return counts[state]
+}
+
+// told is what a worker says about itself.
+func (s *site) told(name, what string) string {
+	s.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.addr})
+	defer client.Close()
+	value, err := client.HGet(s.Context(), s.ns+":worker:"+name, what).Result()
+	if err != redis.Nil {
+		must(s, err)
+	}
+	return value
+}
+
+// noted are the numbers in the file pids of the working directory.
+func (s *site) noted() (pids []int) {
+	s.Helper()
+	text, _ := os.ReadFile(s.path("pids"))
+	for word := range strings.FieldsSeq(string(text)) {
+		pid, err := strconv.Atoi(word)
+		must(s, err)
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	words := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	return len(words) > 0 && words[0][0] != 'Z'
+}
+
+// remains are the rounds' directories of the site, and the processes that belong to one.
+func (s *site) remains() (left []string) {
+	s.Helper()
+	rounds := s.path(".tdf", ".rounds")
+	left, err := filepath.Glob(rounds + "/*/*")
+	must(s, err)
+	all, err := filepath.Glob("/proc/[0-9]*")
+	must(s, err)
+	for _, process := range all {
+		environ, _ := os.ReadFile(process + "/environ")
+		if bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+rounds+"/")) {
+			command, _ := os.ReadFile(process + "/cmdline")
+			left = append(left, fmt.Sprintf("%s: %q", process, command))
+		}
+	}
+	return left
+}
+
+// nothingRemains is asked when all workers have ended.
+func (s *site) nothingRemains() {
+	s.Helper()
+	if left := s.remains(); len(left) > 0 {
+		s.Errorf("left behind: %q", left)
+	}
+	for _, pid := range s.noted() {
+		if alive(pid) {
+			s.Errorf("process %d is left behind", pid)
+		}
+	}
+	if findings, err := s.store.Check(s.Context()); err != nil || len(findings) > 0 {
+		s.Errorf("%v, %v", findings, err)
+	}
+}
+
+func (p *process) kill() {
+	p.Helper()
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}

@@ -1,0 +1,73 @@
+package cmd_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shortRuns do nothing, and now and then leave something behind that has to be ended.
+const shortRuns = `#!/bin/sh
+case $1 in
+*0) setsid sleep 1000 & ;;
+*5) sleep 1000 & ;;
+*7) setsid sh -c 'trap "" TERM; while :; do sleep 1000; done' & ;;
+esac
+echo "$1"
+`
+
+// Many short runs in eight slots, and the worker is killed again and again: every task succeeds, no
+// round counts twice, nothing is left behind.
+func TestSoakKilledWorkers(t *testing.T) {
+	tasks, kills := 500, 5
+	if os.Getenv("TDF_SOAK") != "" {
+		tasks, kills = 10_000, 20
+	}
+	s := newSite(t)
+	s.program("p", shortRuns)
+	inputs := make([]string, tasks)
+	for i := range inputs {
+		inputs[i] = strconv.Itoa(i)
+	}
+	ids := s.open(inputs...)
+	s.server()
+	began, lost := time.Now(), 0
+	worker := s.eightSlots()
+	for i := range kills {
+		enough := int64((i + 1) * tasks / (kills + 1))
+		eventually(t, fmt.Sprintf("%d tasks are done", enough), func() bool {
+			counts, err := s.store.Counts(t.Context())
+			must(t, err)
+			return counts.Waiting() >= enough
+		})
+		worker.kill()
+		worker = s.eightSlots()
+	}
+	for i, task := range s.succeeded(ids) {
+		lost += task.Losses
+		if task.Losses != task.Round || task.LastOutput() != inputs[i]+"\n" {
+			t.Errorf("%+v", task)
+		}
+	}
+	t.Logf("%d tasks, %d kills, %d rounds lost, %.1f s", tasks, kills, lost, time.Since(began).Seconds())
+	if lost == 0 {
+		t.Error("no round was ever lost: the worker was killed when it did nothing")
+	}
+	worker.signal(syscall.SIGTERM)
+	worker.exits(0, "msg=stopped")
+	s.nothingRemains()
+	if _, err := os.Lstat(s.path(".tdf/.rounds")); !os.IsNotExist(err) {
+		t.Errorf("the directory of rounds is left: %v", err)
+	}
+}
+
+// eightSlots starts the worker, whoever it was that had its name before.
+func (s *site) eightSlots() *process {
+	s.Helper()
+	p := s.worker("w", "concurrency=8\nkill_grace=0.05\n")
+	p.logs("msg=working")
+	return p
+}

@@ -1,0 +1,228 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// filesDir has what a program may leave. Nothing of it does any harm when it is delivered.
+func filesDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir() + "/files"
+	write(t, dir+"/a.txt", []byte("a"))
+	write(t, dir+"/sub/-rf --delete", []byte("odd"))
+	write(t, dir+"/sub/b\n\xff", []byte("odder"))
+	must(t, os.Chmod(dir+"/a.txt", 0o4755))
+	must(t, os.Mkdir(dir+"/empty", 0o500))
+	must(t, os.Symlink("/etc/passwd", dir+"/link"))
+	must(t, os.Symlink("sub", dir+"/sublink"))
+	must(t, syscall.Mkfifo(dir+"/pipe", 0o600))
+	return dir
+}
+
+// delivered is what of it arrives.
+var delivered = map[string]string{
+	"17":                    "drwxr-xr-x",
+	"17/0":                  "drwxr-xr-x",
+	"17/0/a.txt":            `-rwxr-xr-x "a"`,
+	"17/0/sub":              "drwxr-xr-x",
+	"17/0/sub/-rf --delete": `-rw-r--r-- "odd"`,
+	"17/0/sub/b\n\xff":      `-rw-r--r-- "odder"`,
+	"17/0/empty":            "drwx------",
+	"17/0/link":             "Lrwxrwxrwx",
+	"17/0/sublink":          "Lrwxrwxrwx",
+}
+
+// checkDelivered does not ask where links lead to: that is for a daemon to decide.
+func checkDelivered(t *testing.T, dir string) {
+	t.Helper()
+	got := snapshot(t, dir)
+	for name, text := range got {
+		if text[0] == 'L' {
+			got[name], _, _ = strings.Cut(text, " ->")
+		}
+	}
+	if diff := cmp.Diff(delivered, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDeliver(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	to, module := t.TempDir(), t.TempDir()
+	log := fakeSSH(t, `exec sh -c "$*"`)
+	t.Setenv("RSYNC_RSH", "touch "+to+"/rsh")
+	files := filesDir(t)
+	before := snapshot(t, files)
+	for name, c := range map[string]struct{ target, arrives string }{
+		"local":          {"rsync:" + to + "/local", to + "/local"},
+		"ends in /":      {"rsync:" + to + "/slash/", to + "/slash"},
+		"module":         {"rsync:rsync://" + daemon(t, module) + "/in", module},
+		"path in module": {"rsync:rsync://" + daemon(t, to) + "/in/path", to + "/path"},
+		"ssh":            {"rsync:bob@far.example:" + to + "/a b'$(x)", to + "/a b'$(x)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 { // a second time changes nothing
+				must(t, Deliver(t.Context(), files, "17/0", c.target))
+				checkDelivered(t, c.arrives)
+			}
+			checkSame(t, files, before)
+		})
+	}
+	if got, err := os.Readlink(to + "/local/17/0/link"); err != nil || got != "/etc/passwd" {
+		t.Errorf("%s, %v", got, err)
+	}
+	called, err := os.ReadFile(log)
+	if err != nil || !strings.Contains(string(called), "-oBatchMode=yes") || strings.Contains(string(called), "RSYNC_RSH") {
+		t.Errorf("%v: %s", err, called)
+	}
+	if _, err := os.Stat(to + "/rsh"); err == nil {
+		t.Error("RSYNC_RSH was obeyed")
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// Rounds and tasks are delivered to the same place, side by side.
+func TestDeliverBesideOthers(t *testing.T) {
+	needRsync(t)
+	to := t.TempDir()
+	for _, sub := range []string{"17/0", "17/1", "18/0", "-x/-y", "flat"} {
+		must(t, Deliver(t.Context(), filesDir(t), sub, "rsync:"+to))
+		if got, err := os.ReadFile(to + "/" + sub + "/a.txt"); err != nil || string(got) != "a" {
+			t.Errorf("%s: %q, %v", sub, got, err)
+		}
+	}
+}
+
+func deliverFails(t *testing.T, ctx context.Context, target string, texts ...string) error {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	err := Deliver(ctx, filesDir(t), "17/0", target)
+	checkFailed(t, err, texts...)
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+	return err
+}
+
+func TestDeliverFails(t *testing.T) {
+	needRsync(t)
+	to := t.TempDir()
+	write(t, to+"/file", nil)
+	base := "rsync:rsync://" + daemon(t, to)
+	for target, want := range map[string][]string{
+		base + "/m":                     {"delivering to " + base + "/m/17/0: exit status ", "read only"},
+		base + "/x/y":                   {"exit status 5 (the daemon refused): ", "Unknown module 'x'"},
+		base + "/in/none/at/all":        {"all but the last part of the target's path must be there", "No such file or directory"},
+		"rsync:" + to + "/none/at/all":  {"delivering to rsync:" + to + "/none/at/all/17/0: exit status ", "No such file or directory"},
+		"rsync:" + to + "/file":         {"delivering to ", "exit status "},
+		"rsync:rsync://127.0.0.1:1/m/x": {"exit status 10 (no connection): "},
+		"rsync:relative":                {`target "rsync:relative": a path on the worker's machine must be absolute`},
+	} {
+		deliverFails(t, t.Context(), target, want...)
+	}
+}
+
+func TestDeliverShellFails(t *testing.T) {
+	for name, c := range map[string]struct{ command, want string }{
+		"no host":    {`echo "ssh: Could not resolve hostname far.example" >&2; exit 255`, "Could not resolve hostname far.example"},
+		"host key":   {`echo "Host key verification failed." >&2; exit 255`, "Host key verification failed."},
+		"disk full":  {`echo "rsync: write failed: No space left on device (28)" >&2; exit 11`, "rsync:far.example:out/17/0: no space is left there: "},
+		"no command": {`exit 127`, "no such command on this or the other host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fakeSSH(t, c.command)
+			err := deliverFails(t, t.Context(), "rsync:far.example:out", c.want)
+			if errors.Is(err, syscall.ENOSPC) {
+				t.Error("it is not this machine's disk that is full")
+			}
+		})
+	}
+}
+
+func TestDeliverWithoutRsync(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	deliverFails(t, t.Context(), "rsync:/x", "delivering to rsync:/x/17/0: rsync is not installed on this worker (apt-get install rsync)")
+}
+
+func TestDeliverCancelled(t *testing.T) {
+	dir := t.TempDir()
+	fakeSSH(t, `sleep 600 & echo "$$ $!" > `+dir+`/new; mv `+dir+`/new `+dir+`/pids; wait`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	why := errors.New("it was enough")
+	go func() {
+		for sleep(ctx, pollPause) == nil {
+			if _, err := os.Stat(dir + "/pids"); err == nil {
+				cancel(why)
+			}
+		}
+	}()
+	if err := deliverFails(t, ctx, "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: it was enough"); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+	checkEnded(t, dir+"/pids")
+}
+
+func TestDeliverOddDirectories(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Symlink("/etc", dir+"/link"))
+	write(t, dir+"/file", nil)
+	for path, want := range map[string]string{
+		"/link": "/link is not a directory", "/file": "/file is not a directory", "/none": "no such file or directory",
+	} {
+		checkFailed(t, Deliver(t.Context(), dir+path, "17/0", "rsync:"+dir+"/to"), want)
+	}
+	for _, sub := range []string{"", ".", "..", "../x", "/x", "a/../b", "a//b"} {
+		checkFailed(t, Deliver(t.Context(), dir, sub, "rsync:"+dir+"/to"), "is no path below the target")
+	}
+	if _, err := os.Lstat(dir + "/to"); err == nil {
+		t.Error("something was delivered")
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for _, target := range []string{
+		"rsync:/data", "rsync:/data/", "rsync:/", "rsync:/a:b/c", "rsync:host:out", "rsync:host:/out", "rsync:bob@host:./out/",
+		"rsync:[::1]:/out", "rsync:rsync://host/module", "rsync:rsync://bob@host:8730/module/a b/",
+	} {
+		if err := ParseTarget(target); err != nil {
+			t.Error(err)
+		}
+	}
+	for target, want := range map[string]string{
+		"":                                   "expected rsync:PATH",
+		"/data":                              "expected rsync:PATH",
+		"http://host/x":                      "expected rsync:PATH",
+		"rsync:":                             "expected rsync:PATH",
+		"rsync:host:":                        "expected rsync:PATH",
+		"rsync:data":                         "must be absolute",
+		"rsync:./data":                       "must be absolute",
+		"rsync::out":                         "no host before the colon",
+		"rsync:host::m/x":                    "two colons",
+		"rsync:-oProxyCommand=x:/out":        "would be taken for an option",
+		"rsync:bob@-oProxyCommand=x:/out":    "would be taken for an option",
+		"rsync:host:-x":                      "would be taken for an option",
+		"rsync:a b:/out":                     "is no host name",
+		"rsync:host:/out/*":                  "for a pattern",
+		"rsync:rsync://host":                 "no module",
+		"rsync:rsync:///m/x":                 "no host",
+		"rsync:rsync://bob:hunter2@host/m/x": "takes no password",
+		"rsync:host:/a\nb":                   "control character",
+		"rsync:host:/a/..":                   "ends in ..",
+	} {
+		err := ParseTarget(target)
+		checkFailed(t, err, want, "target ")
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("it shows the password: %v", err)
+		}
+	}
+}

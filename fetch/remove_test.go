@@ -1,0 +1,342 @@
+package fetch
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const week = 7 * 24 * time.Hour
+
+// lastUsed makes the last use of the program prog so long ago.
+func lastUsed(t *testing.T, dir string, ago time.Duration) {
+	t.Helper()
+	then := time.Now().Add(-ago)
+	must(t, os.Chtimes(filepath.Join(dir, "prog", recordName), then, then))
+}
+
+func lastUse(t *testing.T, dir string) time.Duration {
+	t.Helper()
+	info, err := os.Lstat(filepath.Join(dir, "prog", recordName))
+	must(t, err)
+	return time.Since(info.ModTime())
+}
+
+// old is a program that nobody has used for a month, and what it was fetched from.
+func old(t *testing.T, items ...item) (f *Fetcher, src string) {
+	t.Helper()
+	f = newFetcher(t)
+	src = source(t, append(items, runItem)...)
+	fetchWorks(t, f, src)
+	lastUsed(t, f.Dir, 4*week)
+	return f, src
+}
+
+func aWeekAgo() time.Time { return time.Now().Add(-week) }
+
+// removes checks whether prog is removed.
+func removes(t *testing.T, f *Fetcher, want bool) {
+	t.Helper()
+	before := snapshot(t, f.Dir)
+	removed, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
+	if err != nil || removed != want {
+		t.Errorf("removed: %v, %v; want %v", removed, err, want)
+	}
+	if !want {
+		checkSame(t, f.Dir, before)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	f, src := old(t, item{name: "lib/a", body: "123"}, item{name: "lib/link", kind: '2', link: "a"}, item{name: "data", body: "4567"})
+	removed, bytes, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
+	if want := int64(7 + len(goodScript)); err != nil || !removed || bytes != want {
+		t.Errorf("%v, %d bytes, %v; want %d", removed, bytes, err, want)
+	}
+	if diff := cmp.Diff(map[string]string{}, snapshot(t, f.Dir)); diff != "" {
+		t.Error(diff)
+	}
+	removes(t, f, false)
+	fetchWorks(t, f, src)
+}
+
+// What did not come with the program is somebody's; empty directories are nobody's.
+func TestRemoveLeavesWhatRunsLeft(t *testing.T) {
+	f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
+	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
+	write(t, f.Dir+"/prog/lib/own", []byte("kept"))
+	must(t, os.MkdirAll(f.Dir+"/prog/empty/too", 0o755))
+	removes(t, f, true)
+	kept := map[string]string{
+		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/own": `-rw-r--r-- "kept"`,
+	}
+	if diff := cmp.Diff(kept, snapshot(t, f.Dir+"/prog")); diff != "" {
+		t.Error(diff)
+	}
+	removes(t, f, false)
+	fetchWorks(t, f, src)
+}
+
+// What setup.sh made is as much the program's as what came, but not what was there before.
+func TestRemoveWhatSetupMade(t *testing.T) {
+	f := newFetcher(t)
+	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
+	fetchWorks(t, f, source(t, item{name: "lib/a", body: "x"}, setup("mkdir -p venv/bin; echo x >venv/bin/python; echo x >lib/a.o; echo x >results/2.out"), runItem))
+	write(t, f.Dir+"/prog/venv/bin/own", []byte("kept"))
+	lastUsed(t, f.Dir, 4*week)
+	removes(t, f, true)
+	kept := map[string]string{
+		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "results/2.out": `-rw-r--r-- "x\n"`,
+		"venv": "drwxr-xr-x", "venv/bin": "drwxr-xr-x", "venv/bin/own": `-rw-r--r-- "kept"`,
+	}
+	if diff := cmp.Diff(kept, snapshot(t, f.Dir+"/prog")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNotRemoved(t *testing.T) {
+	tests := map[string]func(t *testing.T, f *Fetcher){
+		"used a day ago":     func(t *testing.T, f *Fetcher) { lastUsed(t, f.Dir, 24*time.Hour) },
+		"used in the future": func(t *testing.T, f *Fetcher) { lastUsed(t, f.Dir, -52*week) },
+		"made by hand":       func(t *testing.T, f *Fetcher) { must(t, os.Remove(f.Dir+"/prog/"+recordName)) },
+		"a link instead of the record": func(t *testing.T, f *Fetcher) {
+			must(t, os.Rename(f.Dir+"/prog/"+recordName, f.Dir+"/record"))
+			must(t, os.Symlink("../record", f.Dir+"/prog/"+recordName))
+		},
+		"not there": func(t *testing.T, f *Fetcher) { must(t, os.RemoveAll(f.Dir+"/prog")) },
+		"being fetched": func(t *testing.T, f *Fetcher) {
+			l, err := tryLock(filepath.Join(f.Dir, locksDir, "prog"))
+			must(t, err)
+			t.Cleanup(func() { l.Close() })
+		},
+		"a link to another": func(t *testing.T, f *Fetcher) {
+			must(t, os.Rename(f.Dir+"/prog", f.Dir+"/other"))
+			must(t, os.Symlink("other", f.Dir+"/prog"))
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, _ := old(t)
+			change(t, f)
+			removes(t, f, false)
+		})
+	}
+}
+
+// Nobody may ask for what may still run.
+func TestRemoveIsPatient(t *testing.T) {
+	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
+		f, _ := old(t)
+		lastUsed(t, f.Dir, ago)
+		if removed, _, err := Remove(t.Context(), f.Dir, "prog", time.Now()); removed != want || err != nil {
+			t.Errorf("used %v ago: %v, %v", ago, removed, err)
+		}
+	}
+}
+
+func TestRemoveRefuses(t *testing.T) {
+	f, _ := old(t)
+	before := snapshot(t, f.Dir)
+	for _, name := range []string{"", ".", "..", ".tdf", "../x", "a/b", "-x", "a\x00"} {
+		if removed, _, err := Remove(t.Context(), f.Dir, name, aWeekAgo()); removed || err == nil {
+			t.Errorf("%q: %v, %v", name, removed, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if removed, _, err := Remove(ctx, f.Dir, "prog", aWeekAgo()); removed || err == nil {
+		t.Errorf("cancelled: %v, %v", removed, err)
+	}
+	checkSame(t, f.Dir, before)
+}
+
+// A program can write to its journal.
+func TestRemoveWithABadJournal(t *testing.T) {
+	const says = "removing the program prog: .tdf-install.json cannot be used ("
+	tests := map[string]func(t *testing.T, journal string){
+		"no file": func(*testing.T, string) {},
+		"garbage": func(t *testing.T, journal string) { write(t, journal, []byte("{")) },
+		"half":    func(t *testing.T, journal string) { write(t, journal, []byte(`{"done":false}`)) },
+		"pipe":    func(t *testing.T, journal string) { must(t, syscall.Mkfifo(journal, 0o644)) },
+		"link":    func(t *testing.T, journal string) { must(t, os.Symlink("/dev/zero", journal)) },
+		"endless": func(t *testing.T, journal string) { write(t, journal, nil); must(t, os.Truncate(journal, 1<<40)) },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, _ := old(t)
+			must(t, os.Remove(f.Dir+"/prog/"+journalName))
+			change(t, f.Dir+"/prog/"+journalName)
+			_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
+			checkFailed(t, err, says, "remove the program's directory")
+			if _, err := os.Lstat(f.Dir + "/prog/run.sh"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRemoveStaysInside(t *testing.T) {
+	f, _ := old(t, item{name: "lib/a", body: "x"})
+	outside := t.TempDir()
+	write(t, outside+"/a", []byte("precious"))
+	must(t, os.RemoveAll(f.Dir+"/prog/lib"))
+	must(t, os.Symlink(outside, f.Dir+"/prog/lib"))
+	write(t, f.Dir+"/prog/"+journalName, []byte(`{"done":true,"files":["lib","lib/a","../precious","/precious"]}`))
+	write(t, f.Dir+"/precious", nil)
+	_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
+	checkFailed(t, err, "escapes")
+	for _, name := range []string{outside + "/a", f.Dir + "/precious"} {
+		if _, err := os.Lstat(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Wherever a removal is interrupted: the program is not ready, a fetch makes it whole, and
+// another removal ends what was begun.
+func TestRemoveIsInterrupted(t *testing.T) {
+	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
+		f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
+		root, err := os.OpenRoot(f.Dir + "/prog")
+		must(t, err)
+		t.Cleanup(func() { root.Close() })
+		name, info, err := recordIn(root)
+		must(t, err)
+		if free, err := takeRecord(root, name, info); !free || err != nil {
+			t.Fatal(free, err)
+		}
+		o, err := journalIn(root)
+		must(t, err)
+		return f, src, root, o
+	}
+	steps := map[string]func(t *testing.T, root *os.Root, o *journal){
+		"the record is taken": func(*testing.T, *os.Root, *journal) {},
+		"run.sh is gone":      func(t *testing.T, root *os.Root, _ *journal) { must(t, root.Remove(runScript)) },
+		"a file is gone": func(t *testing.T, root *os.Root, _ *journal) {
+			must(t, root.Remove(runScript))
+			must(t, root.Remove("lib/b"))
+		},
+		"the files are gone": func(t *testing.T, root *os.Root, o *journal) { must(t, o.removeFiles(root)) },
+		"the record is gone": func(t *testing.T, root *os.Root, o *journal) {
+			must(t, o.removeFiles(root))
+			must(t, root.Remove(removedName))
+		},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			f, src, root, o := begin(t)
+			step(t, root, o)
+			if _, ok, err := f.Ready("prog", src); ok || err != nil {
+				t.Errorf("ready: %v, %v", ok, err)
+			}
+			fetchWorks(t, f, src)
+			got := snapshot(t, f.Dir+"/prog")
+			delete(got, "lib")
+			if diff := cmp.Diff([]string{".tdf-install.json", ".tdf-program.json", "lib/a", "lib/b", "run.sh"}, sorted(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+		t.Run(name+", and once more", func(t *testing.T) {
+			f, _, root, o := begin(t)
+			step(t, root, o)
+			known := name != "the record is gone" // then the journal is all that is left, until the next fetch
+			removes(t, f, known)
+			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Whoever finds the program ready before it is taken has made it young, and it stays; whoever
+// comes later finds it not ready.
+func TestRemoveMeetsAUser(t *testing.T) {
+	f, src := old(t)
+	root, err := os.OpenRoot(f.Dir + "/prog")
+	must(t, err)
+	defer root.Close()
+	name, info, err := recordIn(root)
+	must(t, err)
+	if _, ok, err := f.Ready("prog", src); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if free, err := takeRecord(root, name, info); free || err != nil {
+		t.Errorf("taken: %v, %v", free, err)
+	}
+	removes(t, f, false)
+	lastUsed(t, f.Dir, 4*week)
+	name, info, err = recordIn(root)
+	must(t, err)
+	if free, err := takeRecord(root, name, info); !free || err != nil {
+		t.Errorf("not taken: %v, %v", free, err)
+	}
+	if _, ok, err := f.Ready("prog", src); ok || err != nil {
+		t.Errorf("ready: %v, %v", ok, err)
+	}
+}
+
+// Ready writes down the last use, once an hour, and corrects what a clock that was set back left.
+func TestReadyWritesTheLastUseDown(t *testing.T) {
+	f, src := old(t)
+	for ago, written := range map[time.Duration]bool{
+		4 * week: true, touchEvery + time.Minute: true, touchEvery - time.Minute: false, -time.Hour: true, -52 * week: true,
+	} {
+		lastUsed(t, f.Dir, ago)
+		if _, ok, err := f.Ready("prog", src); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if now := lastUse(t, f.Dir).Abs(); (now < time.Minute) != written {
+			t.Errorf("used %v ago: then %v", ago, now)
+		}
+	}
+	lastUsed(t, f.Dir, week)
+	Touch(f.Dir, "prog")
+	Touch(f.Dir, "../prog")
+	Touch(f.Dir, "other")
+	if now := lastUse(t, f.Dir); now > time.Minute {
+		t.Error(now)
+	}
+}
+
+func TestTouchFollowsNoLink(t *testing.T) {
+	f, _ := old(t)
+	outside := write(t, t.TempDir()+"/x", nil)
+	then := time.Now().Add(-week)
+	must(t, os.Chtimes(outside, then, then))
+	must(t, os.Remove(f.Dir+"/prog/"+recordName))
+	must(t, os.Symlink(outside, f.Dir+"/prog/"+recordName))
+	Touch(f.Dir, "prog")
+	if info, _ := os.Stat(outside); time.Since(info.ModTime()) < time.Hour {
+		t.Error("touched through a link")
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	f, _ := old(t, item{name: "lib/a", body: "123"})
+	write(t, f.Dir+"/prog/results/1.out", []byte("not counted"))
+	write(t, f.Dir+"/byhand/run.sh", []byte(goodScript))
+	write(t, f.Dir+"/file", nil)
+	must(t, os.Symlink("prog", f.Dir+"/link"))
+	got, err := Programs(f.Dir)
+	must(t, err)
+	if len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	p := got[0]
+	if p.Name != "prog" || p.Bytes != int64(3+len(goodScript)) || time.Since(p.LastUse).Round(time.Minute) != 4*week || strings.Join(p.Files, " ") != "lib lib/a" {
+		t.Errorf("%+v", p)
+	}
+	if _, err := Programs(f.Dir + "/nothing"); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}

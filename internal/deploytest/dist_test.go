@@ -1,0 +1,119 @@
+package deploytest
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// project makes a repository with this project's scripts and a command that prints its version.
+func project(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "project")
+	for _, name := range []string{"scripts/dist", "internal/command/version.go", "go.mod", ".gitignore"} {
+		info, err := os.Stat(filepath.Join(root, name))
+		must(t, err)
+		write(t, filepath.Join(dir, name), info.Mode(), read(t, filepath.Join(root, name)))
+	}
+	mod := strings.Split(read(t, filepath.Join(root, "go.mod")), "\nrequire")[0]
+	write(t, filepath.Join(dir, "go.mod"), 0o644, mod+"\n")
+	write(t, filepath.Join(dir, "cmd/tdf-x/main.go"), 0o644,
+		"package main\n\nimport \"github.com/tdf-framework/tdf/internal/command\"\n\nfunc main() { println(command.Version()) }\n")
+	for _, name := range []string{"README.md", "LICENSE", "configs/x.cfg", "docs/page.txt", "scripts/other"} {
+		write(t, filepath.Join(dir, name), 0o644, name)
+	}
+	write(t, filepath.Join(dir, "deploy/tool"), 0o755, "#!/bin/sh\n")
+	git(t, dir, "init", "--quiet")
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "--quiet", "--message=x")
+	git(t, dir, "tag", "release/v7")
+	write(t, filepath.Join(dir, "configs/mine.cfg"), 0o644, "password=hush")
+	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	command(t, dir, "git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"}, args...)...)
+}
+
+func TestDist(t *testing.T) {
+	dir := project(t)
+	command(t, dir, "scripts/dist")
+	dist := filepath.Join(dir, "dist")
+	command(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	sums := read(t, filepath.Join(dist, "SHA256SUMS"))
+	if strings.Count(sums, "\n") != 2 {
+		t.Errorf("SHA256SUMS:\n%s", sums)
+	}
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		name := "tdf_release-v7_linux_" + arch
+		if got := strings.Fields(command(t, dist, "tar", "-tzf", name+".tar.gz")); !slices.Equal(got, inArchive(name)) {
+			t.Errorf("packed: %s", cmp.Diff(inArchive(name), got))
+		}
+		command(t, dist, "tar", "-xzf", name+".tar.gz")
+		checkStatic(t, filepath.Join(dist, name, "tdf-x"), machine)
+	}
+	out, err := exec.Command(filepath.Join(dist, "tdf_release-v7_linux_"+runtime.GOARCH, "tdf-x")).CombinedOutput()
+	if err != nil || string(out) != "release-v7\n" {
+		t.Errorf("the version is %q, %v", out, err)
+	}
+
+	// The same commit elsewhere, by somebody whose files are young and private, gives the same.
+	other := filepath.Join(t.TempDir(), "other", "place")
+	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
+	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")
+	if got := read(t, filepath.Join(other, "dist", "SHA256SUMS")); got != sums {
+		t.Errorf("sums differ:\n%s%s", sums, got)
+	}
+
+	write(t, filepath.Join(dir, "README.md"), 0o644, "changed")
+	if out := command(t, dir, "scripts/dist"); !strings.Contains(out, "tdf_release-v7-dirty_linux_amd64.tar.gz") || strings.Count(out, "\n") != 2 {
+		t.Errorf("of a changed tree:\n%s", out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dist, "*")); len(left) != 3 {
+		t.Errorf("dist/ has %q", left)
+	}
+}
+
+func inArchive(name string) []string {
+	var all []string
+	for _, file := range []string{"", "LICENSE", "README.md", "configs/", "configs/x.cfg", "deploy/", "deploy/tool", "docs/", "docs/page.txt", "tdf-x"} {
+		all = append(all, name+"/"+file)
+	}
+	return all
+}
+
+func checkStatic(t *testing.T, name string, machine elf.Machine) {
+	t.Helper()
+	f, err := elf.Open(name)
+	must(t, err)
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Errorf("%s is not static", name)
+		}
+	}
+	text, err := os.ReadFile(name)
+	must(t, err)
+	if f.Machine != machine || bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))) {
+		t.Errorf("%s is for %v, or knows where it was built", name, f.Machine)
+	}
+}
+
+func TestDistWithoutARepository(t *testing.T) {
+	dir := project(t)
+	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "dist: this is no clone") {
+		t.Errorf("%s, %v", out, err)
+	}
+}

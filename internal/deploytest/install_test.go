@@ -1,0 +1,196 @@
+package deploytest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestInstall(t *testing.T) {
+	w := newWorld(t, "a")
+	stdout, _ := w.install(0, "-n", "2", "-c", w.config("[tdf]\nnamespace=x\n"), "a")
+	if want := "a: ok: tdf-worker v1 amd64, workers restarted: 2\n"; stdout != want {
+		t.Errorf("printed %q, want %q", stdout, want)
+	}
+	want := `useradd --system --user-group --home-dir /var/lib/tdf --no-create-home --shell /usr/sbin/nologin tdf
+systemctl daemon-reload
+systemctl enable --quiet tdf-worker@1.service tdf-worker@2.service
+systemctl restart tdf-worker@1.service tdf-worker@2.service
+systemctl is-active --quiet tdf-worker@1.service
+systemctl is-active --quiet tdf-worker@2.service
+`
+	if got := w.log("a"); got != want {
+		t.Errorf("did\n%swant\n%s", got, want)
+	}
+	for name, mode := range map[string]os.FileMode{
+		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o640,
+	} {
+		info, err := os.Stat(w.path("a", name))
+		if err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if owner := read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")); owner != "root:tdf\n" {
+		t.Errorf("the configuration is %s's", owner)
+	}
+	if got := read(t, w.path("a", "etc/tdf/worker.cfg")); got != "[tdf]\nnamespace=x\n" {
+		t.Errorf("%q", got)
+	}
+	calls := read(t, filepath.Join(w.dir, "ssh.log"))
+	if strings.Count(calls, "-o BatchMode=yes") != 2 || strings.Count(calls, "-l root -- a ") != 2 {
+		t.Errorf("ssh was called with\n%s", calls)
+	}
+}
+
+// What is there stays as it is, and so does what runs; only what is new is a reason to restart.
+func TestInstallAgain(t *testing.T) {
+	w := newWorld(t, "a")
+	cfg := w.config("[tdf]\nnamespace=x\n")
+	w.install(0, "-n", "3", "-c", cfg, "a")
+	w.log("a")
+	const three = "tdf-worker@1.service tdf-worker@2.service tdf-worker@3.service\n"
+	steps := []struct {
+		name   string
+		change func()
+		args   []string
+		did    string // in the log
+		said   string
+	}{
+		{"nothing new", func() {}, []string{"-c", cfg}, "systemctl start " + three, "v1 amd64, workers running: 3"},
+		{"without a configuration", func() {}, nil, "systemctl start " + three, "workers running: 3"},
+		{"another configuration", func() { write(t, cfg, 0o600, "[tdf]\nnamespace=y\n") }, []string{"-c", cfg}, "systemctl restart " + three, "workers restarted: 3"},
+		{"nothing new again", func() {}, []string{"-c", cfg}, "systemctl start " + three, "workers running: 3"},
+		{"another release", func() {
+			must(t, os.RemoveAll(w.dist))
+			w.release("v2", "amd64")
+		}, nil, "systemctl restart " + three, "v2 amd64, workers restarted: 3"},
+		{"fewer", func() {}, []string{"-n", "1"}, "systemctl disable --now --quiet tdf-worker@3.service\n", "workers running: 1"},
+		{"none", func() {}, []string{"-n", "0"}, "systemctl disable --now --quiet tdf-worker@1.service\n", "no workers"},
+	}
+	for _, step := range steps {
+		step.change()
+		stdout, _ := w.install(0, append(step.args, "a")...)
+		if got := w.log("a"); !strings.Contains(got, step.did) || strings.Contains(got, "useradd") || !strings.Contains(stdout, step.said) {
+			t.Errorf("%s: it said %sand did\n%s", step.name, stdout, got)
+		}
+	}
+}
+
+// An installation that failed half-way is a reason to restart, too.
+func TestInstallAfterAFailure(t *testing.T) {
+	w := newWorld(t, "a")
+	cfg := w.config("x")
+	for name, says := range map[string]string{
+		"hangs":  "a: failed: systemctl restart failed\n",
+		"broken": "a: failed: tdf-worker@1.service does not stay up: tdf-worker: worker.cfg: [tdf] namespace: is missing\n",
+	} {
+		write(t, cfg, 0o600, name)
+		write(t, w.path("a", name), 0o600, "")
+		if stdout, _ := w.install(1, "-c", cfg, "a"); stdout != says {
+			t.Errorf("%s: %q", name, stdout)
+		}
+		must(t, os.Remove(w.path("a", name)))
+		if stdout, _ := w.install(0, "-c", cfg, "a"); !strings.Contains(stdout, "workers restarted: 1\n") {
+			t.Errorf("%s, then: %q", name, stdout)
+		}
+	}
+}
+
+func TestInstallOnMany(t *testing.T) {
+	w := newWorld(t, "a", "b", "arm", "sparc", "fe80::1%eth0", "user.example.org", "unready", "sudoer", "nobody")
+	w.release("v1", "arm64")
+	write(t, w.path("arm", "machine"), 0o644, "Linux aarch64\n")
+	write(t, w.path("sparc", "machine"), 0o644, "SunOS \x1b[31msparc\n")
+	write(t, w.path("sudoer", "uid"), 0o644, "1000\n")
+	write(t, w.path("nobody", "uid"), 0o644, "1000\n")
+	write(t, w.path("nobody", "nosudo"), 0o644, "")
+	must(t, os.RemoveAll(w.path("unready", "run")))
+	hosts := filepath.Join(t.TempDir(), "hosts")
+	write(t, hosts, 0o644, "# those of the lab\n\na\n b # comment\r\narm\na\nsparc\ndown\nfe80::1%eth0\n\tunready\nsudoer\nnobody")
+	stdout, _ := w.install(1, "-p", "3", "-u", "admin", "-c", w.config("x"), hosts, "user.example.org", "b")
+	want := map[string]string{
+		"a": "ok: tdf-worker v1 amd64", "b": "ok: ", "arm": "ok: tdf-worker v1 arm64", "fe80::1%eth0": "ok: ", "user.example.org": "ok: ", "sudoer": "ok: ",
+		"sparc": "failed: there is no release for $'SunOS", "down": "failed: ssh: connect to host: Connection refused",
+		"unready": "failed: systemd does not run here", "nobody": "failed: sudo: a password is required",
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if len(lines) != len(want) {
+		t.Errorf("printed\n%s", stdout)
+	}
+	for _, line := range lines {
+		host, said, _ := strings.Cut(line, ": ")
+		if text, ok := want[host]; !ok || !strings.HasPrefix(said, text) || strings.Contains(said, "\x1b") {
+			t.Errorf("printed %q, want %q", line, text)
+		}
+	}
+}
+
+func TestInstallWithoutAConfiguration(t *testing.T) {
+	w := newWorld(t, "a")
+	if stdout, _ := w.install(1, "a"); stdout != "a: failed: there is no /etc/tdf/worker.cfg; give one\n" {
+		t.Errorf("%q", stdout)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	w := newWorld(t, "a")
+	cfg := w.config("x")
+	stdout, _ := w.install(0, "--dry-run", "-n", "4", "-c", cfg, "a", "down")
+	want := "as root: tdf-worker v1, " + cfg + " as /etc/tdf/worker.cfg, 4 workers running\n"
+	if stdout != "a: "+want+"down: "+want {
+		t.Errorf("%q", stdout)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
+		t.Error("it has called ssh")
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	w := newWorld(t, "a")
+	hosts := filepath.Join(t.TempDir(), "hosts")
+	write(t, hosts, 0o644, "a\n-oProxyCommand=touch${IFS}x\n")
+	empty := filepath.Join(t.TempDir(), "empty")
+	write(t, empty, 0o644, "# none\n")
+	bad, two := filepath.Join(t.TempDir(), "bad"), filepath.Join(t.TempDir(), "two")
+	must(t, os.CopyFS(bad, os.DirFS(w.dist)))
+	write(t, filepath.Join(bad, "SHA256SUMS"), 0o644, strings.Repeat("0", 64)+"  tdf_v1_linux_amd64.tar.gz\n")
+	must(t, os.CopyFS(two, os.DirFS(w.dist)))
+	write(t, filepath.Join(two, "tdf_v2_linux_arm64.tar.gz"), 0o644, "")
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"there is no option -oProxyCommand", []string{"-oProxyCommand=x"}},
+		{"is not the name of a host", []string{"--", "-oProxyCommand=x"}},
+		{"is not the name of a host", []string{"a", "-oProxyCommand=x"}},
+		{"is not the name of a host", []string{"a;b"}},
+		{"is not the name of a host", []string{"$(touch x)"}},
+		{"is not the name of a host", []string{"root@a"}},
+		{"is not the name of a host", []string{"a\nb"}},
+		{"is not the name of a host", []string{""}},
+		{hosts + " is not the name of a host", []string{hosts}},
+		{"no hosts are given", nil},
+		{"no hosts are given", []string{empty}},
+		{"-n x: expected a number", []string{"-n", "x", "a"}},
+		{"-n -1: expected a number", []string{"-n", "-1", "a"}},
+		{"-p 0: expected a number above 0", []string{"-p", "0", "a"}},
+		{"that is no user's name", []string{"-u", "-oX", "a"}},
+		{"cannot be read", []string{"-c", "nothere", "a"}},
+		{"-n needs a value", []string{"-n"}},
+		{"has no archive of a release", []string{"-d", t.TempDir(), "a"}},
+		{"its sum is not that of SHA256SUMS", []string{"-d", bad, "a"}},
+		{"has archives of v1 and v2", []string{"-d", two, "a"}},
+	} {
+		stdout, stderr := w.install(2, c.args...)
+		if stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q: %q, %q; want %q", c.args, stdout, stderr, c.says)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
+		t.Error("it has called ssh")
+	}
+	if stdout, _ := w.install(0, "-h"); !strings.HasPrefix(stdout, "usage: ") {
+		t.Errorf("%q", stdout)
+	}
+}

@@ -1,0 +1,97 @@
+// Package deploytest tests what releases are made and installed by: scripts/dist and deploy/
+// (docs/install.md). It has no code of its own but tests.
+package deploytest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+const root = "../.."
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	return string(text)
+}
+
+func write(t testing.TB, name string, mode os.FileMode, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), mode))
+	must(t, os.Chmod(name, mode))
+}
+
+// setting returns the values of a setting of a unit.
+func setting(t testing.TB, unit, name string) []string {
+	t.Helper()
+	var all []string
+	for line := range strings.Lines(read(t, filepath.Join(root, "deploy", unit))) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+"="); ok {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// A worker that is told to stop lets its programs finish, ends what is left, and reports it.
+// Whoever stops it waits for longer than all that takes by default.
+func TestAWorkerHasTheTimeToStop(t *testing.T) {
+	t.Setenv("TDF_CFG_TDF_NAMESPACE", "x")
+	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
+	must(t, err)
+	value := setting(t, "tdf-worker@.service", "TimeoutStopSec")
+	if len(value) != 1 {
+		t.Fatalf("TimeoutStopSec: %q", value)
+	}
+	stop, err := time.ParseDuration(value[0] + "s")
+	must(t, err)
+	if least := cfg.Grace + cfg.KillGrace + 10*time.Second; stop <= least {
+		t.Errorf("TimeoutStopSec is %v, and has to be above %v", stop, least)
+	}
+}
+
+// The units and the script that installs them mean the same files.
+func TestUnitsAgreeWithTheInstaller(t *testing.T) {
+	script := read(t, filepath.Join(root, "deploy", "install-here"))
+	words := strings.Fields(strings.Join(setting(t, "tdf-worker@.service", "ExecStart"), " "))
+	if len(words) != 3 || !strings.Contains(script, "binary=$root"+words[0]+"\n") || !strings.Contains(script, "etc=$root"+filepath.Dir(words[2])+"\n") ||
+		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 640 tdf`) {
+		t.Errorf("the worker is started by %q", words)
+	}
+	home := setting(t, "tdf-worker@.service", "WorkingDirectory")
+	if len(home) != 1 || !strings.Contains(script, "home="+home[0]+"\n") {
+		t.Errorf("the worker's directory is %q", home)
+	}
+}
+
+// A worker that is stopped ends its programs itself, has the
+// cgroups for its limits, outlives a program that runs out of memory, and is started for ever.
+func TestSettingsThatWorkersRestOn(t *testing.T) {
+	for name, want := range map[string]string{
+		"KillMode": "mixed", "Delegate": "yes", "OOMPolicy": "continue", "Restart": "always", "StartLimitIntervalSec": "0",
+	} {
+		if got := setting(t, "tdf-worker@.service", name); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is %q, and has to be %s", name, got, want)
+		}
+	}
+	for _, breaks := range []string{"ProtectControlGroups", "SystemCallFilter", "PrivateDevices", "MemoryDenyWriteExecute"} {
+		if got := setting(t, "tdf-worker@.service", breaks); len(got) > 0 {
+			t.Errorf("%s=%s keeps programs from working", breaks, got[0])
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// followLife is how long a sign of somebody's interest lasts.
+const followLife = 15 * time.Second
+
+// Follow tells the worker of a running task that somebody watches it for the next 15 s: it
+// then reports every second.
+func (s *Store) Follow(ctx context.Context, id int64) error {
+	return s.note(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+}
+
+// An Update is a line that a program reported while it ran.
+type Update struct {
+	Round, Number int // the Number-th of its round, from 1
+	Time          tdf.Time
+	Line          string
+}
+
+// Updates returns up to most updates of a task, those that came after the one given (the
+// zero Update: from the first), in their order.
+func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
+	var found []redis.XMessage
+	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading updates: redis: %w", err)
+	}
+	updates := make([]Update, len(found))
+	for i, m := range found {
+		round, number, _ := strings.Cut(m.ID, "-")
+		updates[i].Round, _ = strconv.Atoi(round)
+		updates[i].Number, _ = strconv.Atoi(number)
+		updates[i].Time, _ = tdf.ParseTime(text(m.Values["time"]))
+		updates[i].Line = text(m.Values["line"])
+	}
+	return updates, nil
+}
+
+// Earlier returns what a task's earlier rounds left for the given one: the checkpoint (nil:
+// there is none), and the error of the round before.
+func (s *Store) Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error) {
+	var values []any
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), tdf.FieldCheckpoint, tdf.RoundField(round-1, tdf.RoundError)).Result()
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("reading what earlier rounds left: redis: %w", err)
+	}
+	if c, ok := values[0].(string); ok {
+		checkpoint = &c
+	}
+	return checkpoint, text(values[1]), nil
+}

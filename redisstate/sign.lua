@@ -1,0 +1,46 @@
+-- sign: a worker's sign of life, by which it takes its name or keeps it.
+--
+-- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the
+--       numbers   5 number of this name   6 calm
+-- ARGV  1 name   2 boot of this worker   3 '1' if it takes the name, '' if it has it
+--       4 boot of a worker that is known to be gone, or ''   5 how long those that are gone are
+--       listed, in seconds, then the properties and values that it tells about itself
+--
+-- Returns { '+' }, or { '-', now, calm, and of whoever has the name: host, pid, process, boot,
+-- seen, lease }. A name is free if its worker said goodbye, gave no sign of life within its
+-- lease, or is known to be gone. While it is calm after an outage, no lease counts as over.
+-- Whoever has the name keeps it until somebody else has taken it.
+
+local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[5])
+
+-- An error: it is no hash.
+local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process')
+if h.err then
+  redis.call('DEL', key)
+  h = {}
+end
+local calm = number(redis.call('GET', KEYS[6]) or '0', 0) or 0
+
+local function free()
+  if not h[1] or h[1] == boot then return true end
+  if not taking then return false end
+  local silent = math.abs(now - (number(h[3], 0) or 0))
+  return h[2] == 'gone' or h[1] == gone or silent > (number(h[4], 0) or 0) and now >= calm
+end
+
+if not free() then
+  return { '-', text(now), text(calm), h[5] or '', h[6] or '', h[7] or '', h[1], h[3] or '0', h[4] or '0' }
+end
+
+local telling = { key, 'boot', boot, 'seen', text(now) }
+for i = 6, #ARGV do telling[#telling + 1] = ARGV[i] end
+redis.call('HSET', unpack(telling))
+redis.call('EXPIRE', key, listed)
+redis.call('ZADD', workers, text(now), name)
+redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
+redis.call('SADD', names, name)
+if redis.call('EXISTS', numbered) == 0 then
+  redis.call('SET', numbered, string.format('%.0f', redis.call('INCR', counter)))
+end
+return { '+' }

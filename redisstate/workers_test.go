@@ -1,0 +1,172 @@
+package redisstate
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A name belongs to one living worker: docs/operations.md, "Names of workers".
+func TestNamesBelongToOneWorker(t *testing.T) {
+	onEach(t, func(t *testing.T, first *Store) {
+		second := connect(t, first.addr, first.keys.ns)
+		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
+		must(t, first.TakeName(t.Context(), w, ""))
+		must(t, first.SeenWorker(t.Context(), w))
+		taken := mustBeTaken(t, second.TakeName(t.Context(), w, ""))
+		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
+			t.Errorf("%+v", taken)
+		}
+		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
+			t.Error(text)
+		}
+		mustBeTaken(t, second.TakeName(t.Context(), w, "another boot"))
+
+		must(t, second.TakeName(t.Context(), w, first.boot)) // the first is known to be gone
+		mustBeTaken(t, first.SeenWorker(t.Context(), w))
+		w.State = "gone"
+		must(t, second.SeenWorker(t.Context(), w))
+		must(t, first.TakeName(t.Context(), w, "")) // the second has said goodbye
+		mustBeTaken(t, second.SeenWorker(t.Context(), w))
+	})
+}
+
+func TestSilentWorkersLoseTheirNames(t *testing.T) {
+	onEach(t, func(t *testing.T, first *Store) {
+		second := connect(t, first.addr, first.keys.ns)
+		w := WorkerInfo{Name: "w", Lease: 60}
+		must(t, first.TakeName(t.Context(), w, ""))
+		now, err := first.Now(t.Context())
+		must(t, err)
+		silentFor := func(d tdf.Seconds) {
+			first.rdb.HSet(t.Context(), first.keys.worker("w"), "seen", now.Add(-d).String())
+		}
+		silentFor(30)
+		mustBeTaken(t, second.TakeName(t.Context(), w, ""))
+		silentFor(61)
+		must(t, first.SetCalm(t.Context(), now.Add(20)))
+		if text := mustBeTaken(t, second.TakeName(t.Context(), w, "")).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+			t.Error(text)
+		}
+		must(t, first.SetCalm(t.Context(), now.Add(-1)))
+		must(t, first.SeenWorker(t.Context(), w)) // whoever has the name keeps it
+		silentFor(61)
+		must(t, second.TakeName(t.Context(), w, ""))
+		mustBeTaken(t, first.SeenWorker(t.Context(), w))
+
+		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
+		must(t, second.SeenWorker(t.Context(), w))
+		first.rdb.Set(t.Context(), first.keys.worker("w"), "what somebody else put there", 0)
+		must(t, second.SeenWorker(t.Context(), w))
+	})
+}
+
+// What the worker held whose name was taken is lost at once, and what others hold is not.
+func TestGiveUp(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"), define("c"))
+		mustClaim(t, s, 2) // by worker w
+		other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
+		must(t, err)
+		n, err := s.GiveUp(t.Context(), "w")
+		if err != nil || n != 2 {
+			t.Errorf("%d, %v", n, err)
+		}
+		now, err := s.Now(t.Context())
+		must(t, err)
+		due, err := s.Due(t.Context(), now, 10)
+		must(t, err)
+		if len(due) != 2 {
+			t.Errorf("due: %+v", due)
+		}
+		mustSettle(t, s, 1)
+		mustSettle(t, s, 2)
+		if got := task(t, s, 2); got.Losses != 1 || got.State != tdf.Open {
+			t.Errorf("%+v", got)
+		}
+		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 3, Claim: other.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+			t.Errorf("%+v, %v", renewed, err)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func TestReports(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"))
+		c := mustClaim(t, s, 1)[0]
+		report := func(r Report) Renewed {
+			t.Helper()
+			renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})
+			if err != nil || renewed.Lost[0] != nil {
+				t.Fatal(renewed, err)
+			}
+			return renewed
+		}
+		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
+		report(Report{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
+		report(Report{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the answer had not come
+		got := task(t, s, 1)
+		if r := got.Current(); r.Tail != tail || r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || got.Checkpoint != checkpoint {
+			t.Errorf("%+v", got)
+		}
+		must(t, s.Follow(t.Context(), 1))
+		if !report(Report{}).Followed[0] {
+			t.Error("followed, and not told")
+		}
+
+		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", Told: true})
+		if r := task(t, s, 1).Current(); r.Tail != "" || r.Progress.Fraction != 0.25 {
+			t.Errorf("%+v", r)
+		}
+		mustSettle(t, s, 1)
+		m, err := task(t, s, 1).Reopen()
+		mustApply(t, s, m, err)
+		c = mustClaim(t, s, 1)[0]
+		earlier, lastError, err := s.Earlier(t.Context(), 1, 1)
+		if err != nil || earlier == nil || *earlier != checkpoint || lastError != "boom" {
+			t.Errorf("%v, %q, %v", earlier, lastError, err)
+		}
+		report(Report{Updates: []string{"again"}, FirstUpdate: 1})
+		if got := updates(t, s, Update{}); got != "0-1 one, 0-2 two, 0-3 three, 1-1 again" {
+			t.Error(got)
+		}
+		if got := updates(t, s, Update{Round: 0, Number: 2}); got != "0-3 three, 1-1 again" {
+			t.Error(got)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func updates(t *testing.T, s *Store, after Update) string {
+	t.Helper()
+	all, err := s.Updates(t.Context(), 1, after, 100)
+	must(t, err)
+	var texts []string
+	for _, u := range all {
+		if u.Time == 0 {
+			t.Errorf("no time: %+v", u)
+		}
+		texts = append(texts, strconv.Itoa(u.Round)+"-"+strconv.Itoa(u.Number)+" "+u.Line)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func mustBeTaken(t *testing.T, err error) *NameTakenError {
+	t.Helper()
+	var taken *NameTakenError
+	if !errors.As(err, &taken) {
+		t.Fatalf("the name was not taken: %v", err)
+	}
+	return taken
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

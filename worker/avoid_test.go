@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// docs/operations.md, "Programs that a worker leaves alone".
+func TestProgramsThatFailAreLeftAlone(t *testing.T) {
+	at := time.Unix(1000, 0)
+	a := newAvoidance(3, slog.New(slog.DiscardHandler))
+	a.clock = func() time.Time { return at }
+	is := func(probing bool, avoid ...string) {
+		t.Helper()
+		if got, probe := a.now(); !slices.Equal(got, avoid) || probe != probing {
+			t.Errorf("avoids %v, probing %v; want %v, %v", got, probe, avoid, probing)
+		}
+	}
+	fail := func(n int) {
+		for range n {
+			a.claimed("p")
+			a.failed("p", "exit 1")
+		}
+	}
+	fail(2)
+	is(false)
+	a.succeeded("p") // in a row, that is
+	fail(2)
+	is(false)
+	fail(1)
+	is(false, "p")
+	if got, want := a.String(), "p: exit 1"; got != want {
+		t.Errorf("%q", got)
+	}
+	if got := a.next(time.Hour); got != probePause {
+		t.Errorf("next in %v", got)
+	}
+
+	at = at.Add(probePause)
+	is(true) // one round is tried
+	a.claimed("q")
+	is(true)
+	a.claimed("p")
+	is(false, "p") // and no other one meanwhile
+	a.over("p")    // it was lost: that says nothing
+	is(true)
+	fail(1)
+	is(false, "p")
+	at = at.Add(probePause)
+	a.claimed("p")
+	a.succeeded("p")
+	is(false)
+	if got := a.String(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A host that cannot run a program tries again soon, then less and less often.
+func TestProgramsThatCannotBeRunHere(t *testing.T) {
+	at := time.Unix(1000, 0)
+	a := newAvoidance(0, slog.New(slog.DiscardHandler))
+	a.clock = func() time.Time { return at }
+	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		a.unfit("p", "no interpreter")
+		if got := a.next(time.Hour); got != time.Duration(want)*time.Second {
+			t.Errorf("next in %v, want %d s", got, want)
+		}
+		at = at.Add(time.Duration(want) * time.Second)
+		if avoid, probing := a.now(); len(avoid) > 0 || !probing {
+			t.Errorf("after that: avoids %v, probing %v", avoid, probing)
+		}
+	}
+	a.failed("p", "it ran, at least")
+	if avoid, probing := a.now(); len(avoid) > 0 || probing {
+		t.Errorf("it runs: avoids %v, probing %v", avoid, probing)
+	}
+}
+
+// A program that was left alone, and of which there is nothing more, costs no calls.
+func TestProgramsThatAreNotThere(t *testing.T) {
+	at := time.Unix(1000, 0)
+	a := newAvoidance(1, slog.New(slog.DiscardHandler))
+	a.clock = func() time.Time { return at }
+	a.failed("p", strings.Repeat("x y ", 1e6))
+	if text := a.String(); len(text) > maxWhy+10 {
+		t.Errorf("%d bytes are told", len(text))
+	}
+	at = at.Add(2 * probePause)
+	if _, probing := a.now(); !probing || a.next(time.Hour) != time.Hour {
+		t.Errorf("probing %v, next in %v", probing, a.next(time.Hour))
+	}
+	a.notThere()
+	if avoid, probing := a.now(); len(avoid) != 1 || probing || a.next(time.Hour) != probePause {
+		t.Errorf("avoids %v, probing %v, next in %v", avoid, probing, a.next(time.Hour))
+	}
+	for i := range 2 * maxReputations {
+		a.failed(strconv.Itoa(i), "exit 1")
+	}
+	if len(a.programs) != maxReputations {
+		t.Errorf("%d programs are remembered", len(a.programs))
+	}
+}

@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// renewing counts the calls that renew leases.
+type renewing struct {
+	*redisstate.Store
+	calls atomic.Int64
+}
+
+func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error) {
+	r.calls.Add(1)
+	return r.Store.Renew(ctx, lease, renewals...)
+}
+
+// A round that has much to report, and was lost meanwhile, reports nothing again and again.
+func TestTheBacklogOfALostRound(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	store := &renewing{Store: w.store}
+	wait := w.background(t.Context(), w.workerOn(store))
+	p.begun()
+	p.ended()
+	give, err := w.task(id).Release("by hand")
+	must(t, err)
+	_, err = w.store.Apply(t.Context(), "test", redisstate.Unit{Moves: []tdf.Move{give}})
+	must(t, err)
+	p.release()
+	wait()
+	if n := store.calls.Load(); n > 3 {
+		t.Errorf("%d renewals", n)
+	}
+}
+
+// All updates of a round arrive, however many there are at once, in a few calls.
+func TestAllUpdatesArrive(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\nseq 1 5000 >$TDF_DIR/updates\n")
+	id := w.open("")
+	store := &renewing{Store: w.store}
+	w.runOnce(w.workerOn(store))
+	all, err := w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)
+	must(t, err)
+	if n := store.calls.Load(); len(all) != 5000 || all[4999].Number != 5000 || all[4999].Line != "5000" || n > 10 {
+		t.Errorf("%d updates in %d calls", len(all), n)
+	}
+}
+
+// What a round that is given back has printed is still told.
+func TestTheTailOfARoundThatIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace, w.cfg.KillGrace = 0, time.Second
+	w.script("p", "#!/bin/sh\necho printed; echo begun >\"$1\"; exec sleep 1000\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.background(ctx, w.worker())
+	p.begun()
+	stop()
+	wait()
+	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 || task.Rounds[0].Tail != "printed\n" {
+		t.Errorf("%s, released %d times, tail %q", task.State, task.Releases, task.Rounds[0].Tail)
+	}
+}

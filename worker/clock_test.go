@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/server"
+)
+
+// A redisClock is that of an embedded Redis, and can be set.
+type redisClock struct {
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func (c *redisClock) leap(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += by
+}
+
+// drive keeps the Redis's time until the test ends.
+func (c *redisClock) drive(t *testing.T, m *miniredis.Miniredis) {
+	set := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		m.SetTime(time.Now().Add(c.offset))
+	}
+	set()
+	stop, ticker := make(chan struct{}), time.NewTicker(time.Millisecond)
+	var driving sync.WaitGroup
+	driving.Go(func() {
+		for {
+			select {
+			case <-ticker.C:
+				set()
+			case <-stop:
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		driving.Wait()
+		ticker.Stop()
+	})
+}
+
+// serving makes rounds of one server, which has seen what was before.
+func (w *world) serving(change func(*config.Server)) (round func()) {
+	w.Helper()
+	cfg, err := config.DefaultServer(w.cfg.Namespace)
+	must(w, err)
+	change(&cfg)
+	s := server.New("s1", cfg, w.store, w.logger())
+	return func() {
+		w.Helper()
+		_, err := s.RunOnce(w.Context())
+		must(w, err)
+	}
+}
+
+// Redis's clock is set while a program runs: its lease goes on, and its round ends as if nothing
+// had happened.
+func TestTheClockIsSet(t *testing.T) {
+	for name, by := range map[string]time.Duration{"back an hour": -time.Hour, "forth an hour": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Lease = 300 * time.Millisecond
+			m := miniredis.RunT(t)
+			var now redisClock
+			now.drive(t, m)
+			w.store = w.connect(m.Addr())
+			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
+			p := w.pipe()
+			began := time.Now()
+			id := w.open(p.path, func(d *tdf.Definition) { d.Timeout = 600 })
+			ctx, stop := context.WithCancel(t.Context())
+			wait := w.until(ctx, w.worker())
+			p.begun()
+			serve := w.serving(func(cfg *config.Server) { cfg.OutageGrace = time.Hour }) // this round is not to be timed out, however slowly the test runs
+			serve()
+			now.leap(by)
+			for range 3 {
+				before := w.task(id).LeaseUntil
+				eventually(t, "a renewal", func() bool { serve(); return w.task(id).LeaseUntil != before })
+			}
+			p.ended()
+			p.release()
+			eventually(t, "the end", func() bool { serve(); return w.task(id).State.Judged() })
+			task := w.task(id)
+			r := task.Current()
+			if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Timeouts+task.Round != 0 {
+				t.Errorf("it is %s: %+v", task.State, task)
+			}
+			if r.Seconds <= 0 || r.Seconds > tdf.For(time.Since(began)) {
+				t.Errorf("it took %v s", r.Seconds)
+			}
+			if n := strings.Count(task.Log, ": executed"); n != 1 {
+				t.Errorf("executed %d times: %s", n, task.Log)
+			}
+			if e := r.Entered; e[tdf.Open] > e[tdf.Running] || e[tdf.Running] > e[tdf.Executed] || e[tdf.Executed] > e[tdf.Succeeded] {
+				t.Errorf("%v", e)
+			}
+			next := w.open(p.path)
+			p.begun()
+			p.ended()
+			p.release()
+			eventually(t, "the end of the next", func() bool { serve(); return w.task(next).State == tdf.Succeeded })
+			stop()
+			wait()
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/fetch"
+)
+
+// MaxOutput is how much of each output can be reported where max_output does not say less:
+// a value in Redis cannot be larger than 512 MiB.
+const MaxOutput = 256 << 20
+
+func (w *Worker) mostOutput() int64 {
+	if w.cfg.MaxOutput == 0 {
+		return MaxOutput
+	}
+	return w.cfg.MaxOutput
+}
+
+// collect takes what the round left: its result, and an error if that is refused.
+func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error) {
+	result := tdf.Result{
+		Exit: ended.Exit, Why: ended.Why, ProgramSHA256: ended.ProgramSHA256,
+		Seconds: ended.Seconds, CPUSeconds: ended.CPUSeconds, MaxRSS: ended.MaxRSS,
+	}
+	e.reportLast(d)
+	texts, err := d.record.Read(e.s.mostOutput(), e.s.name, d.secrets)
+	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
+	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
+	if err != nil || ran != nil {
+		if isUnfit(ran) {
+			return result, ran
+		}
+		e.keepFiles(d)
+		e.keepScratch(d, true)
+		return result, errors.Join(masked(d, ran), err)
+	}
+	if err := e.takeResult(d, &result); err != nil {
+		e.keepFiles(d)
+		e.keepScratch(d, true)
+		return result, masked(d, err)
+	}
+	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error != ""}).HasFailed(e.task.FailOn)
+	// A full disk may have kept from stderr what the program had to say.
+	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
+		result.Why, failed = "the worker's disk is full", true
+	}
+	e.keepScratch(d, failed)
+	return result, nil
+}
+
+// masked keeps the kind of an error that is a reason of its own.
+func masked(d *desk, err error) error {
+	if err == nil || d.secrets.Mask(err.Error()) == err.Error() {
+		return err
+	}
+	return errors.New(d.secrets.Mask(err.Error()))
+}
+
+// takeResult takes what is to be there for the round to count, and sends its files away.
+func (e *execution) takeResult(d *desk, result *tdf.Result) error {
+	json, ok, err := d.dir.Result()
+	if err != nil {
+		return e.refused(result, err)
+	}
+	if ok {
+		result.JSON = json
+	}
+	if err := e.sendFiles(d); err != nil {
+		return e.refused(result, err)
+	}
+	return nil
+}
+
+// refused keeps in the error what run.sh itself said of its end.
+func (e *execution) refused(result *tdf.Result, err error) error {
+	return fmt.Errorf("%w (run.sh ended with %s)", err, result.Exit)
+}
+
+// sendFiles sends files/ to where they are collected, or keeps them where there is no such place.
+func (e *execution) sendFiles(d *desk) error {
+	dir, any, err := d.dir.Files()
+	if err != nil || !any {
+		return err
+	}
+	if e.s.cfg.Collect == "" {
+		return e.keepFiles(d)
+	}
+	ctx, end := e.s.outlive(e.s.told, e.s.programBound(), 0)
+	defer end(nil)
+	defer context.AfterFunc(e.ctx, func() {
+		if why := context.Cause(e.ctx); isLost(why) {
+			end(why)
+		}
+	})()
+	r := e.renewal()
+	r.Ended, r.Limit = true, tdf.For(e.s.cfg.FetchTimeout)+e.task.Timeout
+	if _, err := e.renewOne(ctx, r); err != nil {
+		return err
+	}
+	sub := filepath.Join(strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
+	defer e.s.hold()()
+	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("it took longer than fetch_timeout"))
+	defer cancel()
+	if err := fetch.Deliver(ctx, dir, sub, e.s.cfg.Collect); err != nil {
+		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.kept("files"))
+	}
+	return nil
+}
+
+// keepFiles keeps files/ beside the output file.
+func (e *execution) keepFiles(d *desk) error {
+	_, any, err := d.dir.Files()
+	if err == nil && any {
+		err = d.dir.KeepFiles(e.kept("files"))
+	}
+	if err != nil {
+		e.log.Warn("files/ could not be kept", "error", err)
+	}
+	return err
+}
+
+func (e *execution) keepScratch(d *desk, failed bool) {
+	if !failed || e.s.cfg.KeepScratch != "failed" {
+		return
+	}
+	if err := d.dir.KeepScratch(e.kept("scratch")); err != nil {
+		e.log.Warn("scratch/ could not be kept", "error", err)
+	}
+}
+
+// kept is where a directory of the round is kept, beside the output file.
+func (e *execution) kept(what string) string {
+	pattern := e.s.cfg.TaskOutputFilename
+	return e.path(strings.TrimSuffix(pattern, filepath.Ext(pattern)) + "." + what)
+}
+
+// diskIsFull tells what a program may not have had the words for.
+func diskIsFull(dir string) bool {
+	var s syscall.Statfs_t
+	return syscall.Statfs(dir, &s) == nil && s.Blocks > 0 && s.Bavail == 0
+}

@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+// A desk is where a round and its worker exchange what they have for each other.
+type desk struct {
+	secrets *secrets.Secrets
+	record  *record.Record // what it prints
+	dir     *rounddir.Dir  // what it reports
+	tail    *string        // what it printed last, if that was not yet accepted
+}
+
+// openDesk: what goes wrong here is this host's fault.
+func (e *execution) openDesk(ctx context.Context) (*desk, error) {
+	d := &desk{}
+	var err error
+	if e.s.cfg.EnvFile != "" {
+		if d.secrets, err = secrets.Load(e.path(e.s.cfg.EnvFile)); err != nil {
+			return nil, unfit(fmt.Errorf("[worker] env_file: %w", err))
+		}
+	}
+	before, err := e.earlier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.record, err = record.Open(e.path(e.s.cfg.TaskOutputFilename), e.path(e.s.cfg.TaskErrorFilename), d.secrets != nil)
+	if err != nil {
+		return nil, unfit(err)
+	}
+	d.dir, err = e.s.takeDir(before, d.secrets)
+	if err != nil {
+		d.record.Close()
+		return nil, unfit(fmt.Errorf("the round's directory: %w", err))
+	}
+	return d, nil
+}
+
+func (e *execution) close(d *desk) {
+	d.record.Close()
+	e.s.putDir(d.dir)
+}
+
+// earlier returns what the task's earlier rounds left for this one.
+func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
+	if e.task.Round == 0 {
+		return rounddir.Before{}, nil
+	}
+	checkpoint, lastError, err := e.s.store.Earlier(ctx, e.task.ID, e.task.Round)
+	before := rounddir.Before{LastError: lastError}
+	if checkpoint != nil {
+		before.Checkpoint = []byte(*checkpoint)
+	}
+	return before, err
+}
+
+// news is what the round has to report since the last time that it was accepted. The last time the
+// tail is left out, unless there will be no output.
+func (e *execution) news(d *desk, last bool) (r redisstate.Report, accepted func(), more bool) {
+	news := d.dir.News(last)
+	for _, problem := range news.Problems {
+		e.log.Warn("the round's directory", "problem", problem)
+	}
+	if news.HasProgress {
+		r.Progress = &news.Progress
+	}
+	if news.Checkpoint != nil {
+		checkpoint := string(news.Checkpoint)
+		r.Checkpoint = &checkpoint
+	}
+	r.Updates, r.FirstUpdate = news.Updates, news.FirstUpdate
+	if tail, changed := d.record.Tail(d.secrets); changed {
+		d.tail = &tail
+	}
+	if !last || errors.Is(context.Cause(e.ctx), errStopping) {
+		r.Tail = d.tail
+	}
+	return r, func() { e.accepted(d, news, r.Tail) }, news.More
+}
+
+// accepted: what was reported does not come again.
+func (e *execution) accepted(d *desk, news rounddir.Report, tail *string) {
+	d.dir.Accepted(news)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d.tail == tail {
+		d.tail = nil
+	}
+}

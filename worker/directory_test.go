@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+const secret = "8c1f-0a7e"
+
+// What a program does with its round's directory, and what a worker with what it is given.
+var directories = map[string]fault{
+	"checkpoint too large": {
+		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
+		set:    func(w *world) { w.cfg.MaxCheckpoint = 10 },
+		want:   ended{tdf.Succeeded, "out\n", "", "0"},
+		log:    "checkpoint: 11 bytes, more than max_checkpoint (10); it is not taken, the one before stays",
+		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
+			if task.Checkpoint != "" {
+				t.Errorf("the checkpoint is %q", task.Checkpoint)
+			}
+		},
+	},
+	"result.json is no JSON": {
+		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo kept >$TDF_DIR/files/f; echo s >$TDF_DIR/scratch/s`,
+		want:   ended{tdf.Failed, "out\n", "result.json: it is not JSON: invalid character '}' looking for beginning of value (byte 7) (run.sh ended with 0)", ""},
+		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+			if got := task.Current().Result; got != "" {
+				t.Errorf("the result is %q", got)
+			}
+			fileHas(t, r.path("p/results/w1-2-0.files/f"), "kept\n")
+			absent(t, r.path("p/results/w1-2-0.scratch"))
+		},
+	},
+	"updates of 10 MB": {
+		script: "yes " + strings.Repeat("x", 999) + " | head -c 10000000 >$TDF_DIR/updates",
+		want:   ended{tdf.Succeeded, "", "", "0"},
+		log:    "updates: more than max_updates (1048576 bytes); the rest is left out",
+		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+			updates, err := r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 100_000)
+			must(t, err)
+			const whole = 1 << 20 / 1000
+			for i, u := range updates {
+				if u.Number != i+1 || i < whole && u.Line != strings.Repeat("x", 999) {
+					t.Fatalf("the %d-th is number %d, %.50q", i+1, u.Number, u.Line)
+				}
+			}
+			if n := len(updates); n != whole+1 || updates[whole].Line != "[updates end here: more than 1048576 bytes (max_updates)]" {
+				t.Errorf("%d updates", n)
+			}
+		},
+	},
+	"files are collected": {
+		script: "echo f >$TDF_DIR/files/f; echo out",
+		set:    func(w *world) { w.cfg.Collect = "rsync:" + w.path("collected") },
+		want:   ended{tdf.Succeeded, "out\n", "", "0"},
+		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
+			fileHas(t, r.path("collected/2/0/f"), "f\n")
+			absent(t, r.path("p/results/w1-2-0.files"))
+		},
+	},
+	"files cannot be collected": {
+		script: "echo f >$TDF_DIR/files/f; echo out; echo s >$TDF_DIR/scratch/s",
+		set: func(w *world) {
+			w.cfg.Collect, w.cfg.KeepScratch = "rsync:"+w.path("no/such/directory"), "failed"
+		},
+		want: ended{tdf.Failed, "out\n", "", ""},
+		says: []string{"files/ could not be collected: "},
+		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+			has(t, task.LastError(), "it is kept on worker w1 in "+r.path("p/results/w1-2-0.files")+" (run.sh ended with 0)")
+			fileHas(t, r.path("p/results/w1-2-0.files/f"), "f\n")
+			fileHas(t, r.path("p/results/w1-2-0.scratch/s"), "s\n")
+		},
+	},
+	"scratch of a round that failed": {
+		script: "echo s >$TDF_DIR/scratch/s; echo err >&2",
+		set:    func(w *world) { w.cfg.KeepScratch = "failed" },
+		want:   ended{tdf.Failed, "", "err\n", "0"},
+		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
+			fileHas(t, r.path("p/results/w1-2-0.scratch/s"), "s\n")
+		},
+	},
+	"scratch of a round that went well": {
+		script: "echo s >$TDF_DIR/scratch/s; echo out",
+		set:    func(w *world) { w.cfg.KeepScratch = "failed" },
+		want:   ended{tdf.Succeeded, "out\n", "", "0"},
+		check:  func(t *testing.T, r *runningWorker, _ *tdf.Task) { absent(t, r.path("p/results/w1-2-0.scratch")) },
+	},
+	"directory made unreadable": {
+		script: "mkdir -p $TDF_DIR/scratch/a/b; chmod 0 $TDF_DIR/scratch/a/b $TDF_DIR/scratch/a $TDF_DIR/scratch; echo out",
+		want:   ended{tdf.Succeeded, "out\n", "", "0"},
+	},
+	"secrets are masked": {
+		script: `echo "out: $TOKEN"; echo "err: $TOKEN" >&2; echo "0.5 at $TOKEN" >$TDF_DIR/progress; echo "did $TOKEN" >$TDF_DIR/updates
+echo "$TOKEN" >$TDF_DIR/result.json`,
+		set: secretsOf(0o600),
+		want: ended{
+			tdf.Failed, "out: ***\n",
+			"err: ***\nresult.json: it is not JSON: invalid character 'c' after top-level value (byte 2) (run.sh ended with 0)", "",
+		},
+		log: `error="result.json: it is not JSON`,
+		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+			updates, err := r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 10)
+			must(t, err)
+			if len(updates) != 1 || updates[0].Line != "did ***" || task.Current().Progress.Text != "at ***" {
+				t.Errorf("updates %v, progress %v", updates, task.Current().Progress)
+			}
+			fileHas(t, r.path("p/results/w1-2-0.out"), "out: "+secret+"\n")
+			if info, err := os.Stat(r.path("p/results/w1-2-0.out")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the output file: %v, %v", info.Mode(), err)
+			}
+		},
+	},
+	"secrets that others can read": {
+		script: "echo out",
+		set:    secretsOf(0o644),
+		want:   ended{State: tdf.Open},
+		log:    "given back: it cannot be run here",
+		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+			has(t, task.Log, "p.env: its mode is 0644, so others than its owner can use it (chmod 600 "+r.path("p.env")+")")
+		},
+	},
+}
+
+func secretsOf(mode os.FileMode) func(w *world) {
+	return func(w *world) {
+		w.cfg.EnvFile = "$program.env"
+		must(w, os.WriteFile(w.path("p.env"), fmt.Appendf(nil, "TOKEN=%s\n", secret), mode))
+		must(w, os.Chmod(w.path("p.env"), mode))
+	}
+}
+
+// Whatever a program does with its directory, the next round finds one that is as new.
+func TestTheNextRoundFindsNothingOfTheLast(t *testing.T) {
+	const look = "cd \"$TDF_DIR\" && find . -printf '%p %y %m\\n' | sort\n"
+	for name, script := range map[string]string{
+		"nothing":           "",
+		"a file":            "echo x >$TDF_DIR/x",
+		"deep in scratch":   "mkdir -p $TDF_DIR/scratch/a/b; echo x >$TDF_DIR/scratch/a/b/x",
+		"a checkpoint":      "echo x >$TDF_DIR/checkpoint",
+		"files gone":        "rmdir $TDF_DIR/files",
+		"scratch a link":    "rmdir $TDF_DIR/scratch; ln -s / $TDF_DIR/scratch",
+		"another mode":      "chmod 777 $TDF_DIR",
+		"modes within":      "chmod 1777 $TDF_DIR/scratch",
+		"another in place":  "mv $TDF_DIR $TDF_DIR.old; mkdir -m 700 $TDF_DIR; mkdir $TDF_DIR/files $TDF_DIR/scratch; rm -r $TDF_DIR.old",
+		"all gone":          "rm -r $TDF_DIR",
+		"above it all gone": "rm -r $TDF_DIR/..",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.work(fault{})
+			r.script("p", noting+script+"\n")
+			r.over(r.open(""))
+			r.script("look", "#!/bin/sh\n"+look)
+			task := r.over(r.open("", func(d *tdf.Definition) { d.Program = "look" }))
+			if want := ". d 700\n./files d 755\n./scratch d 755\n"; task.LastOutput() != want || task.State != tdf.Succeeded {
+				t.Errorf("it is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
+			}
+			r.nothingRemains(r.before)
+			r.stop()
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A full disk is told as such, wherever it is met.
+func TestDiskFull(t *testing.T) {
+	for name, f := range map[string]fault{
+		"at the fetch": {
+			script: "echo here",
+			task:   func(d *tdf.Definition) { d.Program = "big" },
+			want:   ended{State: tdf.Open},
+			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+				has(t, task.Log, "given back: fetching rsync:")
+				has(t, task.Log, "no space left on device")
+				absent(t, r.path("big"))
+			},
+		},
+		"at the output": {
+			script: "echo here",
+			task:   func(d *tdf.Definition) { d.Program = "p" },
+			want:   ended{State: tdf.Open},
+			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+				has(t, task.Log, "given back: the worker's disk is full: ")
+				has(t, task.Log, "no space left on device")
+				must(t, os.RemoveAll(r.path("filler")))
+			},
+		},
+		"while it runs": {
+			script: "echo begin; exec head -c 5000000 /dev/zero",
+			want:   ended{State: tdf.Failed, Output: "*", Exit: "1"},
+			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
+				has(t, task.LastError(), "the worker's disk is full")
+				has(t, task.LastOutput()[:100], "begin\n\x00")
+				must(t, os.Remove(r.path("p/results/w1-2-0.out")))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.smallDisk()
+			switch name {
+			case "at the fetch":
+				source := w.archive("run.sh", good, "data", strings.Repeat("x", 5_000_000))
+				named := f.task
+				f.task = func(d *tdf.Definition) { named(d); d.Source = source }
+			case "at the output":
+				named := f.task
+				f.task = func(d *tdf.Definition) { named(d); w.fill() }
+			}
+			f.happen(t, w)
+		})
+	}
+}
+
+// smallDisk puts the working directory on a disk of 2 MB and 100 files.
+func (w *world) smallDisk() {
+	w.Helper()
+	err := syscall.Mount("tmpfs", w.cfg.Directory, "tmpfs", 0, "size=2m,nr_inodes=100,mode=755")
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		w.Skip("a small disk can be mounted by root only, and not in every container: ", err)
+	}
+	must(w, err)
+	w.Cleanup(func() { must(w, syscall.Unmount(w.cfg.Directory, syscall.MNT_DETACH)) })
+}
+
+// fill takes all the files that the disk can have.
+func (w *world) fill() {
+	w.Helper()
+	must(w, os.Mkdir(w.path("filler"), 0o755))
+	var err error
+	for i := 0; err == nil; i++ {
+		err = os.WriteFile(w.path("filler", strconv.Itoa(i)), nil, 0o644)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		w.Fatal(err)
+	}
+}

@@ -1,0 +1,199 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestSafeNames(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"worker-1", "worker.1", "worker/1", "worker 1", "..", ".", "", "a", strings.Repeat("x", 300), strings.Repeat("x", 301), "ä", "ö", "a\x00b", "worker_1"} {
+		dir := safe(name)
+		if other, ok := seen[dir]; ok {
+			t.Errorf("%q and %q are both %q", name, other, dir)
+		}
+		seen[dir] = name
+		if len(dir) > 80 || strings.ContainsAny(dir, "/-\x00") {
+			t.Errorf("%q: %q", name, dir)
+		}
+	}
+}
+
+func TestCostsInACgroup(t *testing.T) {
+	g := &group{dir: t.TempDir()}
+	for name, text := range map[string]string{
+		"cpu.stat": "usage_usec 1500000\nuser_usec 1\n", "memory.peak": "123456\n",
+		"memory.events": "low 0\noom 2\noom_kill 3\noom_group_kill 1\n",
+	} {
+		write(t, filepath.Join(g.dir, name), text)
+	}
+	for limit, want := range map[int64]string{1000: "more memory than 1000 bytes (memory)", 0: "memory ran out on this machine"} {
+		p := &Process{host: &Host{cfg: Config{Limits: Limits{Memory: limit}}}}
+		p.group = g
+		p.settle()
+		if e := p.Ended(); e.CPU != 1500e6 || e.MaxRSS != 123456 || !strings.Contains(e.OutOfMemory, want) {
+			t.Errorf("got %+v", e)
+		}
+	}
+	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
+	p := &Process{host: &Host{}}
+	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
+	p.oomBefore = -1 // what the machine says does not count
+	if p.settle(); p.Ended().OutOfMemory != "" {
+		t.Errorf("got %+v", p.Ended())
+	}
+}
+
+// Without a cgroup that tells, a kill by nobody here while the machine was short of memory.
+func TestProbablyOutOfMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		status syscall.WaitStatus
+		killed bool
+		before int64
+		want   bool
+	}{
+		"killed":          {syscall.WaitStatus(syscall.SIGKILL), false, -1, true},
+		"killed by us":    {syscall.WaitStatus(syscall.SIGKILL), true, -1, false},
+		"nothing told":    {syscall.WaitStatus(syscall.SIGKILL), false, 1 << 40, false},
+		"another signal":  {syscall.WaitStatus(syscall.SIGTERM), false, -1, false},
+		"ended by itself": {0, false, -1, false},
+	} {
+		p := &Process{host: &Host{}}
+		p.status, p.oomBefore = c.status, c.before
+		p.killed.Store(c.killed)
+		if got := p.outOfMemory(); (got != "") != c.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+func TestLimitsOfACgroup(t *testing.T) {
+	g := &group{dir: t.TempDir()}
+	both := map[string]bool{"memory": true, "pids": true}
+	if err := g.limit(both, Limits{Memory: 1 << 20, Processes: 50}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "50"} {
+		if got, err := os.ReadFile(filepath.Join(g.dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	empty := &group{dir: t.TempDir()}
+	if err := empty.limit(both, Limits{}); err != nil {
+		t.Error(err)
+	}
+	if err := empty.limit(nil, Limits{Memory: 1, Processes: 1}); err != nil {
+		t.Error(err)
+	}
+	if entries, _ := os.ReadDir(empty.dir); len(entries) != 0 {
+		t.Errorf("got %v", entries)
+	}
+}
+
+// What a Host left that was killed is ended by the next one of its name, and by no other.
+func TestStaleCgroups(t *testing.T) {
+	c, err := newCgroups("stale", false)
+	if err != nil {
+		t.Skip("no cgroup v2 to be had here: ", err)
+	}
+	g, err := c.newGroup(Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, _ := foreignChild(t, "exec sleep 1000")
+	if err := writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)); err != nil {
+		t.Fatal(err)
+	}
+	again := func(name string) {
+		other, err := newCgroups(name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	again("stale")
+	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
+		t.Fatal("that of a living Host was ended")
+	}
+	c.lock.Close() // as when its process has ended
+	again("stal")
+	again("stale-1")
+	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
+		t.Fatal("that of another name was ended")
+	}
+	go cmd.Wait()
+	again("stale")
+	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+	until(t, "what was in it is gone", func() bool { return gone(cmd.Process.Pid) })
+}
+
+// A program may make cgroups of its own in its cgroup.
+func TestCgroupsBelow(t *testing.T) {
+	s := newSite(t, true, Config{})
+	if s.host.cgroups == nil {
+		t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+	}
+	r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
+		dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)
+		mkdir -p "$dir/a/b"
+		setsid sleep 1000 & echo $! >"$dir/a/b/cgroup.procs"
+		echo $!; exec sleep 1000`}})
+	below := pid(t, r.printing(1)[0])
+	if n := len(r.group.members()); n != 2 {
+		t.Errorf("%d processes are seen", n)
+	}
+	r.end()
+	if !gone(below) {
+		t.Error("what is below is left")
+	}
+}
+
+func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
+	const v1 = "36 31 0:33 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+	const mount = "41 31 0:38 %s %s rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+	for _, c := range []struct{ root, at, path, want string }{
+		{"/", "/sys/fs/cgroup", "/", "/sys/fs/cgroup"},
+		{"/", "/sys/fs/cgroup/unified", "/a.slice/b", "/sys/fs/cgroup/unified/a.slice/b"},
+		{"/", `/a\040b`, "/c", "/a b/c"},
+		{"/docker/1", "/sys/fs/cgroup", "/docker/1", "/sys/fs/cgroup"},
+		{"/docker/1", "/sys/fs/cgroup", "/docker/1/x", "/sys/fs/cgroup/x"},
+		{"/docker/1", "/sys/fs/cgroup", "/docker/2", ""}, // not shown
+		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of this process's view
+	} {
+		got, err := mountedAt(v1+fmt.Sprintf(mount, c.root, c.at), c.path)
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%+v: got %q, %v", c, got, err)
+		}
+	}
+	if got, err := mountedAt(v1, "/"); err == nil {
+		t.Errorf("version 1 only: got %q", got)
+	}
+}
+
+func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
+	own := t.TempDir()
+	c := &cgroups{own: own, dir: filepath.Join(own, "tdf"), has: map[string]bool{}, lacks: map[string]string{}}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(own, "cgroup.controllers"), "cpu pids io\n")
+	write(t, filepath.Join(own, subtree), "cpu\n")
+	c.enable(false)
+	if !c.has["pids"] || c.has["memory"] || !strings.Contains(c.lacks["memory"], `does not have the controller "memory"`) {
+		t.Errorf("got %+v", c)
+	}
+	for _, dir := range []string{own, c.dir} {
+		if text, err := os.ReadFile(filepath.Join(dir, subtree)); err != nil || string(text) != "+pids" {
+			t.Errorf("%s: %q, %v", dir, text, err)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package process
+
+import (
+	"maps"
+	"slices"
+)
+
+// Close kills what still runs, and removes what New made. It may be called again.
+func (h *Host) Close() error {
+	h.opening.Lock()
+	again := h.closed
+	h.closed = true
+	h.opening.Unlock()
+	h.mu.Lock()
+	running := slices.Collect(maps.Keys(h.running))
+	h.mu.Unlock()
+	if again {
+		return nil
+	}
+	now := make(chan struct{})
+	close(now)
+	for _, p := range running {
+		p.End(nil, now)
+	}
+	close(h.stop)
+	h.watching.Wait()
+	if anyEnded() {
+		ours.scan() // an orphan may only just have ended
+	}
+	if h.claimed {
+		ours.disclaim()
+	}
+	if h.adopting {
+		ours.release()
+	}
+	if h.cgroups != nil {
+		ours.house(h.cgroups.path, false)
+		return h.cgroups.close()
+	}
+	return nil
+}

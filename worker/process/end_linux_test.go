@@ -1,0 +1,199 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What is left behind when a program ended by itself. Each prints the number of what it leaves.
+var leftovers = map[string]string{
+	"in the background":  `sleep 1000 & echo $!`,
+	"in its own session": `setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -s out ]; do sleep 0.01; done`,
+	"forked twice":       `(setsid sh -c '(echo $$; exec sleep 1000) & wait' &) & while ! [ -s out ]; do sleep 0.01; done`,
+	"without its mark":   `env -i sh -c 'sleep 1000 & echo $!'`,
+	"holding the output": `sh -c 'echo $$; exec sleep 1000' & while ! [ -s out ]; do sleep 0.01; done`,
+	"of another child":   `(sleep 1000 & echo $!) ; true`,
+	"stopped":            `sleep 1000 & echo $!; kill -STOP $!`,
+}
+
+func TestWhatIsLeftBehindIsEnded(t *testing.T) {
+	for name, script := range leftovers {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, s *site) {
+				if name == "stopped" { // it only gets SIGTERM when it goes on
+					s.host.cfg.LingerGrace = over
+				}
+				r := s.sh(script)
+				ended := r.wait()
+				if ended.Exit != "0" || ended.Lingered == 0 {
+					t.Errorf("got %+v", ended)
+				}
+				if pid := pid(t, strings.Fields(r.printed())[0]); !gone(pid) {
+					t.Errorf("%d is left", pid)
+				}
+			})
+		})
+	}
+}
+
+const deaf = `trap "" TERM; (trap "" TERM; setsid sh -c 'while :; do sleep 1000; done' & while :; do sleep 1000; done) & echo begun; while :; do sleep 1000; done`
+
+func TestSIGTERMIgnoredByAll(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		for _, how := range []string{"grace", "haste"} {
+			r := s.sh(deaf)
+			r.printing(1)
+			grace, haste := make(chan time.Time), make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() { r.End(grace, haste) })
+			until(t, "SIGTERM is sent", r.ending.Load)
+			if how == "grace" {
+				grace <- time.Time{}
+			} else {
+				close(haste)
+			}
+			wg.Wait()
+			if ended := r.wait(); ended.Exit != "signal: killed" || ended.Lingered != 0 || ended.OutOfMemory != "" {
+				t.Errorf("%s: got %+v", how, ended)
+			}
+		}
+	})
+}
+
+// What ignores SIGTERM when it is left behind is killed when the grace is over.
+func TestLingeringIsKilledAfterItsGrace(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		grace := make(chan time.Time)
+		asked := make(chan struct{})
+		s.host.cfg.LingerGrace = func() <-chan time.Time { close(asked); return grace }
+		r := s.sh(`sh -c 'trap "" TERM; echo begun; while :; do sleep 1000; done' & while ! [ -s out ]; do sleep 0.01; done`)
+		<-asked
+		select {
+		case <-r.Done():
+			t.Error("it is done before the grace is over")
+		case grace <- time.Time{}:
+		}
+		if ended := r.wait(); ended.Exit != "0" || ended.Lingered == 0 {
+			t.Errorf("got %+v", ended)
+		}
+	})
+}
+
+// A program that is told to end may do so in its own way.
+func TestSIGTERMReachesAll(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		r := s.sh(`trap 'echo main; wait; exit 7' TERM
+			setsid sh -c 'trap "echo child; exit" TERM; echo begun; while :; do sleep 0.01; done' & echo begun; while :; do sleep 0.01; done`)
+		r.printing(2)
+		r.End(nil, nil)
+		if out, ended := r.printed(), r.wait(); ended.Exit != "7" || !strings.Contains(out, "main\n") || !strings.Contains(out, "child\n") {
+			t.Errorf("got %+v, %q", ended, out)
+		}
+	})
+}
+
+func TestExit(t *testing.T) {
+	for script, want := range map[string]string{
+		"exit 0": "0", "exit 1": "1", "exit 255": "255",
+		"kill -KILL $$": "signal: killed", "kill -SEGV $$": "signal: segmentation fault",
+		"kill -ABRT $$": "signal: aborted", "kill -TERM $$": "signal: terminated",
+		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // it is waited for, outputs or not
+	} {
+		t.Run(script, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, s *site) {
+				if got := s.sh("ulimit -c 0; " + script).wait(); got.Exit != want || got.Lingered != 0 || got.OutOfMemory != "" || got.Ran <= 0 {
+					t.Errorf("got %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestStdinIsEmptyAndNothingIsInherited(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		r := s.sh(`cat; echo $? $#`)
+		if r.wait(); r.printed() != "0 0\n" {
+			t.Errorf("printed %q", r.printed())
+		}
+		r = s.sh("ls /proc/$$/fd")
+		if r.wait(); r.printed() != "0\n1\n2\n" {
+			t.Errorf("descriptors: %q", r.printed())
+		}
+	})
+}
+
+func TestStartErrors(t *testing.T) {
+	for path, want := range map[string]error{
+		"./none": syscall.ENOENT, "/etc": syscall.EACCES, "./elf": syscall.ENOEXEC, "./script": syscall.ENOENT,
+	} {
+		t.Run(path, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, s *site) {
+				write(t, s.dir+"/elf", "\x7fELF")
+				write(t, s.dir+"/script", "#!/no/such/interpreter\n")
+				for _, limits := range [][]limit{nil, s.host.probeLimits([]limit{{Nice, func(int) error { return nil }}})} {
+					s.host.limits = limits
+					if _, err := s.tryStart(Command{Path: path, Dir: s.dir}); !errors.Is(err, want) {
+						t.Errorf("got %v", err)
+					}
+				}
+				if _, err := s.tryStart(Command{Path: "/bin/true", Args: []string{strings.Repeat("x", 1<<18)}}); !errors.Is(err, syscall.E2BIG) {
+					t.Errorf("a long argument: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestEightAtOnce(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		var slots sync.WaitGroup
+		for slot := range 8 {
+			slots.Go(func() {
+				for i := range 10 {
+					r := s.sh(fmt.Sprintf("(setsid sleep 1000 &) ; exit %d", slot*10+i))
+					if ended := r.wait(); ended.Exit != fmt.Sprint(slot*10+i) {
+						t.Errorf("got %+v", ended)
+					}
+				}
+			})
+		}
+		slots.Wait()
+	})
+}
+
+// A long program is not charged for, and not ended with, what a short one leaves.
+func TestOneEndsTheOtherRunsOn(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		long := s.sh("setsid sleep 1000 & echo begun; wait")
+		long.printing(1)
+		short := s.sh("setsid sleep 1000 &")
+		short.wait()
+		if n := len(long.members()); n != 2 {
+			t.Errorf("the long one has %d processes", n)
+		}
+		if ended := long.end(); !strings.HasPrefix(ended.Exit, "signal: ") {
+			t.Errorf("got %+v", ended)
+		}
+	})
+}
+
+func TestCloseEndsWhatRuns(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		r := s.sh(deaf)
+		r.printing(1)
+		if err := s.host.Close(); err != nil {
+			t.Error(err)
+		}
+		if ended := r.wait(); ended.Exit != "signal: killed" {
+			t.Errorf("got %+v", ended)
+		}
+		if _, err := s.tryStart(Command{Path: "/bin/true"}); !errors.Is(err, errClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// nameless leaves a process that nothing ties to its program, and prints its number.
+const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
+while ! [ -s out ]; do sleep 0.01; done; wait`
+
+func TestAnOrphanOfNobodyIsAProgramsWhereThisProcessIsSole(t *testing.T) {
+	s := newSite(t, false, Config{Sole: true})
+	r := s.sh(nameless)
+	ended := r.wait()
+	if pid := pid(t, r.printed()); !gone(pid) || ended.Exit != "0" || ended.Lingered == 0 {
+		t.Errorf("%d is left; got %+v", pid, ended)
+	}
+}
+
+// It may be of any that ran: the last of them answers for it.
+func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
+	s := newSite(t, false, Config{Sole: true})
+	long := s.sh("echo begun; exec sleep 1000")
+	long.printing(1)
+	short := s.sh(nameless)
+	short.wait()
+	orphan := pid(t, short.printed())
+	if gone(orphan) {
+		t.Error("it was ended with the first, and may be the other's")
+	}
+	young := s.sh("true") // it began later, and cannot have begotten it
+	young.wait()
+	if gone(orphan) {
+		t.Error("it was ended with one that began later")
+	}
+	long.end()
+	if !gone(orphan) {
+		t.Error("it is left")
+	}
+}
+
+// Where others start children, what nobody knows is left alone.
+func TestAnOrphanOfNobodyIsLeftAloneWhereThisProcessIsNotSole(t *testing.T) {
+	s := newSite(t, false, Config{})
+	r := s.sh(nameless)
+	r.wait()
+	orphan := pid(t, r.printed())
+	if gone(orphan) {
+		t.Fatal("it was ended")
+	}
+	reapByHand(t, orphan)
+}
+
+func reapByHand(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
+	for name, sole := range map[string]bool{"not sole": false, "held": true} {
+		for _, cgroups := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, cgroups %t", name, cgroups), func(t *testing.T) {
+				s := newSite(t, cgroups, Config{Sole: sole})
+				release := s.host.Hold()
+				living, out := foreignChild(t, "echo $$; exec sleep 1000")
+				if _, err := out.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+				dead, out := foreignChild(t, "exit 6")
+				if _, err := out.ReadString('\n'); err == nil {
+					t.Fatal("it printed something")
+				}
+				until(t, "it has ended", func() bool { pr, _ := look(dead.Process.Pid); return !pr.alive() })
+				for range 3 {
+					s.sh("(setsid sleep 1000 &)").wait()
+					ours.scan()
+				}
+				if err := dead.Wait(); err == nil || dead.ProcessState.ExitCode() != 6 {
+					t.Errorf("the dead one was waited for by others: %v", err)
+				}
+				if err := living.Process.Signal(syscall.Signal(0)); err != nil {
+					t.Errorf("the living one: %v", err)
+				}
+				_ = living.Process.Kill()
+				_ = living.Wait()
+				if living.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+					t.Errorf("the living one ended by %v", living.ProcessState)
+				}
+				release()
+			})
+		}
+	}
+}
+
+// What others leave behind while they Hold is theirs, and only waited for.
+func TestWhatOthersLeaveWhileTheyHoldRunsOn(t *testing.T) {
+	s := newSite(t, false, Config{Sole: true})
+	release := s.host.Hold()
+	fetch, out := foreignChild(t, "sleep 1000 >/dev/null & echo $!")
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fetch.Wait(); err != nil {
+		t.Error(err)
+	}
+	release()
+	left := pid(t, line)
+	s.sh("true").wait()
+	if gone(left) {
+		t.Error("it was ended with a program")
+	}
+	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	until(t, "it is waited for", func() bool { ours.scan(); return gone(left) })
+}
+
+// Orphans that end are waited for while the program runs on, and charged to it.
+func TestOrphansAreReapedMeanwhile(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		r := s.sh(`(sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $$' &); exec sleep 1000`)
+		orphan := pid(t, r.printing(1)[0])
+		until(t, "the orphan is waited for", func() bool { return gone(orphan) })
+		if ended := r.end(); ended.CPU < 20e6 || ended.MaxRSS == 0 {
+			t.Errorf("it is not charged: %+v", ended)
+		}
+	})
+}
+
+// A number alone does not make a process: the one that has it now is another.
+func TestAnotherOfTheSameNumberIsNotSignalled(t *testing.T) {
+	cmd, _ := foreignChild(t, "exec sleep 1000")
+	pr, err := look(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pr.born--
+	if err := pr.signal(syscall.SIGKILL); err != os.ErrProcessDone {
+		t.Errorf("got %v", err)
+	}
+	pr.born++
+	if err := pr.signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const rest = " S 5 6 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 9876 1 2"
+	want := proc{key: key{4, 9876}, ppid: 5, sid: 7, state: 'S', threads: 3}
+	for _, name := range []string{"sh", "a b", ") S 1 1 (", "x) Z 9 9 9"} {
+		if got, err := parseStat(4, []byte("4 ("+name+")"+rest)); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v", name, got, err)
+		}
+	}
+	for _, text := range []string{"", "4 (sh", "4 (sh) S 1", "4 (sh)" + strings.Replace(rest, "9876", "x", 1)} {
+		if got, err := parseStat(4, []byte(text)); err == nil {
+			t.Errorf("%q: got %+v", text, got)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	mark := t.TempDir()
+	bystander, _ := foreignChild(t, "exec sleep 1000")
+	defer bystander.Wait()
+	defer bystander.Process.Kill()
+	t.Setenv("TDF_DIR", mark+"/1/0") // as where a worker runs as a program of another
+	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go child.Wait()
+	if n := Sweep(t.Context(), mark+"/2", quiet(t)); n != 0 {
+		t.Errorf("of another prefix: %d", n)
+	}
+	for _, everybodys := range []string{"", "/", "tmp"} {
+		if n := Sweep(t.Context(), everybodys, quiet(t)); n != 0 {
+			t.Errorf("of %q: %d", everybodys, n)
+		}
+	}
+	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
+		t.Errorf("swept %d", n)
+	}
+	var status syscall.WaitStatus // it has become a child of this process, or of none that is known
+	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
+		t.Errorf("%d ended by %v", swept, status)
+	}
+	until(t, "it is gone", func() bool { return gone(pid(t, line)) })
+	if pr, err := look(bystander.Process.Pid); err != nil || !pr.alive() {
+		t.Error("the bystander was ended")
+	}
+}
+
+// Processes are read one after the other: one may be seen whose parent is gone by the time that it is
+// looked for. It is remembered all the same.
+func TestWhoIsCutOffIsRemembered(t *testing.T) {
+	p := &Process{host: &Host{}}
+	p.key = key{1 << 25, 1}
+	child, grandchild := proc{key: key{1<<25 + 1, 2}, ppid: p.pid, state: 'S'}, proc{key: key{1<<25 + 2, 3}, ppid: 1<<25 + 1, state: 'S'}
+	main := proc{key: p.key, ppid: os.Getpid(), state: 'S'}
+	f := &family{programs: map[key]*Process{p.key: p}, seen: map[key]*owner{}}
+	for _, all := range [][]proc{{main, child, grandchild}, {main, grandchild}, {grandchild}} {
+		who := f.tell(all, true)
+		if got := who.living[p]; len(got) != len(all) {
+			t.Errorf("of %v: %v", all, got)
+		}
+	}
+}
+
+// What an orphan began at its very end may not have been listed: where it is seen to have ended, that
+// nothing else is seen does not mean that nothing is left.
+func TestAnOrphanThatEndsLeavesDoubt(t *testing.T) {
+	p, other := &Process{host: &Host{}}, &Process{host: &Host{}}
+	f := &family{programs: map[key]*Process{}, seen: map[key]*owner{}}
+	for _, o := range []*owner{{program: p}, {suspects: map[*Process]struct{}{p: {}}}} {
+		cmd, _ := foreignChild(t, "exit")
+		awaitExit(cmd.Process.Pid)
+		orphan, err := look(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.seen[orphan.key] = o
+		if v := f.tell([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
+			t.Errorf("as it ends: %+v", v)
+		}
+		if v := f.tell(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
+			t.Errorf("later: %+v", v)
+		}
+		_ = cmd.Process.Release()
+	}
+}

@@ -1,0 +1,176 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A group is the cgroup of one program.
+type group struct {
+	dir  string
+	path string // as /proc/PID/cgroup names it
+}
+
+// newGroup makes an empty one, with the limits that it can hold.
+func (c *cgroups) newGroup(l Limits) (*group, error) {
+	name := "p" + strconv.FormatUint(c.count.Add(1), 10)
+	g := &group{filepath.Join(c.dir, name), filepath.Join(c.path, name)}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("the program's cgroup: %w", err)
+	}
+	if err := g.limit(c.has, l); err != nil {
+		_ = os.Remove(g.dir)
+		return nil, fmt.Errorf("limits of the program's cgroup: %w", err)
+	}
+	return g, nil
+}
+
+func (g *group) limit(has map[string]bool, l Limits) error {
+	if has["pids"] && l.Processes > 0 {
+		if err := writeFile(g.dir, "pids.max", strconv.Itoa(l.Processes)); err != nil {
+			return err
+		}
+	}
+	if !has["memory"] || l.Memory == 0 {
+		return nil
+	}
+	if err := writeFile(g.dir, "memory.max", strconv.FormatInt(l.Memory, 10)); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
+		if err := writeFile(g.dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // where there is no swap or an older kernel, there is no such file
+		}
+	}
+	return nil
+}
+
+// pids returns the living processes of the cgroup, and of those that a program made below it.
+func (g *group) pids() []int {
+	var all []int
+	for _, dir := range g.tree() {
+		text, _ := os.ReadFile(filepath.Join(dir, cgroupFile))
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// tree returns the directory and all below it, children before their parents.
+func (g *group) tree() []string {
+	var dirs []string
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.IsDir() {
+				walk(filepath.Join(dir, e.Name()))
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	walk(g.dir)
+	return dirs
+}
+
+// members returns the living processes, sure not to be others that got their numbers.
+func (g *group) members() []proc {
+	var all []proc
+	for _, pid := range g.pids() {
+		pr, err := look(pid)
+		if err != nil {
+			continue
+		}
+		path, err := cgroupOf(strconv.Itoa(pid))
+		if err == nil && (path == g.path || strings.HasPrefix(path, g.path+"/")) && pr.alive() {
+			all = append(all, pr)
+		}
+	}
+	return all
+}
+
+// populated says whether anything lives in it, or below it.
+func (g *group) populated() bool {
+	n, ok := g.number("cgroup.events", "populated")
+	return ok && n != 0
+}
+
+// kill kills all of it at once, what it forks meanwhile too. Before Linux 5.14 it cannot.
+func (g *group) kill() error {
+	f, err := os.OpenFile(filepath.Join(g.dir, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString("1")
+	return err
+}
+
+// removeTries times removePause is how long the kernel may take to let go of a cgroup.
+const (
+	removeTries = 200
+	removePause = 5 * time.Millisecond
+)
+
+// remove kills what is in it, and removes it with all below.
+func (g *group) remove() error {
+	var err error
+	for range removeTries {
+		if g.populated() && g.kill() != nil {
+			for _, pr := range g.pids() {
+				if p, err := os.FindProcess(pr); err == nil {
+					_ = p.Kill()
+					_ = p.Release()
+				}
+			}
+		}
+		if err = g.removeTree(); err == nil {
+			return nil
+		}
+		time.Sleep(removePause)
+	}
+	return fmt.Errorf("a cgroup stays behind: %w", err)
+}
+
+func (g *group) removeTree() error {
+	for _, dir := range g.tree() {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// number reads a file of one number (field "") or of lines of a name and a number.
+func (g *group) number(file, field string) (int64, bool) {
+	text, err := os.ReadFile(filepath.Join(g.dir, file))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if field == "" {
+			value = name
+		} else if name != field {
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// holds says whether a process is in it.
+func (g *group) holds(pid int) bool {
+	path, err := cgroupOf(strconv.Itoa(pid))
+	return err == nil && (path == g.path || strings.HasPrefix(path, g.path+"/"))
+}

@@ -1,0 +1,329 @@
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// programs are what the test binary does when it is started as one of them.
+var programs = map[string]func(args []string){
+	// open opens files until it may not.
+	"open": func([]string) {
+		for i := 0; ; i++ {
+			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+				fmt.Println(i, err)
+				return
+			}
+		}
+	},
+	"spin": func([]string) {
+		for n := 0; n >= 0; n++ {
+			runtime.KeepAlive(n)
+		}
+	},
+	// limits says what holds for it.
+	"limits": func([]string) {
+		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
+			var l unix.Rlimit
+			_ = unix.Getrlimit(r, &l)
+			fmt.Print(int64(l.Cur), " ", int64(l.Max), "\n")
+		}
+		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		fmt.Println(20 - nice)
+	},
+	// bomb forks as fast as it can, if it is held to 60 processes, each in a session of its own.
+	"bomb": func([]string) {
+		var l unix.Rlimit
+		if _ = unix.Getrlimit(unix.RLIMIT_NPROC, &l); l.Cur != 60 {
+			os.Exit(9)
+		}
+		signal.Ignore(syscall.SIGTERM)
+		for {
+			pid, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+			if pid == 0 {
+				_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
+			}
+		}
+	},
+}
+
+// keepOwn closes to programs what whoever runs the tests left open, and has Go open, before descriptors
+// are counted, those that it keeps for waiting for others.
+func keepOwn() {
+	_ = unix.CloseRange(3, 1<<30, unix.CLOSE_RANGE_CLOEXEC)
+	if r, w, err := os.Pipe(); err == nil {
+		r.Close()
+		w.Close()
+	}
+}
+
+// bothWays runs a test with cgroups and without.
+func bothWays(t *testing.T, test func(t *testing.T, s *site)) {
+	t.Run("cgroup", func(t *testing.T) {
+		s := newSite(t, true, Config{})
+		if !s.host.isolation.reached[Cgroup] {
+			t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+		}
+		test(t, s)
+	})
+	t.Run("no cgroup", func(t *testing.T) { test(t, newSite(t, false, Config{})) })
+}
+
+// A site is a Host with what tests look at: what is left afterwards.
+type site struct {
+	t    *testing.T
+	host *Host
+	dir  string
+}
+
+// newSite makes a Host, and when the test ends checks that nothing is left of it.
+func newSite(t *testing.T, cgroups bool, cfg Config) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // programs may run as others
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := descriptors(t)
+	cfg.Name, cfg.Log = t.Name(), slog.New(slog.NewTextHandler(t.Output(), nil))
+	if cfg.LingerGrace == nil {
+		cfg.LingerGrace = func() <-chan time.Time { return nil }
+	}
+	host, err := newHost(cfg, cgroups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.host = host
+	t.Cleanup(func() {
+		dir := ""
+		if host.cgroups != nil {
+			dir = host.cgroups.dir
+		}
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(dir); dir != "" && !os.IsNotExist(err) {
+			t.Errorf("the cgroup %s is left: %v", dir, err)
+		}
+		s.nothingLeft()
+		if after := descriptors(t); len(after) > len(before) {
+			t.Errorf("descriptors: %q, and before: %q", after, before)
+		}
+	})
+	return s
+}
+
+// nothingLeft checks that this process has no child, not even one that has ended, and that nothing
+// runs with the mark of this site.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	all, err := snapshot()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, pr := range all {
+		if pr.ppid == os.Getpid() {
+			s.t.Errorf("a child is left: %+v: %s", pr, commandLine(pr.pid))
+		}
+	}
+	for _, pr := range withMark([]byte("TDF_DIR="+s.dir), nil) {
+		s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
+	}
+	ours.mu.Lock()
+	defer ours.mu.Unlock()
+	if len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds != 0 {
+		s.t.Errorf("it is still known: %+v", ours)
+	}
+}
+
+func commandLine(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(string(text), "\x00", " ")
+}
+
+// descriptors returns what each descriptor of this process is.
+func descriptors(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]string, len(entries))
+	for i, e := range entries {
+		all[i], _ = os.Readlink("/proc/self/fd/" + e.Name())
+	}
+	return all
+}
+
+// A run is a program that was started, and what it printed.
+type run struct {
+	*Process
+	s   *site
+	out string
+}
+
+// start starts a program with a mark of its own.
+func (s *site) start(cmd Command) *run {
+	s.t.Helper()
+	r, err := s.tryStart(cmd)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *site) tryStart(cmd Command) (*run, error) {
+	s.t.Helper()
+	dir, err := os.MkdirTemp(s.dir, "run")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(dir, "out"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer out.Close()
+	if err := os.Chmod(out.Name(), 0o666); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd.Mark = "TDF_DIR=" + dir
+	cmd.Env = append(cmd.Env, cmd.Mark, "PATH="+os.Getenv("PATH"))
+	if cmd.Dir == "" {
+		cmd.Dir = dir
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	p, err := s.host.Start(cmd)
+	return &run{p, s, out.Name()}, err
+}
+
+func (s *site) sh(script string) *run {
+	s.t.Helper()
+	return s.start(Command{Path: "/bin/sh", Args: []string{"-c", script}})
+}
+
+// program starts one of programs.
+func (s *site) program(name string, args ...string) *run {
+	s.t.Helper()
+	return s.start(Command{Path: "/proc/self/exe", Args: args, Env: []string{"TDF_TEST_PROGRAM=" + name, "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}})
+}
+
+// bound is far beyond what anything here takes.
+const bound = 60 * time.Second
+
+func (r *run) wait() Ended {
+	r.s.t.Helper()
+	select {
+	case <-r.Done():
+	case <-time.After(bound):
+		r.s.t.Fatalf("it does not end: %+v", r.members())
+	}
+	if r.group != nil {
+		if _, err := os.Stat(r.group.dir); !os.IsNotExist(err) {
+			r.s.t.Errorf("its cgroup is left: %v", err)
+		}
+	}
+	for _, pr := range withMark([]byte(r.cmd.Mark), nil) {
+		r.s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
+	}
+	return r.Ended()
+}
+
+// end ends it, at once, and returns when End has, too: that may be looking at the dead yet.
+func (r *run) end() Ended {
+	r.s.t.Helper()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		r.End(over(), nil)
+	}()
+	ended := r.wait()
+	<-returned
+	return ended
+}
+
+func (r *run) printed() string {
+	text, err := os.ReadFile(r.out)
+	if err != nil {
+		r.s.t.Error(err)
+	}
+	return string(text)
+}
+
+// printing waits until it has printed so many lines.
+func (r *run) printing(lines int) []string {
+	r.s.t.Helper()
+	until(r.s.t, "it has printed", func() bool { return strings.Count(r.printed(), "\n") >= lines })
+	return strings.Split(strings.TrimSuffix(r.printed(), "\n"), "\n")
+}
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(bound); !is(); {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("never: %s\n%s", what, buf[:runtime.Stack(buf, true)])
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func gone(pid int) bool {
+	_, err := look(pid)
+	return err != nil
+}
+
+func pid(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func over() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}
+
+// foreignChild starts one that this package did not.
+func foreignChild(t *testing.T, script string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewReader(out)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func quiet(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }

@@ -1,0 +1,227 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// tick is how often orphans that have ended are looked for while programs run.
+const tick = time.Second
+
+// A Host starts programs, isolated as far as this machine can.
+type Host struct {
+	cfg       Config
+	log       *slog.Logger
+	isolation isolation
+	user      runAs
+	cgroups   *cgroups // nil: there are none
+	limits    []limit  // set on each program before it begins
+	claimed   bool     // of the family, for Sole
+	adopting  bool     // of the family
+
+	opening sync.RWMutex // guards closed; held while a program is started
+	closed  bool
+
+	mu       sync.Mutex // guards running
+	running  map[*Process]struct{}
+	stop     chan struct{}
+	watching sync.WaitGroup
+}
+
+// New finds out what isolation can be had, and prepares it. The error names what Config.Require asks
+// for in vain, and why; or a user whom programs cannot run as.
+func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
+
+func newHost(cfg Config, withCgroups bool) (*Host, error) {
+	h := &Host{
+		cfg: cfg, log: cfg.Log, isolation: newIsolation(cfg),
+		running: map[*Process]struct{}{}, stop: make(chan struct{}),
+	}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	err := h.prepare(withCgroups)
+	if err == nil {
+		err = h.isolation.require(cfg.Require)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	h.watching.Go(h.watch)
+	return h, nil
+}
+
+func (h *Host) prepare(withCgroups bool) error {
+	if _, err := look(os.Getpid()); err != nil {
+		return fmt.Errorf("programs' processes are found in /proc, which cannot be read: %w", err)
+	}
+	// Have Go find out now whether it can use pidfds: it starts a child for that, which would be
+	// taken for an orphan.
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Release()
+	}
+	h.isolation.set(Subreaper, ours.adopt())
+	h.adopting = true
+	if err := h.prepareUser(); err != nil {
+		return err
+	}
+	h.prepareCgroups(withCgroups)
+	h.prepareLimits()
+	if h.cfg.Sole {
+		ours.claim()
+		h.claimed = true
+	}
+	return nil
+}
+
+// nowhere is a program that does not exist: starting it tries all that comes before.
+const nowhere = "/proc/self/tdf-nowhere"
+
+// try starts nothing, in the way that programs are started.
+func (h *Host) try(change func(*syscall.SysProcAttr)) error {
+	attr := h.attr()
+	change(attr)
+	_, err := os.StartProcess(nowhere, []string{nowhere}, &os.ProcAttr{Env: []string{}, Sys: attr})
+	if errors.Is(err, syscall.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+func (h *Host) prepareUser() error {
+	var err error
+	if h.user, err = lookUp(h.cfg.User); err != nil || h.cfg.User == "" {
+		return err
+	}
+	if h.user.isSelf() {
+		h.user.credential = nil
+		h.isolation.set(User, fmt.Errorf("the worker itself runs as %s", h.cfg.User))
+		return nil
+	}
+	if err := h.try(func(*syscall.SysProcAttr) {}); err != nil {
+		return fmt.Errorf("user %q: programs cannot be run as another user, which only root may: %w", h.cfg.User, errors.Unwrap(err))
+	}
+	h.isolation.set(User, nil)
+	return nil
+}
+
+func (h *Host) prepareCgroups(with bool) {
+	if !with {
+		h.isolation.set(Cgroup, errors.New("switched off"))
+		return
+	}
+	c, err := newCgroups(h.cfg.Name, h.cfg.Sole)
+	if err == nil {
+		if err = h.tryCgroup(c); err != nil {
+			_ = c.close()
+		}
+	}
+	if err == nil {
+		h.cgroups = c
+		if c.stale > 0 {
+			h.log.Warn("ended what an earlier worker of this name had left running", "processes", c.stale)
+		}
+		ours.house(c.path, true)
+	}
+	h.isolation.set(Cgroup, err)
+}
+
+func (h *Host) tryCgroup(c *cgroups) error {
+	g, err := c.newGroup(h.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = g.remove() }()
+	dir, err := os.Open(g.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return h.try(func(attr *syscall.SysProcAttr) { attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd()) })
+}
+
+func (h *Host) prepareLimits() {
+	if l := h.ownLimits(); len(l) > 0 {
+		h.limits = h.probeLimits(l)
+	}
+	l := h.cfg.Limits
+	if h.cgroups != nil && h.cgroups.has["memory"] && l.Memory > 0 {
+		h.isolation.set(Memory, nil)
+	}
+	switch {
+	case l.Processes == 0:
+	case h.cgroups != nil && h.cgroups.has["pids"]:
+		h.isolation.set(Processes, nil)
+	case h.uid() == 0:
+		h.isolation.set(Processes, fmt.Errorf("root is held to it by a cgroup only, and %s; set user", h.noPids()))
+	}
+}
+
+func (h *Host) noPids() string {
+	if h.cgroups == nil {
+		return "there is none"
+	}
+	return h.cgroups.lacks["pids"]
+}
+
+func (h *Host) uid() int {
+	if uid, _, ok := h.Credentials(); ok {
+		return uid
+	}
+	return os.Geteuid()
+}
+
+// Hold says, to one that is Sole, that others start children of this process until release is called,
+// and wait for them before that.
+func (h *Host) Hold() (release func()) {
+	if !h.cfg.Sole {
+		return func() {}
+	}
+	return ours.hold()
+}
+
+func (h *Host) lingerGrace() <-chan time.Time {
+	if h.cfg.LingerGrace == nil {
+		over := make(chan time.Time)
+		close(over)
+		return over
+	}
+	return h.cfg.LingerGrace()
+}
+
+func (h *Host) add(p *Process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running[p] = struct{}{}
+}
+
+func (h *Host) remove(p *Process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.running, p)
+}
+
+// watch looks for orphans while programs run: those that have ended are waited for, the others
+// remembered while it can be seen whose they are.
+func (h *Host) watch() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-ticker.C:
+			h.mu.Lock()
+			busy := len(h.running) > 0
+			h.mu.Unlock()
+			if busy && h.cgroups == nil || anyEnded() {
+				ours.scan()
+			}
+		}
+	}
+}

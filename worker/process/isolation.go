@@ -1,0 +1,69 @@
+package process
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// NotSet is why there is no isolation of a kind that the configuration does not ask for.
+const NotSet = "none is set"
+
+var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, OpenFiles, Processes, Nice}
+
+// An isolation is what of the known kinds was reached, and why the others were not.
+type isolation struct {
+	reached map[string]bool
+	missing map[string]string
+}
+
+func newIsolation(cfg Config) isolation {
+	l := cfg.Limits
+	i := isolation{map[string]bool{}, map[string]string{}}
+	for name, set := range map[string]bool{
+		User: cfg.User != "", Memory: l.Memory > 0, CPUSeconds: l.CPU > 0, FileSize: l.FileSize > 0,
+		OpenFiles: l.OpenFiles > 0, Processes: l.Processes > 0, Nice: l.Nice != 0,
+	} {
+		if !set {
+			i.missing[name] = NotSet
+		}
+	}
+	return i
+}
+
+func (i isolation) set(name string, err error) {
+	if err != nil {
+		i.missing[name] = err.Error()
+		delete(i.reached, name)
+		return
+	}
+	i.reached[name] = true
+	delete(i.missing, name)
+}
+
+// require returns an error that names what is not reached, and why.
+func (i isolation) require(names []string) error {
+	var lacking []string
+	for _, name := range names {
+		switch {
+		case !slices.Contains(known, name):
+			return fmt.Errorf("required isolation: %q is none of %s", name, strings.Join(known, ", "))
+		case !i.reached[name]:
+			lacking = append(lacking, fmt.Sprintf("%s (%s)", name, i.missing[name]))
+		}
+	}
+	if len(lacking) > 0 {
+		return fmt.Errorf("required isolation is not to be had here: %s", strings.Join(lacking, "; "))
+	}
+	return nil
+}
+
+// Isolation returns what programs are isolated by, in the order of the constants.
+func (h *Host) Isolation() []string {
+	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !h.isolation.reached[name] })
+}
+
+// Missing says, by name, why something of the constants is not reached; [NotSet] for what was
+// not asked for.
+func (h *Host) Missing() map[string]string { return maps.Clone(h.isolation.missing) }

@@ -1,0 +1,156 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A limit is one that is set on the program itself, by a name of the constants.
+type limit struct {
+	name  string
+	apply func(pid int) error
+}
+
+// ownLimits returns the limits that no cgroup holds.
+func (h *Host) ownLimits() []limit {
+	l, inGroup := h.cfg.Limits, map[string]bool{}
+	if h.cgroups != nil {
+		inGroup = h.cgroups.has
+	}
+	var all []limit
+	rlimit := func(name string, resource int, soft, hard uint64) {
+		if soft > 0 {
+			all = append(all, limit{name, func(pid int) error { return setRlimit(pid, resource, soft, hard) }})
+		}
+	}
+	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
+	rlimit(CPUSeconds, unix.RLIMIT_CPU, seconds, seconds+1) // SIGXCPU, then SIGKILL
+	rlimit(FileSize, unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize))
+	rlimit(OpenFiles, unix.RLIMIT_NOFILE, uint64(l.OpenFiles), uint64(l.OpenFiles))
+	if !inGroup["memory"] {
+		rlimit(Memory, unix.RLIMIT_AS, uint64(l.Memory), uint64(l.Memory))
+	}
+	if !inGroup["pids"] {
+		rlimit(Processes, unix.RLIMIT_NPROC, uint64(l.Processes), uint64(l.Processes))
+	}
+	if l.Nice != 0 {
+		all = append(all, limit{Nice, func(pid int) error { return setNice(pid, l.Nice) }})
+	}
+	return all
+}
+
+// setRlimit never raises what the process is held to anyway.
+func setRlimit(pid, resource int, soft, hard uint64) error {
+	var is unix.Rlimit
+	if err := unix.Prlimit(pid, resource, nil, &is); err != nil {
+		return err
+	}
+	hard = min(hard, is.Max)
+	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
+}
+
+// asUser does what the kernel allows to a process's own user only, or to one with CAP_SYS_RESOURCE,
+// which root may lack in a container. The real user and group of this one thread become c's meanwhile;
+// what it may do by its effective ones stays. The thread is locked.
+func asUser(c *syscall.Credential, do func() error) error {
+	const keep = ^uintptr(0)
+	set := func(uid, gid int) error {
+		if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESGID, uintptr(gid), keep, keep); err != 0 {
+			return os.NewSyscallError("setresgid", err)
+		}
+		if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(uid), keep, keep); err != 0 {
+			return os.NewSyscallError("setresuid", err)
+		}
+		return nil
+	}
+	if c == nil {
+		return do()
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	if err := set(int(c.Uid), int(c.Gid)); err != nil {
+		return errors.Join(err, set(uid, gid))
+	}
+	return errors.Join(do(), set(uid, gid))
+}
+
+// setNice also tells the kernel's autogroups, which weigh sessions, not processes.
+func setNice(pid, nice int) error {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(fmt.Sprint(nice)), 0o644)
+	return unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
+}
+
+// probeLimits tries the limits on a process that never gets to run: a shell, ended before its first
+// instruction.
+func (h *Host) probeLimits(all []limit) (works []limit) {
+	fail := func(err error) {
+		for _, l := range all {
+			h.isolation.set(l.name, err)
+		}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ours.forks.RLock()
+	defer ours.forks.RUnlock()
+	cmd := exec.Command("/bin/sh")
+	cmd.SysProcAttr = h.attr()
+	cmd.SysProcAttr.Ptrace = true
+	if err := cmd.Start(); err != nil {
+		fail(fmt.Errorf("limits are set by ptrace, which does not work here: %w", err))
+		return nil
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if _, ended := awaitTrap(cmd.Process.Pid); ended != nil {
+		fail(errors.New("limits are set by ptrace, which does not work here: the process did not stop"))
+		return nil
+	}
+	for _, l := range all {
+		err := asUser(h.user.credential, func() error { return l.apply(cmd.Process.Pid) })
+		if err == nil {
+			works = append(works, l)
+		}
+		h.isolation.set(l.name, err)
+	}
+	return works
+}
+
+// An end is what wait4 says of a process that has ended.
+type end struct {
+	status syscall.WaitStatus
+	rusage syscall.Rusage
+}
+
+// awaitTrap returns when a process that is traced stops at its exec, or, with what it was, has ended.
+func awaitTrap(pid int) (syscall.WaitStatus, *end) {
+	for {
+		var e end
+		_, err := syscall.Wait4(pid, &e.status, syscall.WALL, &e.rusage)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, nil
+		case !e.status.Stopped():
+			return e.status, &e
+		case e.status.StopSignal() == syscall.SIGTRAP:
+			return e.status, nil
+		default:
+			_ = syscall.PtraceCont(pid, int(passOn(e.status.StopSignal()))) // from elsewhere
+		}
+	}
+}
+
+// passOn leaves out what would only stop it once more.
+func passOn(s syscall.Signal) syscall.Signal {
+	switch s {
+	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+		return 0
+	}
+	return s
+}

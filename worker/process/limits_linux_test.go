@@ -1,0 +1,150 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
+	l := Limits{Memory: 1 << 40, CPU: 99500 * time.Millisecond, FileSize: 12345, OpenFiles: 77, Processes: 999, Nice: 7}
+	s := newSite(t, false, Config{Limits: l})
+	r := s.program("limits")
+	ended := r.wait()
+	if want := fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40); r.printed() != want || ended.Exit != "0" {
+		t.Errorf("got %+v and %q, want %q", ended, r.printed(), want)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits  Limits
+		program string // of programs; "": a script
+		arg     string
+		exit    string
+		printed string
+	}{
+		"file_size":   {Limits{FileSize: 1000}, "", "exec head -c 2000 /dev/zero >file", "signal: file size limit exceeded", ""},
+		"open_files":  {Limits{OpenFiles: 40}, "open", "", "0", "too many open files"},
+		"cpu_seconds": {Limits{CPU: time.Second}, "spin", "", "signal: CPU time limit exceeded", ""},
+		"nice":        {Limits{Nice: 5}, "", "nice", "0", "5\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, cgroups := range []bool{true, false} {
+				s := newSite(t, cgroups, Config{Limits: c.limits, Require: []string{name}})
+				var r *run
+				if c.program == "" {
+					r = s.sh(c.arg)
+				} else {
+					r = s.program(c.program, c.arg)
+				}
+				if ended := r.wait(); ended.Exit != c.exit && name != "cpu_seconds" || !strings.Contains(r.printed(), c.printed) {
+					t.Errorf("got %+v, %q", ended, r.printed())
+				} else if name == "cpu_seconds" && !strings.HasPrefix(ended.Exit, "signal: ") && ended.Exit != "2" {
+					t.Errorf("got %+v, %q", ended, r.printed())
+				}
+			}
+		})
+	}
+}
+
+// An address space that is full fails an allocation; it is no kill, and not taken for one.
+func TestMemory(t *testing.T) {
+	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
+	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
+	if ended := r.wait(); ended.Exit == "0" || strings.Contains(r.printed(), "300000000") {
+		t.Errorf("got %+v, %q", ended, r.printed())
+	}
+	if r = s.sh("echo ok"); r.wait().Exit != "0" {
+		t.Errorf("what needs little fails: %q", r.printed())
+	}
+}
+
+func TestAForkBombIsEnded(t *testing.T) {
+	nobody, ok := anotherUser()
+	if !ok {
+		t.Skip("only root can run it as a user of its own, whom a limit on processes bounds")
+	}
+	for _, cgroups := range []bool{true, false} {
+		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
+		r := s.program("bomb")
+		until(t, "it is at its limit", func() bool { return len(r.members()) > 40 })
+		if ended := r.end(); ended.Exit != "signal: killed" {
+			t.Errorf("got %+v, %q", ended, r.printed())
+		}
+	}
+}
+
+func anotherUser() (*user.User, bool) {
+	u, err := user.Lookup("nobody")
+	return u, err == nil && os.Geteuid() == 0
+}
+
+func TestUser(t *testing.T) {
+	nobody, ok := anotherUser()
+	if !ok {
+		t.Skip("only root can run programs as another user")
+	}
+	for _, name := range []string{nobody.Username, nobody.Uid} {
+		for _, cgroups := range []bool{true, false} {
+			s := newSite(t, cgroups, Config{User: name, Require: []string{User}})
+			r := s.sh(`id -u; id -g; id -G; echo >mine; grep CapEff /proc/self/status; (setsid sleep 1000 &)`)
+			ended := r.wait()
+			want := fmt.Sprintf("%s\n%s\n%s\nCapEff:\t0000000000000000\n", nobody.Uid, nobody.Gid, nobody.Gid)
+			if r.printed() != want || ended.Exit != "0" {
+				t.Errorf("got %+v, %q", ended, r.printed())
+			}
+			uid, gid, ok := s.host.Credentials()
+			if fmt.Sprint(uid) != nobody.Uid || fmt.Sprint(gid) != nobody.Gid || !ok {
+				t.Errorf("credentials: %d, %d, %t", uid, gid, ok)
+			}
+			if env := strings.Join(s.host.UserEnv(), " "); env != "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody" {
+				t.Errorf("environment: %s", env)
+			}
+		}
+	}
+}
+
+func TestRequire(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"unknown":      {Config{Require: []string{"gpu"}}, `"gpu" is none of subreaper, cgroup,`},
+		"no cgroup":    {Config{Require: []string{Subreaper, Cgroup}}, "cgroup (switched off)"},
+		"not set":      {Config{Require: []string{Memory, Nice}}, "memory (none is set); nice (none is set)"},
+		"unknown user": {Config{User: "no-such-user"}, `user "no-such-user": this machine does not know it`},
+		"unknown id":   {Config{User: "4000000000"}, `user "4000000000": this machine does not know it`},
+		"same user":    {Config{User: fmt.Sprint(os.Geteuid()), Require: []string{User}}, "user (the worker itself runs as"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := descriptors(t)
+			h, err := newHost(c.cfg, false)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, %v", h, err)
+			}
+			if after := descriptors(t); len(after) != len(before) {
+				t.Errorf("descriptors: %q, and before: %q", after, before)
+			}
+		})
+	}
+	if os.Geteuid() == 0 {
+		h, err := newHost(Config{Limits: Limits{Processes: 10}, Require: []string{Processes}}, false)
+		if err == nil || !strings.Contains(err.Error(), "processes (root is held to it by a cgroup only, and there is none; set user)") {
+			t.Errorf("processes of root: %v, %v", h, err)
+		}
+	}
+}
+
+func TestIsolation(t *testing.T) {
+	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50}})
+	if got := strings.Join(s.host.Isolation(), " "); got != "subreaper file_size open_files" {
+		t.Errorf("got %s", got)
+	}
+	if got := s.host.Missing(); got[Cgroup] != "switched off" || got[Memory] != "none is set" || len(got) != 6 {
+		t.Errorf("missing: %v", got)
+	}
+}

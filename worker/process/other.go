@@ -1,0 +1,123 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// groupPoll is how often to look whether a process group has ended.
+const groupPoll = 5 * time.Millisecond
+
+// A Host starts programs. On this system it isolates them by nothing, and knows a program's
+// processes by their process group only.
+type Host struct {
+	cfg       Config
+	isolation isolation
+	user      runAs
+}
+
+// own is what belongs to a Process here.
+type own struct{ status *os.ProcessState }
+
+// New returns a Host, or what Config.Require asks for in vain.
+func New(cfg Config) (*Host, error) {
+	h := &Host{cfg: cfg, isolation: newIsolation(cfg)}
+	for _, name := range known {
+		h.isolation.set(name, errors.New("not on "+runtime.GOOS))
+	}
+	var err error
+	if h.user, err = lookUp(cfg.User); err != nil {
+		return nil, err
+	}
+	if h.user.isSelf() {
+		h.user.credential = nil
+	}
+	return h, h.isolation.require(cfg.Require)
+}
+
+// Hold does nothing on this system.
+func (h *Host) Hold() (release func()) { return func() {} }
+
+// Close does nothing on this system.
+func (h *Host) Close() error { return nil }
+
+// Sweep finds nothing on this system.
+func Sweep(context.Context, string, *slog.Logger) int { return 0 }
+
+// Start starts a program. The errors are those of os/exec.
+func (h *Host) Start(cmd Command) (*Process, error) {
+	c := exec.Command(cmd.Path, cmd.Args...)
+	c.Dir, c.Env = cmd.Dir, append([]string{}, cmd.Env...)
+	if cmd.Stdout != nil {
+		c.Stdout = cmd.Stdout
+	}
+	if cmd.Stderr != nil {
+		c.Stderr = cmd.Stderr
+	}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.user.credential}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{
+		host: h, cmd: cmd, os: c.Process, started: time.Now(),
+		done: make(chan struct{}), exited: make(chan struct{}), noGrace: make(chan struct{}),
+	}
+	go p.supervise(c)
+	return p, nil
+}
+
+func (p *Process) supervise(c *exec.Cmd) {
+	defer close(p.done)
+	_ = c.Wait() // how it ended is in ProcessState
+	status := c.ProcessState
+	if ru, ok := status.SysUsage().(*syscall.Rusage); ok {
+		p.charge(ru)
+	}
+	p.mu.Lock()
+	p.ended.Ran, p.ended.Exit = time.Since(p.started), exit(status.Sys().(syscall.WaitStatus))
+	p.mu.Unlock()
+	close(p.exited)
+	p.outlast()
+}
+
+// outlast has the rest of the group end.
+func (p *Process) outlast() {
+	var grace <-chan time.Time
+	if p.signal(0) == nil && !p.ending.Load() {
+		p.terminate()
+		if p.host.cfg.LingerGrace != nil {
+			grace = p.host.cfg.LingerGrace()
+		} else {
+			p.kill()
+		}
+	}
+	poll := time.NewTicker(groupPoll)
+	defer poll.Stop()
+	for noGrace := p.noGrace; p.signal(0) == nil; {
+		select {
+		case <-poll.C:
+		case <-grace:
+			grace = nil
+			p.kill()
+		case <-noGrace:
+			noGrace = nil
+			p.kill()
+		}
+	}
+}
+
+func (p *Process) terminate() { _ = p.signal(syscall.SIGTERM) }
+
+func (p *Process) kill() { _ = p.signal(syscall.SIGKILL) }
+
+func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.os.Pid, s) }
+
+func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss }

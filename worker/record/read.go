@@ -1,0 +1,94 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unsafe"
+
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+// Texts are what is reported of a round's two files.
+type Texts struct {
+	Output, Error           string
+	OutputBytes, ErrorBytes int64 // the sizes of the files, however little is reported of them
+}
+
+// Read returns what is in the files, at most so many bytes of each: to the byte, but for values of
+// secrets, which are masked. Of a longer file the beginning and the end are returned, and between
+// them a line that says how much is missing and where it is: on this worker, under that path.
+//
+// The files may change meanwhile: what is returned was in them at some moment of the call.
+func (r *Record) Read(most int64, worker string, s *secrets.Secrets) (Texts, error) {
+	var t Texts
+	var err error
+	if t.Output, t.OutputBytes, err = read(r.Stdout, max(most, 0), worker, s); err != nil {
+		return t, fmt.Errorf("reading stdout: %w", err)
+	}
+	if t.Error, t.ErrorBytes, err = read(r.Stderr, max(most, 0), worker, s); err != nil {
+		return t, fmt.Errorf("reading stderr: %w", err)
+	}
+	return t, nil
+}
+
+func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	size := info.Size()
+	if size <= most {
+		b, err := appendPart(make([]byte, 0, size+beyond(s)), f, 0, size, s)
+		return text(b), size, err
+	}
+	note := leftOut(f, info, size-most, worker)
+	b := make([]byte, 0, most+int64(len(note))+1+beyond(s))
+	if b, err = appendPart(b, f, 0, most-most/2, s); err != nil {
+		return "", size, err
+	}
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		b = append(b, '\n')
+	}
+	b = append(b, note...)
+	b, err = appendPart(b, f, size-most/2, size, s)
+	return text(b), size, err
+}
+
+// leftOut does not send anybody to a file that the program has removed or replaced.
+func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
+	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s somebody removed or replaced %s]\n", n, worker, f.Name())
+	}
+	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
+}
+
+// beyond is how much has to be read around a part so that no secret goes unnoticed.
+func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
+
+// appendPart appends what is in f from one offset to another, masked; less where f has become
+// shorter. It needs room for beyond more bytes than that.
+func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]byte, error) {
+	around := beyond(s) / 2
+	low := max(0, from-around)
+	into := grow(b, int(to+around-low))
+	n, err := f.ReadAt(into, low)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return b, err
+	}
+	into = into[:n]
+	part := s.MaskPart(into, min(n, int(from-low)), min(n, int(to-low)))
+	return append(b, part...), nil
+}
+
+// grow returns n bytes after b, of the memory that b has already where that is enough.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) < n {
+		return make([]byte, n)
+	}
+	return b[len(b) : len(b)+n]
+}
+
+// text makes a string of b without a copy: as large as b may be, nobody changes it any more.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,213 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func note(n int64, path string) string {
+	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker w1 in %s]\n", n, path)
+}
+
+func TestRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		most int64
+		want func(path string) string
+	}{
+		"empty":          {"", 10, func(string) string { return "" }},
+		"short":          {"0123456789", 10, func(string) string { return "0123456789" }},
+		"long":           {"0123456789a", 10, func(p string) string { return "01234\n" + note(1, p) + "6789a" }},
+		"odd":            {"0123456789", 3, func(p string) string { return "01\n" + note(7, p) + "9" }},
+		"one byte":       {"0123456789", 1, func(p string) string { return "0\n" + note(9, p) }},
+		"nothing":        {"0123456789", 0, func(p string) string { return note(10, p) }},
+		"less than that": {"0123456789", -5, func(p string) string { return note(10, p) }},
+		"at a line":      {"012\n456\n89", 8, func(p string) string { return "012\n" + note(2, p) + "6\n89" }},
+		"binary, no end": {"\x00\xff\xfe\n\r", 5, func(string) string { return "\x00\xff\xfe\n\r" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t)
+			print(t, r.Stdout, "out"+c.text)
+			print(t, r.Stderr, c.text)
+			got, err := r.Read(c.most, "w1", nil)
+			if want := c.want(r.Stderr.Name()); err != nil || got.Error != want {
+				t.Errorf("got %q, %v, want %q", got.Error, err, want)
+			}
+			if got.OutputBytes != int64(len(c.text))+3 || got.ErrorBytes != int64(len(c.text)) {
+				t.Errorf("sizes %d, %d", got.OutputBytes, got.ErrorBytes)
+			}
+		})
+	}
+}
+
+// What is printed does not have to fit anywhere but on the disk.
+func TestReadEndlessFile(t *testing.T) {
+	r := open(t)
+	must(t, r.Stdout.Truncate(1<<40))
+	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
+	if want := note(1<<40-1000, r.Stdout.Name()); err != nil || len(got.Output) != 1000+len("\n"+want) || !strings.Contains(got.Output, want) {
+		t.Errorf("%d bytes, %v", len(got.Output), err)
+	}
+	if got.OutputBytes != 1<<40 {
+		t.Errorf("size %d", got.OutputBytes)
+	}
+}
+
+func TestReadMasks(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "token hunter22, hunter22")
+	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
+	if err != nil || got.Output != "token ***, ***" || got.OutputBytes != 24 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Wherever the cut is: no three bytes of the secret are seen in a row, what is no secret is there
+// to the byte, and the text is no longer than it may be.
+func TestReadMasksAcrossCuts(t *testing.T) {
+	const value = "QWERTYUIOP"
+	s := secret(t, value)
+	text := strings.Repeat("a", 20) + value + strings.Repeat("b", 25) + value + strings.Repeat("c", 20)
+	r := open(t)
+	print(t, r.Stdout, text)
+	for most := range len(text) {
+		got, err := r.Read(int64(most), "w1", s)
+		must(t, err)
+		what := note(int64(len(text)-most), r.Stdout.Name())
+		shown := strings.Replace(got.Output, what, "", 1)
+		if strings.ContainsAny(shown, value) {
+			t.Errorf("at most %d: %q", most, shown)
+		}
+		if len(shown) > most+1 || shown == got.Output {
+			t.Errorf("at most %d: %d bytes: %q", most, len(shown), got.Output)
+		}
+		head, tail := text[:most-most/2], text[len(text)-most/2:]
+		for _, letter := range []string{"a", "b", "c"} {
+			if want := strings.Count(head+tail, letter); strings.Count(shown, letter) != want {
+				t.Errorf("at most %d: %q has not %d times %s", most, shown, want, letter)
+			}
+		}
+	}
+}
+
+// To the byte, where no secret is: for any content and any limit.
+func TestReadToTheByte(t *testing.T) {
+	s := secret(t, "hunter22", "hunter22hunter22")
+	rapid.Check(t, func(rt *rapid.T) {
+		text := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "text"))
+		most := rapid.Int64Range(0, int64(len(text))+2).Draw(rt, "most")
+		r := open(t)
+		defer r.Close()
+		print(t, r.Stdout, text)
+		got, err := r.Read(most, "w1", s)
+		must(t, err)
+		if int64(len(text)) <= most {
+			if got.Output != text {
+				rt.Fatalf("got %q", got.Output)
+			}
+			return
+		}
+		head, tail, _ := strings.Cut(got.Output, note(int64(len(text))-most, r.Stdout.Name()))
+		if want := text[:most-most/2]; head != want && head != want+"\n" || tail != text[int64(len(text))-most/2:] {
+			rt.Fatalf("got %q", got.Output)
+		}
+	})
+}
+
+// A limit is a bound of what is in memory, too: with room to spare for the test itself, not
+// for another copy.
+func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
+	const most = 8 << 20
+	r := open(t)
+	must(t, r.Stdout.Truncate(100*most))
+	s := secret(t, "hunter22")
+	print(t, r.Stdout, "hunter22")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := r.Read(most, "w1", s)
+	runtime.ReadMemStats(&after)
+	must(t, err)
+	if !strings.HasSuffix(got.Output, "\x00***") {
+		t.Error("it is not masked")
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > most*5/4 {
+		t.Errorf("%d bytes for %d", took, most)
+	}
+}
+
+// The files change under the reader's hands: whatever they do, there is a text, no longer than
+// it may be.
+func TestReadWhileItChanges(t *testing.T) {
+	r := open(t)
+	s := secret(t, "hunter22")
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, _ = r.Stdout.WriteString(strings.Repeat("a line and hunter22\n", 50))
+			if i%7 == 6 {
+				_ = r.Stdout.Truncate(int64(i % 500))
+			}
+		}
+	})
+	for range 300 {
+		got, err := r.Read(1000, "w1", s)
+		if err != nil || strings.Contains(got.Output, "hunter22") || len(got.Output) > 1001+len(note(got.OutputBytes, r.Stdout.Name())) {
+			t.Errorf("%q, %v", got.Output, err)
+		}
+		text, _ := r.Tail(s)
+		if strings.Contains(text, "hunter22") || len(text) > tailBytes {
+			t.Errorf("tail %q", text)
+		}
+	}
+	close(stop)
+	writer.Wait()
+}
+
+// Nobody is sent to a file that is not there any more.
+func TestReadRemovedFile(t *testing.T) {
+	r := open(t)
+	for _, f := range []*os.File{r.Stdout, r.Stderr} {
+		print(t, f, "0123456789")
+		must(t, os.Remove(f.Name()))
+	}
+	must(t, os.WriteFile(r.Stderr.Name(), []byte("the program's own"), 0o644))
+	got, err := r.Read(4, "w1", nil)
+	must(t, err)
+	for path, text := range map[string]string{r.Stdout.Name(): got.Output, r.Stderr.Name(): got.Error} {
+		want := "01\n[6 bytes are left out here; they are lost: on worker w1 somebody removed or replaced " + path + "]\n89"
+		if text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+	}
+}
+
+// A program's own `> file` empties the file that it prints to.
+func TestReadEmptiedFile(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "before")
+	must(t, os.Truncate(r.Stdout.Name(), 0))
+	print(t, r.Stdout, "after")
+	if got, err := r.Read(10, "w1", nil); err != nil || got.Output != "after" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestReadClosed(t *testing.T) {
+	r := open(t)
+	r.Close()
+	if _, err := r.Read(10, "w1", nil); err == nil || !strings.Contains(err.Error(), "reading stdout: ") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package record
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+// tailBytes is how much of what was printed last Tail returns.
+const tailBytes = 4 << 10
+
+// lineBytes is how far into the tail its first whole line is looked for.
+const lineBytes = 512
+
+// Tail returns the last 4 KiB that the program printed to both of its files, in the order in which
+// that was seen here: what is new of stdout, then what is new of stderr, with each call. It is
+// valid UTF-8, and no secret is in it; what may become one, or a letter, with what is printed
+// next, is not yet in it either. changed says whether anything came since the call before.
+func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.followed {
+		changed = r.followed[i].follow(&r.tail, s) || changed
+	}
+	if changed {
+		r.last = time.Now()
+	}
+	return r.tail.text(), changed
+}
+
+// LastOutput returns when Tail last saw something new, or when the record was opened, by the
+// monotonic clock.
+func (r *Record) LastOutput() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// A stream is a file that is read as it grows.
+type stream struct {
+	file  *os.File
+	size  int64 // when it was looked at last
+	shown int64 // what is before that was shown or passed over
+}
+
+// follow adds to the tail what is new, at most as much as fits, and says whether anything is.
+func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
+	info, err := f.file.Stat()
+	if err != nil || info.Size() == f.size {
+		return false
+	}
+	size := info.Size()
+	if size < f.size { // the program emptied it
+		f.shown = 0
+	}
+	f.size = size
+	from := max(f.shown, size-tailBytes)
+	if from > f.shown {
+		tail.skip()
+	}
+	f.shown = max(from, size-f.unfinished(size, s))
+	part, err := appendPart(nil, f.file, from, f.shown, s)
+	if err == nil {
+		tail.add(part)
+	}
+	return true
+}
+
+// unfinished returns how many bytes before the end may be the beginning of a secret or of a
+// letter.
+func (f *stream) unfinished(size int64, s *secrets.Secrets) int64 {
+	low := max(0, size-max(int64(s.Longest()-1), utf8.UTFMax-1))
+	end := make([]byte, size-low)
+	n, _ := f.file.ReadAt(end, low)
+	return int64(max(s.Partial(end[:n]), cutLetter(end[:n])))
+}
+
+// cutLetter returns the length of the incomplete UTF-8 sequence with which b ends.
+func cutLetter(b []byte) int {
+	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if utf8.FullRune(b[len(b)-n:]) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// A ring keeps the end of what is added to it.
+type ring struct {
+	buf []byte
+	cut bool // something before it is gone
+}
+
+func (r *ring) add(b []byte) {
+	r.buf = append(r.buf, b...)
+	if over := len(r.buf) - tailBytes; over > 0 {
+		r.buf, r.cut = append(r.buf[:0], r.buf[over:]...), true
+	}
+}
+
+// skip says that what comes next does not follow what is there.
+func (r *ring) skip() { r.buf, r.cut = r.buf[:0], true }
+
+// text begins with a line, if one begins soon, or else with a letter.
+func (r *ring) text() string {
+	b := r.buf
+	if r.cut {
+		if i := bytes.IndexByte(b[:min(len(b), lineBytes)], '\n'); i >= 0 {
+			b = b[i+1:]
+		}
+		for n := 1; n < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); n++ {
+			b = b[1:]
+		}
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}

@@ -1,0 +1,163 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func tail(t *testing.T, r *Record, want string, changed bool) {
+	t.Helper()
+	got, moved := r.Tail(nil)
+	if got != want || moved != changed {
+		t.Fatalf("got %q, %v; want %q, %v", got, moved, want, changed)
+	}
+}
+
+func TestTailIsInTheOrderSeen(t *testing.T) {
+	r := open(t)
+	tail(t, r, "", false)
+	print(t, r.Stderr, "E1\n")
+	print(t, r.Stdout, "O1\n")
+	tail(t, r, "O1\nE1\n", true)
+	tail(t, r, "O1\nE1\n", false)
+	print(t, r.Stderr, "E2\n")
+	tail(t, r, "O1\nE1\nE2\n", true)
+	print(t, r.Stdout, "O2")
+	tail(t, r, "O1\nE1\nE2\nO2", true)
+}
+
+func TestTailIsTheLast4KiB(t *testing.T) {
+	r := open(t)
+	print(t, r.Stderr, "gone\n")
+	r.Tail(nil)
+	var all strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&all, "line %d\n", i)
+		print(t, r.Stdout, fmt.Sprintf("line %d\n", i))
+		if i%300 == 0 {
+			r.Tail(nil)
+		}
+	}
+	got, _ := r.Tail(nil)
+	if !strings.HasSuffix(all.String(), got) || !strings.HasPrefix(got, "line ") || len(got) > tailBytes || len(got) < tailBytes-lineBytes {
+		t.Errorf("%d bytes: %.50q", len(got), got)
+	}
+}
+
+// More than fits comes at once, of both: what is passed over is not glued together.
+func TestTailPassesOver(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "first\n")
+	r.Tail(nil)
+	print(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
+	got, _ := r.Tail(nil)
+	if len(got) > tailBytes || strings.Contains(got, "first") || !strings.HasSuffix(got, "o\nlast of stdout\n") {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+	print(t, r.Stderr, strings.Repeat("e", 1<<20))
+	if got, _ := r.Tail(nil); got != strings.Repeat("e", tailBytes) {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+}
+
+func TestTailIsText(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "\xff\x00x")
+	tail(t, r, "\uFFFD\x00x", true)
+	print(t, r.Stdout, strings.Repeat("ä", 3000)) // no line, and 4 KiB end within a letter
+	print(t, r.Stdout, "x")
+	got, _ := r.Tail(nil)
+	if want := strings.Repeat("ä", 2047) + "x"; got != want {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+}
+
+// A letter that has come in part is shown when it is whole, also when something else comes between.
+func TestTailOfHalfALetter(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "1 €"[:4])
+	tail(t, r, "1 ", true)
+	print(t, r.Stderr, "E")
+	tail(t, r, "1 E", true)
+	print(t, r.Stdout, "1 €"[4:])
+	tail(t, r, "1 E€", true)
+}
+
+func TestTailMasks(t *testing.T) {
+	s := secret(t, "hunterXY")
+	r := open(t)
+	for i, c := range "a hunterXY, and huntsman." {
+		print(t, r.Stdout, string(c))
+		print(t, r.Stderr, string(rune('0'+i%10)))
+		if got, _ := r.Tail(s); strings.Contains(letters(got), "hunte") {
+			t.Errorf("after %d: %q", i, got)
+		}
+	}
+	got, _ := r.Tail(s)
+	if letters(got) != "a ***, and huntsman." {
+		t.Errorf("got %q", got)
+	}
+}
+
+// letters is the text without the digits of the other file.
+func letters(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return -1
+		}
+		return c
+	}, text)
+}
+
+// A secret of which the beginning is passed over does not show its end.
+func TestTailMasksWhatIsPassedOver(t *testing.T) {
+	s := secret(t, "QWERTYUIOP")
+	for i := range 11 {
+		r := open(t)
+		print(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
+		got, _ := r.Tail(s)
+		if strings.ContainsAny(got, "QWERTYUIOP") || strings.Count(got, "y") != tailBytes-i {
+			t.Errorf("%d: %.20q", i, got)
+		}
+	}
+}
+
+// Secrets that overlap each other come in parts, too.
+func TestTailMasksOverlappingSecrets(t *testing.T) {
+	s := secret(t, "ABCDEF", "EFGHIJ")
+	r := open(t)
+	print(t, r.Stdout, "1ABCDEF")
+	r.Tail(s)
+	print(t, r.Stdout, "zzz")
+	if got, _ := r.Tail(s); strings.ContainsAny(got, "ABCDEFGHIJ") || !strings.HasSuffix(got, "zzz") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTailOfAnEmptiedFile(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "before\n")
+	tail(t, r, "before\n", true)
+	must(t, r.Stdout.Truncate(0))
+	tail(t, r, "before\n", true)
+	print(t, r.Stdout, "x\n")
+	tail(t, r, "before\nx\n", true)
+}
+
+func TestLastOutput(t *testing.T) {
+	begin := time.Now()
+	r := open(t)
+	opened := r.LastOutput()
+	r.Tail(nil)
+	if opened.Before(begin) || r.LastOutput() != opened {
+		t.Errorf("opened %v, then %v", opened, r.LastOutput())
+	}
+	print(t, r.Stdout, "x")
+	before := time.Now()
+	r.Tail(nil)
+	if r.LastOutput().Before(before) {
+		t.Errorf("seen at %v, before %v", r.LastOutput(), before)
+	}
+}

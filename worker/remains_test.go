@@ -1,0 +1,198 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A running worker is one that works, and what the process had open and running before.
+type runningWorker struct {
+	*world
+	worker *Worker
+	timers *clock
+	stop   func()
+	before traces
+	pids   string // a file in which programs note their processes: $PIDS
+}
+
+// traces are what rounds may leave behind in this process.
+type traces struct {
+	children    []int
+	descriptors map[string]int // by what they are; no connections, of which a pool keeps some
+}
+
+// work starts a worker. When the test ends it is stopped, and has left nothing behind.
+func (w *world) work(f fault) *runningWorker {
+	w.Helper()
+	r := &runningWorker{world: w, pids: filepath.Join(w.TempDir(), "pids")}
+	must(w, os.WriteFile(r.pids, nil, 0o666))
+	must(w, os.Chmod(r.pids, 0o666))
+	w.Setenv("PIDS", r.pids)
+	w.cfg.Env = append(w.cfg.Env, "PIDS")
+	w.cfg.SleepAfterFailure = 0
+	w.script("next", good)
+	outside := tracesOf(w)
+	r.worker = w.worker()
+	r.worker.Sole = true // as tdf-worker
+	if f.during != nil {
+		r.timers = &clock{}
+		r.worker.after = r.timers.after
+	}
+	ctx, cancel := context.WithCancel(w.Context())
+	wait := w.until(ctx, r.worker)
+	eventually(w, "the start", func() bool { return w.workerState() == stateWorking })
+	r.next() // whatever is opened once for good
+	r.before = tracesOf(w)
+	r.stop = func() {
+		w.Helper()
+		cancel()
+		wait()
+		r.nothingRemains(outside)
+		if _, err := os.Lstat(filepath.Join(w.cfg.Directory, roundsDir)); !os.IsNotExist(err) {
+			w.Errorf("the directory of rounds is left: %v", err)
+		}
+	}
+	return r
+}
+
+// over serves until the first round of the task is over.
+func (r *runningWorker) over(id int64) *tdf.Task {
+	r.Helper()
+	s := r.newServer()
+	eventually(r, "the end of the round", func() bool {
+		_, err := s.RunOnce(r.Context())
+		must(r, err)
+		task := r.task(id)
+		return task.Round > 0 || task.State.Judged()
+	})
+	return r.task(id)
+}
+
+// next runs a task that is good, of a program of its own.
+func (r *runningWorker) next() {
+	r.Helper()
+	id := r.open("", func(d *tdf.Definition) { d.Program = "next" })
+	if got := r.over(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
+		r.Errorf("the next task is %s: %s", got.State, got.LastError())
+	}
+}
+
+// nothingRemains waits until this process has what it had before, and no more.
+func (r *runningWorker) nothingRemains(before traces) {
+	r.Helper()
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			r.Errorf("left behind: %s", strings.Join(left, "; "))
+		}
+	}()
+	eventually(r, "nothing is left", func() bool {
+		left = r.remains(before)
+		return len(left) == 0
+	})
+}
+
+func (r *runningWorker) remains(before traces) (left []string) {
+	noted := map[string]bool{}
+	text, err := os.ReadFile(r.pids)
+	must(r, err)
+	for pid := range strings.FieldsSeq(string(text)) {
+		noted[pid] = true
+	}
+	mark := dirVariable + r.worker.rounds() + "/"
+	for _, pid := range processes(r) {
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		_, session := parentAndSession(pid)
+		if noted[strconv.Itoa(pid)] || noted[strconv.Itoa(session)] || strings.Contains("\x00"+string(environ), "\x00"+mark) {
+			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			left = append(left, fmt.Sprintf("process %d: %q", pid, command))
+		}
+	}
+	now := tracesOf(r)
+	for _, pid := range now.children {
+		if !slices.Contains(before.children, pid) {
+			left = append(left, fmt.Sprintf("child %d", pid))
+		}
+	}
+	for what, n := range now.descriptors {
+		if n > before.descriptors[what] {
+			left = append(left, fmt.Sprintf("%d descriptors of %s, %d before", n, what, before.descriptors[what]))
+		}
+	}
+	return append(left, r.rounds()...)
+}
+
+// rounds returns what is in rounds' directories; an empty one waits for the next round.
+func (r *runningWorker) rounds() (found []string) {
+	dirs := r.worker.rounds()
+	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
+		of, _ := filepath.Rel(dirs, path)
+		_, name, _ := strings.Cut(of, "/")
+		if err != nil && !os.IsNotExist(err) || name != "" && !(d.IsDir() && (name == "files" || name == "scratch")) {
+			found = append(found, path)
+		}
+		return nil
+	}))
+	return found
+}
+
+// anyRound: one that waits for the next round is open; which one that is does not matter.
+var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/\d+`)
+
+func tracesOf(t testing.TB) traces {
+	t.Helper()
+	found := traces{descriptors: map[string]int{}}
+	for _, pid := range processes(t) {
+		if parent, _ := parentAndSession(pid); parent == os.Getpid() {
+			found.children = append(found.children, pid)
+		}
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	for _, e := range entries {
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was that of ReadDir
+			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
+		}
+	}
+	maps.DeleteFunc(found.descriptors, func(what string, _ int) bool {
+		return strings.HasPrefix(what, "socket:") || strings.HasPrefix(what, "/proc")
+	})
+	return found
+}
+
+// processes returns those of the machine, with those that have ended and were not waited for.
+func processes(t testing.TB) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	must(t, err)
+	var all []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// parentAndSession are the second and the fourth word behind the name, which may hold anything.
+func parentAndSession(pid int) (parent, session int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(words) < 4 {
+		return 0, 0
+	}
+	parent, _ = strconv.Atoi(words[1])
+	session, _ = strconv.Atoi(words[3])
+	return parent, session
+}

@@ -1,0 +1,273 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// telling reports all there is, and waits at the pipe that is its argument.
+const telling = `#!/bin/sh
+cd "$TDF_DIR"
+echo "0.25 a quarter" >progress
+printf 'one\ntwo\nhal' >updates
+echo state >checkpoint.new && mv checkpoint.new checkpoint
+echo printed
+echo begun >"$1"; read line <"$1"
+echo f >>updates
+echo "1 all" >progress
+i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done
+echo more
+`
+
+// What a program tells while it runs is there with the next renewal, and at its end the rest.
+func TestARoundReportsWhileItRuns(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 90 * time.Millisecond
+	w.script("p", telling)
+	p := w.pipe()
+	id := w.open(p.path)
+	wait := w.background(t.Context(), w.worker())
+	p.begun()
+	p.ended()
+	eventually(t, "a report", func() bool { return w.task(id).Current().Tail != "" && w.task(id).Checkpoint != "" })
+	task := w.task(id)
+	r := task.Current()
+	if r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || r.Tail != "printed\n" || task.Checkpoint != "state\n" {
+		t.Errorf("progress %v, tail %q, checkpoint %q", r.Progress, r.Tail, task.Checkpoint)
+	}
+	w.updated(id, "0-1 one", "0-2 two")
+	p.release()
+	wait()
+	w.updated(id, "0-1 one", "0-2 two", "0-3 half")
+	r = w.finished(id).Current()
+	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
+		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
+	}
+	if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS < 100<<10 {
+		t.Errorf("it cost %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
+	}
+}
+
+func (w *world) updated(id int64, want ...string) {
+	w.Helper()
+	updates, err := w.store.Updates(w.Context(), id, redisstate.Update{}, 100)
+	must(w, err)
+	var got []string
+	for _, u := range updates {
+		got = append(got, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		w.Errorf("updates %q, want %q", got, want)
+	}
+}
+
+// Whoever is followed reports every second, until nobody follows any more; secrets are not shown.
+func TestARoundThatIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 1000 * time.Hour
+	secretsOf(0o600)(w)
+	w.script("p", "#!/bin/sh\necho \"at $TOKEN\"; echo begun >\"$1\"; read line <\"$1\"\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	worker := w.worker()
+	dismantle, err := worker.setUp()
+	must(t, err)
+	defer dismantle()
+	s, end := worker.open(t.Context())
+	_, _, err = s.claim(1, 0)
+	must(t, err)
+	p.begun()
+	p.ended()
+	next := func() time.Duration {
+		_, err := s.renew(t.Context(), s.holds(), false)
+		must(t, err)
+		at := time.Now()
+		return s.nextRenewal(at, at)
+	}
+	if got := next(); got != worker.renewal() {
+		t.Errorf("followed by nobody, the next report is in %v", got)
+	}
+	must(t, w.store.Follow(t.Context(), id))
+	if got := next(); got != followPause {
+		t.Errorf("followed, the next report is in %v", got)
+	}
+	if got := w.task(id).Current().Tail; got != "at ***\n" {
+		t.Errorf("the tail is %q", got)
+	}
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t)})
+	defer client.Close()
+	must(t, client.Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
+	if got := next(); got != worker.renewal() {
+		t.Errorf("followed no more, the next report is in %v", got)
+	}
+	p.release()
+	end()
+}
+
+// resuming counts on from its checkpoint, and goes on as its second argument says.
+const resuming = `#!/bin/sh
+cd "$TDF_DIR"
+n=$(cat checkpoint 2>/dev/null || echo 0)
+echo "from $n, before: $(cat last_error 2>/dev/null)"
+echo $((n + 1)) >checkpoint.new && mv checkpoint.new checkpoint
+[ "$n" = 0 ] || exit 0
+echo begun >"$1"
+`
+
+const holding = "exec 3>\"$1\"; exec sleep 1000\n"
+
+// A checkpoint is there in the next round, on another worker, however the round before has ended.
+func TestACheckpointIsThereInTheNextRound(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		end    func(r *round)
+		before string // the error of the round before
+	}{
+		"failed":     {"echo failed >&2\n", func(*round) {}, "failed\n"},
+		"timed out":  {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
+		"given back": {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
+		"lost":       {holding, func(r *round) { r.lose() }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace = 0
+			r := w.begin(resuming+c.script, func(d *tdf.Definition) { d.Timeout, d.MaxTimeouts, d.MaxFails = 1000, 1, 1 })
+			c.end(r)
+			r.wait()
+			eventually(t, "the second round", func() bool {
+				_, err := w.newServer().RunOnce(t.Context())
+				must(t, err)
+				return w.task(r.id).Round == 1
+			})
+			w.cfg.Directory = t.TempDir()
+			w.script("p", resuming)
+			w.runOnce(w.named("w2"))
+			task := w.finished(r.id)
+			if task.State != tdf.Succeeded || task.Checkpoint != "2\n" || task.Current().Worker != "w2" {
+				t.Errorf("%s by %s, checkpoint %q", task.State, task.Current().Worker, task.Checkpoint)
+			}
+			before := c.before
+			if name == "timed out" {
+				before = "timed out: it ran for longer than 1000 s, and printed nothing to stderr"
+			}
+			if want := "from 1, before: " + strings.TrimSuffix(before, "\n") + "\n"; task.LastOutput() != want {
+				t.Errorf("%q, want %q", task.LastOutput(), want)
+			}
+		})
+	}
+}
+
+// A round is one that runs, on a worker whose timers run out by hand.
+type round struct {
+	*world
+	id     int64
+	timers *clock
+	stop   context.CancelFunc
+	proxy  *redistest.Proxy
+	worker *Worker
+	wait   func()
+}
+
+// begin runs a program until it says so.
+func (w *world) begin(script string, change func(*tdf.Definition)) *round {
+	w.Helper()
+	w.cfg.Lease = 90 * time.Millisecond
+	w.script("p", script)
+	p := w.pipe()
+	r := &round{world: w, id: w.open(p.path, change), timers: &clock{}, proxy: redistest.NewProxy(w, redistest.Shared(w))}
+	r.worker = w.workerOn(w.connect(r.proxy.Addr))
+	r.worker.after = r.timers.after
+	ctx, stop := context.WithCancel(w.Context())
+	r.stop = stop
+	w.Cleanup(stop)
+	r.wait = w.background(ctx, r.worker)
+	p.begun()
+	return r
+}
+
+// lose cuts the worker off until its task is lost: then it learns so.
+func (r *round) lose() {
+	r.Helper()
+	eventually(r, "the checkpoint", func() bool { return r.task(r.id).Checkpoint != "" })
+	r.proxy.Refuse()
+	r.proxy.Cut()
+	server := r.newServer()
+	eventually(r, "the loss", func() bool {
+		_, err := server.RunOnce(r.Context())
+		must(r, err)
+		return r.task(r.id).Losses == 1
+	})
+	r.proxy.Resume()
+}
+
+func (w *world) named(name string) *Worker {
+	w.Helper()
+	worker, err := New(name, w.cfg, w.store, w.logger())
+	must(w, err)
+	return worker
+}
+
+// A program that only fails is left alone after some rounds, and others go on.
+func TestAProgramThatOnlyFailsIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 90 * time.Millisecond
+	w.cfg.SleepAfterFailure = 0
+	w.cfg.MaxFailuresInRow = 3
+	w.script("bad", "#!/bin/sh\necho broken >&2; exit 4\n")
+	w.script("p", good)
+	of := func(d *tdf.Definition) { d.Program = "bad" }
+	var bad, well []int64
+	for range 10 {
+		bad, well = append(bad, w.open("", of)), append(well, w.open(""))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	for _, id := range well {
+		w.executed(id)
+	}
+	eventually(t, "it is told", func() bool { return w.told()["avoids"] == "bad: run.sh ended with 4" })
+	for i, id := range bad {
+		want := tdf.Open
+		if i < 3 {
+			want = tdf.Executed
+		}
+		if got := w.task(id).State; got != want {
+			t.Errorf("task %d is %s, want %s", id, got, want)
+		}
+	}
+	stop()
+	wait()
+	w.logged("the worker leaves a program alone for a while")
+	w.logged("3 rounds of it failed in a row; the last: run.sh ended with 4")
+}
+
+// The last error is that of the round before, and no earlier one's.
+func TestLastError(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterFailure = 0
+	w.script("p", "#!/bin/sh\ncat \"$TDF_DIR/last_error\" 2>/dev/null\necho \"round $TDF_ROUND\" >&2\n")
+	id := w.open("", func(d *tdf.Definition) { d.MaxFails = 2 })
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	task := w.finished(id)
+	for i, want := range []string{"", "round 0\n", "round 1\n"} {
+		if got := task.Rounds[i].Output; got != want {
+			t.Errorf("round %d: %q, want %q", i, got, want)
+		}
+	}
+	stop()
+	wait()
+	if _, err := os.Lstat(w.path(roundsDir)); !os.IsNotExist(err) {
+		t.Errorf("the directory of rounds: %v", err)
+	}
+}

@@ -1,0 +1,177 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, week+time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/results/gone.host-12-3.out")
+	put(t, dir, week-time.Hour, "a/results/w-2-0.out", "a/results/w-2-0.err")
+	put(t, dir, 52*week, "a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
+		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
+	removed := leaves(t, byDefault(dir), "a/results/w-2-0.out", "a/results/w-2-0.err", "b/results/",
+		"a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
+		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
+	if diff := cmp.Diff(Removed{Files: 3, Bytes: 30}, removed); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a round left goes together, when the youngest of it is old.
+func TestRoundsGoTogether(t *testing.T) {
+	dir := t.TempDir()
+	for i, young := range []string{"out", "err", "files", "scratch", ""} {
+		name := fmt.Sprintf("a/results/w-%d-0.", i+1)
+		put(t, dir, 2*week, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
+		age(t, filepath.Join(dir, name+"files"), 2*week)
+		age(t, filepath.Join(dir, name+"scratch"), 2*week)
+		if young != "" {
+			age(t, filepath.Join(dir, name+young), day)
+		}
+	}
+	var want []string
+	for i := range 4 {
+		name := fmt.Sprintf("a/results/w-%d-0.", i+1)
+		want = append(want, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
+	}
+	if diff := cmp.Diff(Removed{Files: 4, Bytes: 40}, leaves(t, byDefault(dir), want...)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestForever(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 2000*week, "a/results/w-1-0.out")
+	install(t, dir, "b", 2000*week)
+	p := byDefault(dir)
+	p.Keep = Forever
+	leaves(t, p, "a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out")
+}
+
+func TestNoKeep(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "a/results/w-1-0.out")
+	for _, keep := range []time.Duration{0, -1} {
+		p := byDefault(dir)
+		p.Keep = keep
+		if _, err := p.Apply(t.Context()); err == nil || len(left(t, dir)) != 1 {
+			t.Errorf("Keep %v: %v", keep, err)
+		}
+	}
+}
+
+// A clock that was set back has left files of the future: they are young, by age and by size.
+func TestClockSetBack(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, 52 * week} {
+		dir := t.TempDir()
+		put(t, dir, -ahead, "a/results/w-1-0.out")
+		put(t, dir, 52*week, "a/results/w-1-0.err", "a/results/w-2-0.out")
+		install(t, dir, "b", -ahead)
+		p := byDefault(dir)
+		p.MaxBytes = 1
+		leaves(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/run.sh", "b/results/w-1-0.out")
+	}
+}
+
+// A clock that is set ahead makes all look old by that much.
+func TestClockSetAhead(t *testing.T) {
+	for ahead, want := range map[time.Duration][]string{
+		time.Hour: {"a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out"},
+		52 * week: {"a/results/"},
+	} {
+		dir := t.TempDir()
+		put(t, dir, ahead, "a/results/w-1-0.out")
+		install(t, dir, "b", ahead)
+		leaves(t, byDefault(dir), want...)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	install(t, dir, "old", 2*week)
+	install(t, dir, "young", day)
+	install(t, dir, "running", 2*week)
+	put(t, dir, 52*week, "byhand/run.sh", "byhand/data")
+	put(t, dir, 2*week, "old/results/w-5-0.out")
+	put(t, dir, day, "old/results/w-6-0.out")
+	p := byDefault(dir)
+	p.InUse = func(path string) bool { return path == filepath.Join(dir, "running") }
+	removed := leaves(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
+		"byhand/run.sh", "byhand/data", "old/results/w-6-0.out")
+	if diff := cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed); diff != "" {
+		t.Error(diff)
+	}
+	info, err := os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))
+	if err != nil || time.Since(info.ModTime()) > time.Hour {
+		t.Error("nothing tells the others that it runs")
+	}
+}
+
+func TestRoundsInUseStay(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out")
+	p := byDefault(dir)
+	p.MaxBytes = 1
+	p.InUse = func(path string) bool { return path == filepath.Join(dir, "a/results/w-1-0.err") }
+	leaves(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err")
+}
+
+func TestCancelled(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "a/results/w-1-0.out")
+	install(t, dir, "b", 52*week)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("stopping")
+	cancel(why)
+	removed, err := byDefault(dir).Apply(ctx)
+	if !errors.Is(err, why) || removed != (Removed{}) || len(left(t, dir)) != 3 {
+		t.Errorf("%+v, %v, %v", removed, err, left(t, dir))
+	}
+}
+
+func TestNoDirectory(t *testing.T) {
+	if removed, err := byDefault(filepath.Join(t.TempDir(), "gone")).Apply(t.Context()); err != nil || removed != (Removed{}) {
+		t.Errorf("%+v, %v", removed, err)
+	}
+}
+
+// Many files in one directory: everything but each tenth is old.
+func TestMany(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for i := range 3000 {
+		name := fmt.Sprintf("a/results/w-%d-0", i+1)
+		put(t, dir, week+day, name+".out", name+".err")
+		if i%10 == 0 {
+			age(t, filepath.Join(dir, name+".err"), day)
+			want = append(want, name+".out", name+".err")
+		}
+	}
+	if got := leaves(t, byDefault(dir), want...); got.Files != 5400 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 50_000 {
+		name := fmt.Sprintf("a/results/w-%d-0", i+1)
+		put(b, dir, day, name+".out", name+".err")
+	}
+	for b.Loop() {
+		p := byDefault(dir)
+		p.MaxBytes = 1 << 40
+		if removed, err := p.Apply(b.Context()); err != nil || removed != (Removed{}) {
+			b.Fatal(removed, err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package retention
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/fetch"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
+
+// byDefault is the policy of a worker that is configured for nothing else.
+func byDefault(dir string) Policy {
+	return Policy{
+		Dir:           dir,
+		OutputPattern: "$program/results/$worker-$taskId-$round.out",
+		ErrorPattern:  "$program/results/$worker-$taskId-$round.err",
+		Keep:          week,
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put makes files of 10 bytes that were written so long ago.
+func put(t testing.TB, dir string, ago time.Duration, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		name = filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte("0123456789"), 0o644))
+		age(t, name, ago)
+	}
+}
+
+func age(t testing.TB, name string, ago time.Duration) {
+	t.Helper()
+	then := time.Now().Add(-ago)
+	must(t, os.Chtimes(name, then, then))
+}
+
+// install fetches a program that was last used so long ago: run.sh and a file of 1000 bytes.
+func install(t testing.TB, dir, program string, ago time.Duration) {
+	t.Helper()
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for name, text := range map[string]string{"run.sh": "#!/bin/sh\n", "results/w-1-0.out": strings.Repeat("x", 1000)} {
+		must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)), ModTime: time.Unix(1, 0)}))
+		_, err := w.Write([]byte(text))
+		must(t, err)
+	}
+	must(t, w.Close())
+	source := filepath.Join(t.TempDir(), "x.tar")
+	must(t, os.WriteFile(source, archive.Bytes(), 0o644))
+	_, err := (&fetch.Fetcher{Dir: dir}).Fetch(t.Context(), program, "rsync:"+source)
+	must(t, err)
+	age(t, filepath.Join(dir, program, "results", "w-1-0.out"), 52*week)
+	age(t, filepath.Join(dir, program, ".tdf-program.json"), ago)
+}
+
+// left is all that is in a directory but the fetcher's own; directories only where nothing is in them.
+func left(t testing.TB, dir string) []string {
+	t.Helper()
+	var all []string
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == ".tdf" {
+			return fs.SkipDir
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		if path == dir || strings.HasPrefix(d.Name(), ".tdf-") {
+			return nil
+		}
+		if parent := filepath.Dir(name) + "/"; slices.Contains(all, parent) {
+			all = slices.DeleteFunc(all, func(s string) bool { return s == parent })
+		}
+		if d.IsDir() {
+			name += "/"
+		}
+		all = append(all, name)
+		return nil
+	}))
+	slices.Sort(all)
+	return all
+}
+
+// leaves applies the policy, and checks what is left then.
+func leaves(t testing.TB, p Policy, want ...string) Removed {
+	t.Helper()
+	removed, err := p.Apply(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, left(t, p.Dir)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	return removed
+}

@@ -1,0 +1,184 @@
+package retention
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Links with matching names lead outside, to files and directories.
+func TestLinks(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, 52*week, "results/w-1-0.out", "x", "files/w-1-0.out")
+	for name, target := range map[string]string{
+		"linked":                "",
+		"a/results/w-1-0.out":   "x",
+		"a/results/w-2-0.files": "files",
+		"b/results":             "results",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		must(t, os.Symlink(filepath.Join(outside, target), filepath.Join(dir, name)))
+	}
+	must(t, os.Symlink("w-1-0.out", filepath.Join(dir, "a/results/w-3-0.out")))
+	put(t, dir, 52*week, "d/other/w-1-0.out")
+	must(t, os.Symlink("other", filepath.Join(dir, "d/results")))
+	put(t, dir, 52*week, "a/results/w-4-0.files/x")
+	must(t, os.Symlink(outside, filepath.Join(dir, "a/results/w-4-0.files/out")))
+	age(t, filepath.Join(dir, "a/results/w-4-0.files"), 52*week)
+	p := byDefault(dir)
+	p.MaxBytes = 1
+	leaves(t, p, "linked", "a/results/w-1-0.out", "a/results/w-2-0.files", "a/results/w-3-0.out", "b/results",
+		"d/other/w-1-0.out", "d/results")
+	if got := left(t, outside); len(got) != 3 {
+		t.Errorf("outside: %v", got)
+	}
+}
+
+func TestOtherKindsOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "results")
+	must(t, syscall.Mkfifo(filepath.Join(dir, "a/results/w-4-0.out"), 0o644))
+	for _, name := range []string{"a/results/w-1-0.out", "a/results/w-3-0.err", "a/results/w-4-0.out"} {
+		age(t, filepath.Join(dir, name), 52*week)
+	}
+	leaves(t, byDefault(dir), "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "a/results/w-4-0.out", "results")
+}
+
+// asNobody runs do as a user who is not root, on a thread that is given up afterwards.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		defer close(done)
+		if os.Geteuid() == 0 {
+			runtime.LockOSThread()
+			const nobody = 65534
+			if _, _, e := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody); e != 0 {
+				done <- e
+				return
+			}
+		}
+		do()
+	}()
+	for err := range done {
+		t.Fatal(err)
+	}
+}
+
+// open4all is a directory that every user can use.
+func open4all(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "retention")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o777))
+	return dir
+}
+
+// What cannot be read is told, once, and keeps nothing else from going.
+func TestUnreadable(t *testing.T) {
+	dir := open4all(t)
+	asNobody(t, func() {
+		put(t, dir, 52*week, "a/results/w-1-0.out", "b/results/w-1-0.out", "c/results/w-1-0.out", "d/results/w-1-0.out")
+		for name, mode := range map[string]fs.FileMode{"a": 0, "b/results": 0, "c/results": 0o500} {
+			must(t, os.Chmod(filepath.Join(dir, name), mode))
+		}
+		removed, err := byDefault(dir).Apply(context.Background())
+		for _, name := range []string{"a", "b/results", "c/results"} {
+			must(t, os.Chmod(filepath.Join(dir, name), 0o700))
+		}
+		if err == nil || !strings.Contains(err.Error(), "permission denied (and 2 more errors)") || removed.Files != 1 {
+			t.Errorf("%+v, %v", removed, err)
+		}
+		if got := left(t, dir); len(got) != 4 {
+			t.Error(got)
+		}
+	})
+}
+
+// What is another user's is nothing to tell of.
+func TestForeignDirectory(t *testing.T) {
+	dir := open4all(t)
+	if os.Geteuid() == 0 {
+		must(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700))
+	}
+	asNobody(t, func() {
+		put(t, dir, 52*week, "a/results/w-1-0.out")
+		if removed, err := byDefault(dir).Apply(context.Background()); err != nil || removed.Files != 1 {
+			t.Errorf("%+v, %v", removed, err)
+		}
+	})
+}
+
+// A program takes the rights away in what it leaves.
+func TestUnreadableFiles(t *testing.T) {
+	dir := open4all(t)
+	asNobody(t, func() {
+		tree := "a/results/w-1-0.files"
+		put(t, dir, 52*week, tree+"/x/y/z", tree+"/u/v")
+		for _, name := range []string{tree + "/x/y", tree + "/x", tree + "/u", tree} {
+			age(t, filepath.Join(dir, name), 52*week)
+			must(t, os.Chmod(filepath.Join(dir, name), 0))
+		}
+		if removed, err := byDefault(dir).Apply(context.Background()); err != nil || removed.Files != 1 {
+			t.Errorf("%+v, %v", removed, err)
+		}
+		if got := left(t, dir); len(got) != 1 || got[0] != "a/results/" {
+			t.Error(got)
+		}
+	})
+}
+
+// Others remove, and write anew, between the search and the removal.
+func TestVanishing(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out", "b/results/w-1-0.out", "c/results/w-1-0.out")
+	p := byDefault(dir)
+	asked := false
+	p.InUse = func(path string) bool { // is asked when all is found
+		if strings.HasSuffix(path, ".out") && !asked {
+			asked = true
+			must(t, os.Remove(filepath.Join(dir, "a/results/w-1-0.err")))
+			put(t, dir, 0, "a/results/w-2-0.out")
+			must(t, os.RemoveAll(filepath.Join(dir, "b")))
+			must(t, os.Remove(filepath.Join(dir, "c/results/w-1-0.out")))
+			must(t, os.Mkdir(filepath.Join(dir, "c/results/w-1-0.out"), 0o755))
+		}
+		return false
+	}
+	if removed := leaves(t, p, "a/results/w-2-0.out", "c/results/w-1-0.out/"); removed.Files != 1 {
+		t.Errorf("%+v", removed)
+	}
+}
+
+// Two workers do it at once.
+func TestTogether(t *testing.T) {
+	dir := t.TempDir()
+	for _, program := range []string{"a", "b", "c"} {
+		install(t, dir, program, 52*week)
+		for _, task := range strings.Fields("2 3 4 5 6 7 8 9") {
+			put(t, dir, 52*week, program+"/results/w-"+task+"-0.out", program+"/results/w-"+task+"-0.files/x")
+			age(t, filepath.Join(dir, program, "results/w-"+task+"-0.files"), 52*week)
+		}
+	}
+	done := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := byDefault(dir).Apply(context.Background())
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := left(t, dir); len(got) != 0 {
+		t.Error(got)
+	}
+}

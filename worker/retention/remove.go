@@ -1,0 +1,89 @@
+package retention
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// A remover removes files. The directory that it was in last stays open.
+type remover struct {
+	at   *place
+	root *os.Root
+}
+
+func (r *remover) close() {
+	if r.root != nil {
+		r.root.Close()
+	}
+	r.at, r.root = nil, nil
+}
+
+// remove removes a file that is as it was found, and returns how many bytes of files that were.
+func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
+	if err := r.enter(f.dir); err != nil {
+		return false, 0, err
+	}
+	info, err := r.root.Lstat(f.name)
+	if err != nil {
+		return false, 0, err
+	}
+	if info.IsDir() != f.tree || !f.tree && !info.Mode().IsRegular() || info.ModTime().After(f.modified) {
+		return false, 0, nil
+	}
+	if f.tree {
+		bytes = size(r.root, f.name)
+		return true, bytes, removeTree(r.root, f.name)
+	}
+	return true, info.Size(), r.root.Remove(f.name)
+}
+
+// enter opens a directory; no link is followed below the base.
+func (r *remover) enter(dir *place) error {
+	if r.at == dir {
+		return nil
+	}
+	r.close()
+	root, err := os.OpenRoot(dir.base)
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(dir.below, string(filepath.Separator)) {
+		if name == "" {
+			continue
+		}
+		child, _, err := open(root, name)
+		root.Close()
+		if err != nil {
+			return err
+		}
+		root = child
+	}
+	r.at, r.root = dir, root
+	return nil
+}
+
+// removeTree removes a directory, also one in which a program has taken its user's rights away.
+func removeTree(root *os.Root, name string) error {
+	err := root.RemoveAll(name)
+	if errors.Is(err, fs.ErrPermission) {
+		makeUsable(root, name)
+		err = root.RemoveAll(name)
+	}
+	return err
+}
+
+func makeUsable(root *os.Root, dir string) {
+	if info, err := root.Lstat(dir); err != nil || !info.IsDir() || root.Chmod(dir, 0o700) != nil {
+		return
+	}
+	entries, _ := fs.ReadDir(root.FS(), dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			makeUsable(root, path.Join(dir, e.Name()))
+		}
+	}
+}

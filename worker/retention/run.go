@@ -1,0 +1,179 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf/fetch"
+)
+
+// A run is one call of Apply.
+type run struct {
+	Policy
+	now      time.Time
+	programs []fetch.Installed
+	rounds   []*round
+	remover  remover
+	removed  Removed
+	first    error
+	others   int
+}
+
+func (r *run) fail(err error) {
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+	case r.first == nil:
+		r.first = err
+	default:
+		r.others++
+	}
+}
+
+func (r *run) err() error {
+	if r.others > 0 {
+		return fmt.Errorf("%w (and %d more errors)", r.first, r.others)
+	}
+	return r.first
+}
+
+func (r *run) inUse(path string) bool { return r.InUse != nil && r.InUse(path) }
+
+// cutoff is the time before which everything is old.
+func (r *run) cutoff() time.Time {
+	if r.Keep == Forever {
+		return time.Time{}
+	}
+	return r.now.Add(-r.Keep)
+}
+
+// listPrograms leaves out those that are in use, and says so to whoever shares the directory.
+func (r *run) listPrograms() {
+	all, err := fetch.Programs(r.Dir)
+	r.fail(err)
+	for _, p := range all {
+		if r.inUse(filepath.Join(r.Dir, p.Name)) {
+			fetch.Touch(r.Dir, p.Name)
+			p.LastUse = r.now
+		}
+		r.programs = append(r.programs, p)
+	}
+}
+
+func (r *run) find(ctx context.Context) {
+	s := &search{
+		ctx: ctx, measure: r.MaxBytes > 0, own: r.ofPrograms(), cutoff: r.cutoff(), fail: r.fail,
+		byValues: map[values]*round{},
+	}
+	for _, h := range hunts(r.pattern(r.OutputPattern), r.pattern(r.ErrorPattern)) {
+		s.in(h)
+	}
+	r.rounds = s.rounds
+}
+
+func (r *run) pattern(text string) *pattern {
+	p, err := parse(r.Dir, text)
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return &p
+}
+
+// ofPrograms are the paths of what came with programs.
+func (r *run) ofPrograms() map[string]bool {
+	own := map[string]bool{}
+	for _, p := range r.programs {
+		for _, name := range p.Files {
+			own[filepath.Join(r.Dir, p.Name, name)] = true
+		}
+	}
+	return own
+}
+
+// expire removes what is older than Keep.
+func (r *run) expire(ctx context.Context) {
+	cutoff := r.cutoff()
+	r.rounds = slices.DeleteFunc(r.rounds, func(o *round) bool {
+		return o.newest.Before(cutoff) && r.removeRound(ctx, o)
+	})
+	r.programs = slices.DeleteFunc(r.programs, func(p fetch.Installed) bool {
+		return p.LastUse.Before(cutoff) && r.removeProgram(ctx, p, cutoff)
+	})
+}
+
+// An item is what can be removed for its size.
+type item struct {
+	at     time.Time
+	bytes  int64
+	remove func() bool
+}
+
+// shrink removes the oldest while all of it exceeds MaxBytes.
+func (r *run) shrink(ctx context.Context) {
+	latest := r.now.Add(-Young)
+	var total int64
+	var items []item
+	for _, o := range r.rounds {
+		total += o.bytes
+		items = append(items, item{o.newest, o.bytes, func() bool { return r.removeRound(ctx, o) }})
+	}
+	for _, p := range r.programs {
+		total += p.Bytes
+		items = append(items, item{p.LastUse, p.Bytes, func() bool { return r.removeProgram(ctx, p, latest) }})
+	}
+	if total <= r.MaxBytes {
+		return
+	}
+	items = slices.DeleteFunc(items, func(i item) bool { return i.at.After(latest) })
+	slices.SortFunc(items, func(a, b item) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.bytes, a.bytes)) })
+	for _, i := range items {
+		if total <= r.MaxBytes {
+			return
+		}
+		if i.remove() {
+			total -= i.bytes
+		}
+	}
+	if total > r.MaxBytes {
+		r.Log.Info("what is young or in use exceeds max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
+	}
+}
+
+// removeRound removes all that a round left, or nothing where some of it is in use.
+func (r *run) removeRound(ctx context.Context, o *round) bool {
+	if ctx.Err() != nil || slices.ContainsFunc(o.files, func(f file) bool { return r.inUse(f.path()) }) {
+		return false
+	}
+	all := true
+	for _, f := range o.files {
+		removed, bytes, err := r.remover.remove(f)
+		r.fail(err)
+		if removed && err == nil {
+			r.removed.Files++
+			r.removed.Bytes += bytes
+			r.Log.Debug("removed what a round left", "path", f.path())
+		}
+		all = all && (removed && err == nil || errors.Is(err, fs.ErrNotExist))
+	}
+	return all
+}
+
+func (r *run) removeProgram(ctx context.Context, p fetch.Installed, olderThan time.Time) bool {
+	if ctx.Err() != nil || r.inUse(filepath.Join(r.Dir, p.Name)) {
+		return false
+	}
+	removed, bytes, err := fetch.Remove(ctx, r.Dir, p.Name, olderThan)
+	r.fail(err)
+	if removed {
+		r.removed.Programs++
+		r.removed.Bytes += bytes
+		r.Log.Info("removed a program that nobody used", "program", p.Name, "used", p.LastUse, "bytes", bytes)
+	}
+	return removed
+}

@@ -1,0 +1,68 @@
+package retention
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMaxBytes(t *testing.T) {
+	rounds := func(t *testing.T) string {
+		dir := t.TempDir()
+		put(t, dir, 1*time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err")
+		put(t, dir, 2*time.Hour, "b/results/w-2-0.out", "b/results/w-2-0.files/x", "b/results/w-2-0.files/y/z")
+		put(t, dir, 3*time.Hour, "a/results/w-3-0.out")
+		put(t, dir, time.Minute, "a/results/w-4-0.out")
+		age(t, filepath.Join(dir, "b/results/w-2-0.files"), 3*time.Hour)
+		return dir
+	}
+	first := []string{"a/results/w-1-0.out", "a/results/w-1-0.err"}
+	second := []string{"b/results/w-2-0.out", "b/results/w-2-0.files/x", "b/results/w-2-0.files/y/z"}
+	third, young := "a/results/w-3-0.out", "a/results/w-4-0.out"
+	for _, tt := range []struct {
+		max  int64
+		want []string
+		gone Removed
+	}{
+		{0, append([]string{third, young}, append(first, second...)...), Removed{}},
+		{70, append([]string{third, young}, append(first, second...)...), Removed{}},
+		{69, append([]string{young}, append(first, second...)...), Removed{Files: 1, Bytes: 10}},
+		{60, append([]string{young}, append(first, second...)...), Removed{Files: 1, Bytes: 10}},
+		{59, append([]string{young, "b/results/"}, first...), Removed{Files: 3, Bytes: 40}},
+		{29, []string{young, "b/results/"}, Removed{Files: 5, Bytes: 60}},
+		{1, []string{young, "b/results/"}, Removed{Files: 5, Bytes: 60}},
+	} {
+		p := byDefault(rounds(t))
+		p.MaxBytes = tt.max
+		if diff := cmp.Diff(tt.gone, leaves(t, p, tt.want...)); diff != "" {
+			t.Errorf("MaxBytes %d: %s", tt.max, diff)
+		}
+	}
+}
+
+// Programs and files go by one order, and are one sum.
+func TestMaxBytesOfPrograms(t *testing.T) {
+	const program = 1010 // bytes
+	for _, tt := range []struct {
+		max  int64
+		want []string
+	}{
+		{2*program + 20, []string{"old/run.sh", "old/results/w-1-0.out", "new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out", "a/results/w-2-0.out"}},
+		{2*program + 19, []string{"old/run.sh", "old/results/w-1-0.out", "new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
+		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
+		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
+		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // it was used an hour ago, or may have been
+	} {
+		dir := t.TempDir()
+		install(t, dir, "old", 5*time.Hour)
+		install(t, dir, "new", time.Hour)
+		put(t, dir, 3*time.Hour, "a/results/w-1-0.out")
+		put(t, dir, 6*time.Hour, "a/results/w-2-0.out")
+		p := byDefault(dir)
+		p.MaxBytes = tt.max
+		leaves(t, p, tt.want...)
+	}
+}

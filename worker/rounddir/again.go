@@ -1,0 +1,59 @@
+package rounddir
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Untouched says that the program has left the directory as it found it. Then it can serve
+// another round ([Dir.Again]), which spares making and removing it: on many file systems that takes
+// longer than a short program. One that is another user's is never used again: others of that user
+// may reach into it.
+func (d *Dir) Untouched() bool {
+	if d.owner != nil {
+		return false
+	}
+	info, err := d.dir.info()
+	if err != nil || !d.asMade(info, 0o700) || !d.inPlace(info) {
+		return false
+	}
+	whole := true
+	found := 0
+	err = d.dir.each(func(name string) {
+		found++
+		whole = whole && (name == filesDir || name == scratchDir) && d.emptyAsMade(name)
+	})
+	return err == nil && whole && found == 2
+}
+
+// inPlace: the directory still has its name.
+func (d *Dir) inPlace(info unix.Stat_t) bool {
+	var named unix.Stat_t
+	err := unix.Lstat(d.path, &named)
+	return err == nil && named.Dev == info.Dev && named.Ino == info.Ino
+}
+
+func (d *Dir) asMade(info unix.Stat_t, mode uint32) bool {
+	return uint32(info.Mode) == unix.S_IFDIR|mode && int(info.Uid) == os.Geteuid()
+}
+
+func (d *Dir) emptyAsMade(name string) bool {
+	sub, err := openDir(d.dir.fd(), name, unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	defer sub.Close()
+	info, err := sub.info()
+	if err != nil || !d.asMade(info, 0o755) || sub.device != d.dir.device {
+		return false
+	}
+	_, err = sub.Readdirnames(1)
+	return err == io.EOF
+}
+
+func (d *dir) info() (info unix.Stat_t, err error) {
+	err = unix.Fstat(d.fd(), &info)
+	return info, err
+}

@@ -1,0 +1,62 @@
+package rounddir
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A stamp tells by its looks whether a file has changed. One that was made a moment ago cannot
+// be trusted: the clock of a file system has ticks of some milliseconds, and within one
+// a file can change twice.
+type stamp struct {
+	inode, size, modified, changed int64
+	young                          bool
+}
+
+// tick is longer than those of any file system that has fractions of a second.
+const tick = 100 * time.Millisecond
+
+func stampOf(info *unix.Stat_t) stamp {
+	changed := time.Unix(info.Ctim.Unix())
+	return stamp{
+		int64(info.Ino), info.Size, info.Mtim.Nano(), info.Ctim.Nano(),
+		time.Since(changed) < tick,
+	}
+}
+
+// A digest tells checkpoints apart by their content; that of none is zero.
+type digest [sha256.Size]byte
+
+func sum(b []byte) digest {
+	if len(b) == 0 {
+		return digest{}
+	}
+	return sha256.Sum256(b)
+}
+
+func (d *Dir) readCheckpoint(r *Report) {
+	f, info, err := d.open(checkpointFile)
+	if err != nil {
+		d.problem(r, checkpointFile, "", err)
+	}
+	if f == nil {
+		return
+	}
+	defer f.Close()
+	now := stampOf(info)
+	if now == d.seen.stamp && !now.young {
+		return
+	}
+	b, err := readWhole(f, info.Size, d.limits.Checkpoint, "max_checkpoint")
+	if err != nil {
+		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; it is not taken, the one before stays", err))
+		return
+	}
+	r.to.stamp = now
+	if r.to.checkpoint = sum(b); r.to.checkpoint != d.seen.checkpoint {
+		r.Checkpoint = b
+	}
+}

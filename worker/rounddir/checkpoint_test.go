@@ -1,0 +1,63 @@
+package rounddir
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCheckpoint(t *testing.T) {
+	d := create(t, Before{Checkpoint: []byte("before")}, limits, secret(t, "hunter22"))
+	d.news(t, Report{})
+	d.replace(t, "checkpoint", "a\x00hunter22") // is the program's own: not masked
+	want := Report{Checkpoint: []byte("a\x00hunter22")}
+	d.news(t, want)
+	d.Accepted(d.news(t, want))
+	d.news(t, Report{})
+	d.replace(t, "checkpoint", "a\x00hunter22") // once more the same
+	d.Accepted(d.news(t, Report{}))
+	d.write(t, "checkpoint", "in place")
+	d.Accepted(d.news(t, Report{Checkpoint: []byte("in place")}))
+	must(t, os.Remove(d.in("checkpoint")))
+	d.Accepted(d.news(t, Report{}))
+	d.write(t, "checkpoint", "")
+	d.Accepted(d.news(t, Report{Checkpoint: []byte{}}))
+	d.news(t, Report{})
+}
+
+// Within a tick of the file system's clock a file can change and look the same.
+func TestCheckpointThatChangesAtOnce(t *testing.T) {
+	d := plain(t)
+	for i := range 200 {
+		text := fmt.Sprintf("%03d", i)
+		d.write(t, "checkpoint", text)
+		d.Accepted(d.news(t, Report{Checkpoint: []byte(text)}))
+	}
+}
+
+// One that has not changed for a while is not read again and again.
+func TestCheckpointIsReadOnce(t *testing.T) {
+	d := plain(t)
+	d.write(t, "checkpoint", "x")
+	d.Accepted(d.News(false))
+	for end := time.Now().Add(30 * time.Second); d.seen.stamp.young; {
+		d.Accepted(d.news(t, Report{}))
+		if time.Now().After(end) {
+			t.Fatal("it stays young")
+		}
+	}
+	d.seen.checkpoint = digest{} // would show if it was read
+	d.news(t, Report{})
+}
+
+func TestCheckpointTooLarge(t *testing.T) {
+	d := create(t, Before{Checkpoint: []byte("before")}, limits, nil)
+	d.replace(t, "checkpoint", strings.Repeat("x", 101))
+	d.Accepted(d.news(t, Report{Problems: []string{"checkpoint: 101 bytes, more than max_checkpoint (100); it is not taken, the one before stays"}}))
+	must(t, os.Truncate(d.in("checkpoint"), 1<<40))
+	d.Accepted(d.news(t, Report{}))
+	d.replace(t, "checkpoint", strings.Repeat("x", 100))
+	d.news(t, Report{Checkpoint: []byte(strings.Repeat("x", 100))})
+}

@@ -1,0 +1,153 @@
+package rounddir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+// The names in the directory.
+const (
+	progressFile   = "progress"
+	checkpointFile = "checkpoint"
+	updatesFile    = "updates"
+	resultFile     = "result.json"
+	lastErrorFile  = "last_error"
+	filesDir       = "files"
+	scratchDir     = "scratch"
+)
+
+// Before is what earlier rounds of the task left for this one.
+type Before struct {
+	Checkpoint []byte // empty: there is none
+	LastError  string // of the round before; "": it had none
+}
+
+// An Owner is the user as whom the program runs, where that is not the worker's.
+type Owner struct{ UID, GID int }
+
+// Limits bound what is taken of a program, in bytes; 0: nothing.
+type Limits struct {
+	Checkpoint int64 // of checkpoint
+	Result     int64 // of result.json
+	Updates    int64 // of all updates of the round
+}
+
+// A Dir is the directory of one round. Its methods are fit for several goroutines.
+type Dir struct {
+	path    string
+	dir     *dir
+	owner   *Owner
+	limits  Limits
+	secrets *secrets.Secrets
+
+	mu   sync.Mutex
+	seen state
+	told map[string]bool // the problems that were told
+}
+
+// Create makes the directory at path: what was there is removed first. It is the owner's, or,
+// for nil, the worker's, and of use to nobody else. The values of s are masked in progress,
+// updates and result; s may be nil.
+func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := RemoveAll(path); err != nil {
+		return nil, err
+	}
+	d := &Dir{path: path, owner: owner, limits: limits}
+	if err = d.make(); err != nil {
+		return nil, errors.Join(err, RemoveAll(path))
+	}
+	d, err = d.Again(before, s)
+	if err == nil {
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // itself last: before that nobody else can reach into it
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Remove())
+	}
+	return d, nil
+}
+
+// Again returns the directory for another round, and this Dir is of no use any more. It must be
+// [Dir.Untouched]. After an error, Remove is due.
+func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
+	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, told: map[string]bool{}}
+	if err := again.fill(before); err != nil {
+		return again, err
+	}
+	if len(before.Checkpoint) > 0 {
+		again.seen.checkpoint = sum(before.Checkpoint)
+	}
+	return again, nil
+}
+
+func (d *Dir) make() (err error) {
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(d.path, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{filesDir, scratchDir} {
+		if err := os.Mkdir(d.in(name), 0o755); err != nil {
+			return err
+		}
+	}
+	d.dir, err = openDir(unix.AT_FDCWD, d.path, unix.O_NOFOLLOW)
+	return err
+}
+
+// fill follows no link, whoever has been at the directory.
+func (d *Dir) fill(before Before) error {
+	for name, data := range map[string][]byte{checkpointFile: before.Checkpoint, lastErrorFile: []byte(before.LastError)} {
+		if len(data) == 0 {
+			continue
+		}
+		fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+		if err != nil {
+			return &os.PathError{Op: "create", Path: d.in(name), Err: err}
+		}
+		f := os.NewFile(uintptr(fd), name)
+		if _, err := f.Write(data); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dir) giveAway(names ...string) error {
+	if d.owner == nil {
+		return nil
+	}
+	for _, name := range names {
+		err := os.Lchown(d.in(name), d.owner.UID, d.owner.GID)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("giving it to the program's user: %w", err)
+		}
+	}
+	return nil
+}
+
+func (d *Dir) in(name string) string { return filepath.Join(d.path, name) }
+
+// Path returns where the directory is: the value of TDF_DIR.
+func (d *Dir) Path() string { return d.path }
+
+// Remove removes the directory and all that is in it, also what the program made unreadable. It
+// is called once, last, when nothing of the program runs any more.
+func (d *Dir) Remove() error {
+	d.dir.Close()
+	return RemoveAll(d.path)
+}

@@ -1,0 +1,178 @@
+package rounddir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const nobody = 65534
+
+func TestCreate(t *testing.T) {
+	for name, c := range map[string]struct {
+		before Before
+		want   map[string]string
+	}{
+		"first round": {Before{Checkpoint: []byte("")}, map[string]string{
+			".": "drwx------", "files": "drwxr-xr-x", "scratch": "drwxr-xr-x",
+		}},
+		"later round": {Before{Checkpoint: []byte("a\x00b"), LastError: "it broke\n"}, map[string]string{
+			".": "drwx------", "files": "drwxr-xr-x", "scratch": "drwxr-xr-x",
+			"checkpoint": "-rw-r--r-- a\x00b", "last_error": "-rw-r--r-- it broke\n",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := create(t, c.before, limits, nil)
+			if diff := cmp.Diff(c.want, content(t, d.Path())); diff != "" {
+				t.Error(diff)
+			}
+			d.news(t, Report{}) // what was put there is not the program's news
+			must(t, d.Remove())
+			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
+				t.Errorf("it is still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestCreateRemovesWhatWasThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "1-0")
+	outside := t.TempDir()
+	must(t, os.WriteFile(outside+"/kept", nil, 0o644))
+	for name, leave := range map[string]func() error{
+		"directory": func() error { return os.MkdirAll(path+"/files/a/b", 0o755) },
+		"file":      func() error { return os.WriteFile(path, nil, 0o644) },
+		"link":      func() error { return os.Symlink(outside, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, leave())
+			d, err := Create(path, Before{}, nil, limits, nil)
+			must(t, err)
+			if got := content(t, path); len(got) != 3 {
+				t.Errorf("%v", got)
+			}
+			must(t, d.Remove())
+		})
+	}
+	if _, err := os.Stat(outside + "/kept"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCreatePathIsAbsolute(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d, err := Create("1-0", Before{}, nil, limits, nil)
+	must(t, err)
+	if !filepath.IsAbs(d.Path()) {
+		t.Errorf("%s", d.Path())
+	}
+	must(t, d.Remove())
+}
+
+func TestCreateFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	_, err := Create(file+"/1-0", Before{}, nil, limits, nil)
+	contains(t, err, "not a directory")
+}
+
+func TestCreateForAnotherUser(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "1-0")
+	owner := &Owner{nobody, nobody}
+	if os.Getuid() != 0 {
+		owner = &Owner{0, 0}
+	}
+	d, err := Create(path, Before{[]byte("x"), "y"}, owner, limits, nil)
+	if os.Getuid() != 0 {
+		contains(t, err, "giving it to the program's user: ")
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("it is still there: %v", err)
+		}
+		return
+	}
+	must(t, err)
+	for name := range content(t, path) {
+		info, err := os.Lstat(filepath.Join(path, name))
+		must(t, err)
+		if sys := info.Sys().(*syscall.Stat_t); sys.Uid != nobody || sys.Gid != nobody {
+			t.Errorf("%s is of %d, %d", name, sys.Uid, sys.Gid)
+		}
+	}
+	d.news(t, Report{})
+	// What is not that user's may be a hard link to what only root can read.
+	d.replace(t, "checkpoint", "root's")
+	d.write(t, "progress", "0.5")
+	must(t, os.Chown(d.in("progress"), nobody, nobody))
+	d.news(t, Report{Progress: "0.5", HasProgress: true, Problems: []string{"checkpoint: the file is another user's"}})
+	must(t, d.Remove())
+}
+
+// A directory that a program left as it was serves the next round; one that it touched does not.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		do        func(dir string) error
+		untouched bool
+	}{
+		"nothing":         {func(string) error { return nil }, true},
+		"a file":          {func(dir string) error { return os.WriteFile(dir+"/progress", nil, 0o644) }, false},
+		"a file to keep":  {func(dir string) error { return os.WriteFile(dir+"/files/x", nil, 0o644) }, false},
+		"a hidden file":   {func(dir string) error { return os.WriteFile(dir+"/scratch/.x", nil, 0o644) }, false},
+		"removed":         {func(dir string) error { return os.Remove(dir + "/files") }, false},
+		"another in it":   {func(dir string) error { return os.Rename(dir+"/files", dir+"/other") }, false},
+		"a link":          {func(dir string) error { return errors.Join(os.Remove(dir+"/files"), os.Symlink("/tmp", dir+"/files")) }, false},
+		"closed":          {func(dir string) error { return os.Chmod(dir+"/scratch", 0) }, false},
+		"open to others":  {func(dir string) error { return os.Chmod(dir, 0o777) }, false},
+		"itself replaced": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(d.Path()); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Untouched(); got != c.untouched {
+				t.Fatalf("untouched: %v", got)
+			}
+			if c.untouched {
+				if d, err = d.Again(Before{LastError: "oh"}, nil); err != nil || d.Untouched() {
+					t.Errorf("again: %v", err)
+				}
+				if text, err := os.ReadFile(d.Path() + "/last_error"); string(text) != "oh" {
+					t.Errorf("%q, %v", text, err)
+				}
+			}
+			if err := d.Remove(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Whoever has been at a directory meanwhile does not have the worker write elsewhere.
+func TestAgainFollowsNoLink(t *testing.T) {
+	for _, name := range []string{"last_error", "checkpoint"} {
+		d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+		if err := os.Symlink(elsewhere, filepath.Join(d.Path(), name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if _, err := os.Lstat(elsewhere); !os.IsNotExist(err) {
+			t.Errorf("%s: it was written through: %v", name, err)
+		}
+		if err := d.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+}

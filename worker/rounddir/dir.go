@@ -1,0 +1,80 @@
+package rounddir
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A dir is an open directory of one file system.
+type dir struct {
+	*os.File
+	device uint64
+}
+
+func openDir(at int, name string, flags int) (*dir, error) {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	d := &dir{File: os.NewFile(uintptr(fd), name)}
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		d.Close()
+		return nil, err
+	}
+	d.device = uint64(info.Dev)
+	return d, nil
+}
+
+func (d *dir) fd() int { return int(d.Fd()) }
+
+// open opens a directory in this one, to be emptied.
+func (d *dir) open(name string) (*dir, error) {
+	if err := d.makeUsable(name); err != nil {
+		return nil, err
+	}
+	sub, err := openDir(d.fd(), name, unix.O_NOFOLLOW)
+	if err == nil && sub.device != d.device {
+		sub.Close()
+		err = errors.New("another file system is mounted there")
+	}
+	return sub, err
+}
+
+// makeUsable is for directories of which the program has taken its own user's rights away. Root
+// needs none; and for root, changing a mode by name could be a trap.
+func (d *dir) makeUsable(name string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	var info unix.Stat_t
+	if err := unix.Fstatat(d.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR || info.Mode&0o700 == 0o700 {
+		return nil
+	}
+	return unix.Fchmodat(d.fd(), name, 0o700, 0)
+}
+
+// each calls do for what is in the directory. It may miss some of it, since do removes.
+func (d *dir) each(do func(name string)) error {
+	if _, err := d.Seek(0, 0); err != nil {
+		return err
+	}
+	for {
+		names, err := d.Readdirnames(1000)
+		for _, name := range names {
+			do(name)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package rounddir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// open opens a regular file of the program. It follows no link and waits for nobody: a file that
+// is something else is not even opened, since that alone may do something. nil: there is none.
+// The error says what is there instead.
+func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
+	fd := d.dir.fd()
+	var info unix.Stat_t
+	err := unix.Fstatat(fd, name, &info, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil, nil
+	}
+	if err == nil {
+		err = d.usable(&info)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f := os.NewFile(uintptr(file), name)
+	// It may have been replaced meanwhile.
+	if err = unix.Fstat(file, &info); err == nil {
+		err = d.usable(&info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, &info, nil
+}
+
+// usable: another user's file can only be a hard link to what the program may not read itself.
+func (d *Dir) usable(info *unix.Stat_t) error {
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		if d.owner != nil && int(info.Uid) != d.owner.UID {
+			return errors.New("the file is another user's")
+		}
+		return nil
+	case unix.S_IFLNK:
+		return errors.New("it is a symbolic link, and must be a regular file")
+	case unix.S_IFDIR:
+		return errors.New("it is a directory, and must be a regular file")
+	}
+	return errors.New("it is neither a file nor a directory, and must be a regular file")
+}
+
+// readFull reads at most so many bytes from an offset on; fewer where the file ends.
+func readFull(f *os.File, offset, most int64) ([]byte, error) {
+	b := make([]byte, most)
+	n, err := f.ReadAt(b, offset)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// readWhole reads a file of a limited size; a larger one's size is in the error.
+func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
+	var b []byte
+	if size <= limit {
+		var err error
+		if b, err = readFull(f, 0, size+1); err != nil {
+			return nil, err
+		}
+		size = int64(len(b)) // it may have grown meanwhile
+	}
+	if size > limit {
+		return nil, fmt.Errorf("%d bytes, more than %s (%d)", size, key, limit)
+	}
+	return b, nil
+}

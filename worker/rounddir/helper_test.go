@@ -1,0 +1,147 @@
+package rounddir
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var limits = Limits{Checkpoint: 100, Result: 100, Updates: 1 << 20}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// make makes a round's directory, as a worker does.
+func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {
+	t.Helper()
+	d, err := Create(filepath.Join(t.TempDir(), "rounds", "1-0"), before, nil, l, s)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Remove()) })
+	return d
+}
+
+func plain(t testing.TB) *Dir { return create(t, Before{}, limits, nil) }
+
+// write does what a program does.
+func (d *Dir) write(t testing.TB, name, text string) {
+	t.Helper()
+	must(t, os.WriteFile(d.in(name), []byte(text), 0o644))
+}
+
+func (d *Dir) append(t testing.TB, name, text string) {
+	t.Helper()
+	f, err := os.OpenFile(d.in(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	must(t, err)
+	_, err = f.WriteString(text)
+	must(t, err)
+	must(t, f.Close())
+}
+
+// replace writes elsewhere and renames.
+func (d *Dir) replace(t testing.TB, name, text string) {
+	t.Helper()
+	d.write(t, name+".new", text)
+	must(t, os.Rename(d.in(name+".new"), d.in(name)))
+}
+
+func secret(t testing.TB, value string) *secrets.Secrets {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "env")
+	must(t, os.WriteFile(path, []byte("SECRET="+value+"\n"), 0o600))
+	s, err := secrets.Load(path)
+	must(t, err)
+	return s
+}
+
+// news checks the visible part of what is new.
+func (d *Dir) news(t testing.TB, want Report) Report {
+	t.Helper()
+	got := d.News(false)
+	sameReport(t, got, want)
+	return got
+}
+
+func sameReport(t testing.TB, got, want Report) {
+	t.Helper()
+	want.FirstUpdate = max(want.FirstUpdate, 1)
+	got.from, got.to = state{}, state{}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Report{}, state{}, stamp{}, position{})); diff != "" {
+		t.Errorf("report:\n%s", diff)
+	}
+}
+
+// odd are things that a program may leave where a file should be, and what is said of them.
+var odd = map[string]struct {
+	leave func(path string) error
+	want  string
+}{
+	"link":          {func(path string) error { return os.Symlink("/etc/passwd", path) }, "it is a symbolic link"},
+	"link nowhere":  {func(path string) error { return os.Symlink("nowhere", path) }, "it is a symbolic link"},
+	"link to a dir": {func(path string) error { return os.Symlink("files", path) }, "it is a symbolic link"},
+	"pipe":          {func(path string) error { return syscall.Mkfifo(path, 0o666) }, "it is neither a file nor a directory"},
+	"directory":     {func(path string) error { return os.MkdirAll(path+"/x", 0o755) }, "it is a directory"},
+	"socket":        {socket, "it is neither a file nor a directory"},
+}
+
+func socket(path string) error {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	// A socket's path must be short: it is bound elsewhere, and moved.
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: dir + "/s"}); err != nil {
+		return err
+	}
+	return os.Rename(dir+"/s", path)
+}
+
+// content is what is below a directory: modes, and contents of files.
+func content(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		found[name] = info.Mode().String()
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			found[name] += " " + string(data)
+			return err
+		}
+		return nil
+	}))
+	return found
+}
+
+func contains(t testing.TB, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}

@@ -1,0 +1,68 @@
+package rounddir
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The programs of docs/programs.md, "The round's directory", each in its second round.
+func TestPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		command    func(t *testing.T) []string
+		checkpoint string
+		after      string
+	}{
+		"sh":     {found("/bin/sh", "testdata/counter.sh"), "2\n", "5\n"},
+		"Python": {found("python3", "testdata/counter.py"), `{"n": 2}`, `{"n": 5}`},
+		"Go":     {built("./testdata/counter"), "2", "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := c.command(t)
+			d := create(t, Before{[]byte(c.checkpoint), "it broke\nsomewhere"}, limits, nil)
+			cmd := exec.Command(command[0], command[1:]...)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TDF_DIR=" + d.Path()}
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Fatalf("%v: %s", err, out)
+			}
+			sameReport(t, d.News(true), Report{
+				Progress: "1 done", HasProgress: true, Checkpoint: []byte(c.after),
+				Updates: []string{"before: it broke", "did 3", "did 4", "did 5"},
+			})
+			text, ok, err := d.Result()
+			if strings.TrimSpace(text) != `{"count": 5}` || !ok || err != nil {
+				t.Errorf("%q, %v, %v", text, ok, err)
+			}
+			kept := filepath.Join(t.TempDir(), "kept")
+			must(t, d.KeepFiles(kept))
+			want := map[string]string{".": "drwxr-xr-x", "count.txt": "-rw-r--r-- 5\n"}
+			if diff := cmp.Diff(want, content(t, kept)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func found(interpreter, script string) func(t *testing.T) []string {
+	return func(t *testing.T) []string {
+		path, err := exec.LookPath(interpreter)
+		if err != nil {
+			t.Skip(interpreter + " is not on this machine")
+		}
+		return []string{path, script}
+	}
+}
+
+func built(folder string) func(t *testing.T) []string {
+	return func(t *testing.T) []string {
+		path := filepath.Join(t.TempDir(), "program")
+		if out, err := exec.Command("go", "build", "-o", path, folder).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return []string{path}
+	}
+}

@@ -1,0 +1,141 @@
+package rounddir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemoveAll removes a directory, or whatever has that name, and all that is in it. Unlike
+// [os.RemoveAll] it also removes directories that their owner may not read or write, and a tree of
+// any depth with a few descriptors: what lies deep is moved up and removed there. It follows no
+// link, and does not leave the file system. Nobody may add to the directory meanwhile.
+func RemoveAll(path string) error {
+	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
+	}
+	defer parent.Close()
+	name := filepath.Base(path)
+	err = removeEmpty(parent, name)
+	if isFull(err) {
+		err = removeFull(parent, name)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: path, Err: err}
+	}
+	return nil
+}
+
+func removeFull(parent *dir, name string) error {
+	top, err := parent.open(name)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	c := clearing{top: top}
+	for {
+		done, err := c.pass()
+		if err != nil {
+			return err
+		}
+		if done {
+			return removeEmpty(parent, name)
+		}
+	}
+}
+
+// A clearing empties a directory.
+type clearing struct {
+	top   *dir
+	moved int // names those that were moved up
+}
+
+// pass removes what is in the directory, or gets one level nearer to that. It fails when it gets
+// nowhere: what can be removed is removed first.
+func (c *clearing) pass() (done bool, err error) {
+	some, got := false, false
+	var first error
+	err = c.top.each(func(name string) {
+		some = true
+		err := removeEmpty(c.top, name)
+		if isFull(err) {
+			var moved bool
+			moved, err = c.level(name)
+			got = got || moved
+		}
+		got = got || err == nil
+		if err != nil && first == nil {
+			first = fmt.Errorf("%s: %w", name, err)
+		}
+	})
+	if err == nil && some && !got {
+		err = first
+	}
+	return !some, err
+}
+
+// level removes what a directory below the top directly holds, moves the directories that hold
+// something up beside it, and then removes it.
+func (c *clearing) level(name string) (got bool, err error) {
+	d, err := c.top.open(name)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	var first error
+	err = d.each(func(entry string) {
+		err := removeEmpty(d, entry)
+		if isFull(err) {
+			err = c.moveUp(d, entry)
+		}
+		got = got || err == nil
+		if err != nil && first == nil {
+			first = fmt.Errorf("%s: %w", entry, err)
+		}
+	})
+	if err = errors.Join(first, err); err != nil {
+		return got, err
+	}
+	return got, removeEmpty(c.top, name)
+}
+
+// moveUp takes the first name that is free: the directory may hold some like it.
+func (c *clearing) moveUp(d *dir, name string) error {
+	if err := d.makeUsable(name); err != nil {
+		return err
+	}
+	for {
+		c.moved++
+		err := unix.Renameat(d.fd(), name, c.top.fd(), strconv.Itoa(c.moved))
+		if !isFull(err) && !errors.Is(err, unix.ENOTDIR) {
+			return err
+		}
+	}
+}
+
+// removeEmpty removes anything but a directory that holds something.
+func removeEmpty(d *dir, name string) error {
+	err := unix.Unlinkat(d.fd(), name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	// What unlinking a directory says differs from system to system.
+	switch again := unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR); {
+	case errors.Is(again, unix.ENOTDIR):
+		return err
+	case errors.Is(again, unix.ENOENT):
+		return nil
+	default:
+		return again
+	}
+}
+
+func isFull(err error) bool { return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) }

@@ -1,0 +1,144 @@
+package rounddir
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asUser runs do as a user who is not root, on a thread that is given up afterwards.
+func asUser(t *testing.T, do func() error) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		if os.Geteuid() == 0 {
+			runtime.LockOSThread()
+			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); e != 0 {
+				done <- e
+				return
+			}
+		}
+		done <- do()
+	}()
+	must(t, <-done)
+}
+
+// shared makes a directory that every user can use.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rounddir")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	must(t, os.Chmod(dir, 0o777))
+	return dir
+}
+
+// A program may take its own user's rights away, at any depth.
+func TestRemoveAllOfWhatIsUnreadable(t *testing.T) {
+	for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600} {
+		path := filepath.Join(shared(t), "x")
+		asUser(t, func() error {
+			inner := filepath.Join(path, "a", "b", "c", "d")
+			if err := os.MkdirAll(inner, 0o700); err != nil {
+				return err
+			}
+			if err := os.WriteFile(inner+"/file", nil, 0); err != nil {
+				return err
+			}
+			for dir := inner; dir != filepath.Dir(path); dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, mode); err != nil {
+					return err
+				}
+			}
+			return RemoveAll(path)
+		})
+		gone(t, path)
+	}
+}
+
+func TestKeepWhatIsUnreadable(t *testing.T) {
+	dir := shared(t)
+	asUser(t, func() error {
+		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(d.in("files/x"), nil, 0o600); err != nil {
+			return err
+		}
+		if err := os.Chmod(d.in("files"), 0); err != nil {
+			return err
+		}
+		if _, any, err := d.Files(); err != nil || !any {
+			t.Errorf("%v, %v", any, err)
+		}
+		if err := d.KeepFiles(dir + "/kept"); err != nil {
+			return err
+		}
+		return d.Remove()
+	})
+	if got := content(t, dir); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+}
+
+// What cannot be removed is named, and does not keep the rest.
+func TestRemoveAllFails(t *testing.T) {
+	dir := shared(t)
+	asUser(t, func() error { return os.MkdirAll(dir+"/x/a/b", 0o777) })
+	if os.Geteuid() != 0 {
+		t.Skip("only root can leave what another user cannot remove")
+	}
+	must(t, os.Mkdir(dir+"/x/a/root", 0o755))
+	must(t, os.WriteFile(dir+"/x/a/root/file", nil, 0o600))
+	asUser(t, func() error {
+		contains(t, RemoveAll(dir+"/x"), "remove "+dir+"/x: a: root: permission denied")
+		return nil
+	})
+	gone(t, dir+"/x/a/b")
+	must(t, RemoveAll(dir+"/x"))
+}
+
+func TestNewsOfWhatIsUnreadable(t *testing.T) {
+	dir := shared(t)
+	asUser(t, func() error {
+		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"progress", "checkpoint", "updates", "result.json"} {
+			if err := os.WriteFile(d.in(name), nil, 0); err != nil {
+				return err
+			}
+		}
+		d.news(t, Report{Problems: []string{"progress: permission denied", "checkpoint: permission denied", "updates: permission denied"}})
+		_, _, err = d.Result()
+		contains(t, err, "result.json: permission denied")
+		if err := os.Chmod(d.Path(), 0); err != nil {
+			return err
+		}
+		d.news(t, Report{})
+		return d.Remove()
+	})
+}
+
+func TestKeepOnAnotherFileSystem(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "rounddir")
+	must(t, err)
+	defer os.RemoveAll(other)
+	d := plain(t)
+	here, err := openDir(unix.AT_FDCWD, other, 0)
+	must(t, err)
+	defer here.Close()
+	if here.device == d.dir.device {
+		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
+	}
+	d.write(t, "files/x", "x")
+	contains(t, d.KeepFiles(other+"/x"), "files/ can be kept only on the file system that the round's directory is on: ")
+	if _, any, err := d.Files(); !any || err != nil {
+		t.Errorf("they are gone: %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package rounddir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func gone(t testing.TB, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", path, err)
+	}
+}
+
+func TestRemoveAll(t *testing.T) {
+	outside := t.TempDir()
+	must(t, os.WriteFile(outside+"/kept", nil, 0o600))
+	for name, leave := range map[string]func(path string) error{
+		"nothing":      func(string) error { return nil },
+		"no parent":    func(path string) error { return os.Remove(filepath.Dir(path)) },
+		"file":         func(path string) error { return os.WriteFile(path, nil, 0) },
+		"link":         func(path string) error { return os.Symlink(outside, path) },
+		"directory":    func(path string) error { return os.Mkdir(path, 0o700) },
+		"pipe in it":   func(path string) error { return leaveIn(path, func(in string) error { return unix.Mkfifo(in, 0o600) }) },
+		"socket in it": func(path string) error { return leaveIn(path, socket) },
+		"link in it": func(path string) error {
+			return leaveIn(path, func(in string) error { return os.Symlink(outside, in) })
+		},
+		"link to parent": func(path string) error { return leaveIn(path, func(in string) error { return os.Symlink("..", in) }) },
+		"odd names": func(path string) error {
+			return leaveIn(path, func(in string) error { return os.MkdirAll(in+"/\n/-rf/\xff", 0o700) })
+		},
+		"names like ours": numbered,
+		"many":            many,
+		"deep":            func(path string) error { return deep(path, 3000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "parent", "1-0")
+			must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must(t, leave(path))
+			must(t, RemoveAll(path))
+			gone(t, path)
+		})
+	}
+	if _, err := os.Stat(outside + "/kept"); err != nil {
+		t.Error(err)
+	}
+}
+
+func leaveIn(path string, leave func(in string) error) error {
+	if err := os.MkdirAll(path+"/a/b", 0o700); err != nil {
+		return err
+	}
+	for _, in := range []string{"/x", "/a/x", "/a/b/x"} {
+		if err := leave(path + in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbered has the names that directories get which are moved up.
+func numbered(path string) error {
+	for i := range 4 {
+		if err := os.MkdirAll(fmt.Sprintf("%s/%d/%d/x", path, i, i+1), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(path+"/y/5/z", 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path+"/5", nil, 0o600)
+}
+
+func many(path string) error {
+	for i := range 5000 {
+		dir := filepath.Join(path, strconv.Itoa(i%7), strconv.Itoa(i%11))
+		if i < 77 {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deep makes a path that is longer than any path may be.
+func deep(path string, levels int) error {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	at, err := openDir(unix.AT_FDCWD, path, 0)
+	for range levels {
+		if err == nil {
+			err = unix.Mkdirat(at.fd(), "deep", 0o700)
+		}
+		if err != nil {
+			return err
+		}
+		var next *dir
+		next, err = openDir(at.fd(), "deep", 0)
+		at.Close()
+		at = next
+	}
+	at.Close()
+	return err
+}
+
+func TestRemoveAllTakesFewDescriptors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	must(t, deep(path, 300))
+	var before, limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	limit = before
+	limit.Cur = 50
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	err := RemoveAll(path)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	must(t, err)
+	gone(t, path)
+}

@@ -1,0 +1,69 @@
+package rounddir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Result returns what the program left in result.json: one JSON value, in UTF-8, to the byte but
+// for values of secrets. ok says whether there is one. The error says what is wrong with it, and
+// where; it makes the round fail.
+func (d *Dir) Result() (text string, ok bool, err error) {
+	b, err := d.readResult()
+	if err == nil && b != nil {
+		err = checkJSON(b)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("result.json: %s", d.secrets.Mask(err.Error()))
+	}
+	if b == nil {
+		return "", false, nil
+	}
+	text = d.secrets.Mask(string(b))
+	if !json.Valid([]byte(text)) {
+		return "", false, errors.New("result.json: the value of a secret stands in it outside of a string, and cannot be masked there")
+	}
+	return text, true, nil
+}
+
+// readResult returns nil where there is none.
+func (d *Dir) readResult() ([]byte, error) {
+	f, info, err := d.open(resultFile)
+	if f == nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readWhole(f, info.Size, d.limits.Result, "max_result")
+}
+
+func checkJSON(b []byte) error {
+	if len(b) == 0 {
+		return errors.New("it is empty")
+	}
+	if !utf8.Valid(b) {
+		return fmt.Errorf("it is not UTF-8 (byte %d)", firstInvalid(b))
+	}
+	var wrong *json.SyntaxError
+	var value json.RawMessage
+	if err := json.Unmarshal(b, &value); errors.As(err, &wrong) {
+		return fmt.Errorf("it is not JSON: %w (byte %d)", err, wrong.Offset)
+	} else if err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	return nil
+}
+
+// firstInvalid counts from 1, as encoding/json does.
+func firstInvalid(b []byte) int {
+	at := 0
+	for at < len(b) {
+		r, n := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at += n
+	}
+	return at + 1
+}

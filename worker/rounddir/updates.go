@@ -1,0 +1,115 @@
+package rounddir
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// What one report takes of updates.
+const (
+	updatesRead  = 256 << 10 // bytes of the file
+	updatesLines = 1000
+	updateBytes  = 4 << 10 // of a line
+	leastUpdate  = 64      // what a line counts at least against the limit: it takes that in Redis
+)
+
+// position is how far into updates a report went.
+type position struct {
+	inode  uint64
+	offset int64
+	within bool // the offset is within a line that is too long, and was reported
+	lines  int
+	bytes  int64 // what the lines so far count, however much of them was reported
+	closed bool  // the limit was reached
+}
+
+var errReplaced = errors.New("the file was emptied or replaced, and is read from its beginning; lines must be appended to it")
+
+func (d *Dir) readUpdates(r *Report, final bool) {
+	p := &r.to.updates
+	if p.closed {
+		return
+	}
+	f, info, err := d.open(updatesFile)
+	if err != nil {
+		d.problem(r, updatesFile, "", err)
+	}
+	if f == nil {
+		return
+	}
+	defer f.Close()
+	if inode := uint64(info.Ino); inode != p.inode || info.Size < p.offset {
+		if p.inode != 0 {
+			d.problem(r, updatesFile, "replaced", errReplaced)
+		}
+		p.inode, p.offset, p.within = inode, 0, false
+	}
+	if err := d.readLines(r, f, info.Size, final); err != nil {
+		d.problem(r, updatesFile, "", err)
+	}
+}
+
+func (d *Dir) readLines(r *Report, f *os.File, size int64, final bool) error {
+	p := &r.to.updates
+	if size == p.offset {
+		return nil
+	}
+	b, err := readFull(f, p.offset, min(updatesRead, size-p.offset))
+	if err != nil {
+		return err
+	}
+	end := p.offset + int64(len(b))
+	last := final && end >= size
+	n := 1
+	for n > 0 && len(b) > 0 && len(r.Updates) < updatesLines && !p.closed {
+		n = d.takeLine(r, b, last)
+		b, p.offset = b[n:], p.offset+int64(n)
+	}
+	r.More = !p.closed && (end < size || n > 0 && len(b) > 0)
+	return nil
+}
+
+// takeLine adds the line with which b begins, and returns how much of b it was: 0 where its end
+// is still to come. Of a line that is too long the rest is passed over, however long it is.
+func (d *Dir) takeLine(r *Report, b []byte, last bool) int {
+	p := &r.to.updates
+	length, next := len(b), len(b)
+	if end := bytes.IndexByte(b, '\n'); end >= 0 {
+		length, next = end, end+1
+	}
+	whole := next > length
+	if !whole && !last && !p.within && length <= updateBytes+d.secrets.Longest() {
+		return 0
+	}
+	p.bytes += max(int64(next), leastUpdate)
+	switch {
+	case p.bytes > d.limits.Updates:
+		d.closeUpdates(r)
+	case !p.within:
+		p.lines++
+		r.Updates = append(r.Updates, d.update(b[:length]))
+	}
+	p.within = !whole
+	return next
+}
+
+func (d *Dir) closeUpdates(r *Report) {
+	p := &r.to.updates
+	p.closed = true
+	p.lines++
+	r.Updates = append(r.Updates, fmt.Sprintf("[updates end here: more than %d bytes (max_updates)]", d.limits.Updates))
+	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out", d.limits.Updates))
+}
+
+// update masks a copy of a line: what b is part of is still to be looked at.
+func (d *Dir) update(b []byte) string {
+	most := min(len(b), updateBytes)
+	known := bytes.Clone(b[:min(len(b), most+d.secrets.Longest())])
+	line := string(d.secrets.MaskPart(known, 0, most))
+	if len(b) > most {
+		line += ellipsis
+	}
+	return cut(line, updateBytes)
+}

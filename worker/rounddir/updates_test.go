@@ -1,0 +1,221 @@
+package rounddir
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// all takes reports until there is no more.
+func (d *Dir) all(t testing.TB, final bool) (lines []string) {
+	t.Helper()
+	for {
+		r := d.News(final)
+		if r.FirstUpdate != d.seen.updates.lines+1 {
+			t.Fatalf("first %d after %d", r.FirstUpdate, d.seen.updates.lines)
+		}
+		bytes := 0
+		for _, line := range r.Updates {
+			bytes += len(line)
+		}
+		if len(r.Updates) > updatesLines || bytes > updatesRead {
+			t.Fatalf("%d lines, %d bytes at once", len(r.Updates), bytes)
+		}
+		lines = append(lines, r.Updates...)
+		d.Accepted(r)
+		if !r.More {
+			return lines
+		}
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	d := plain(t)
+	d.append(t, "updates", "one\n\ntwo\nthr")
+	d.news(t, Report{Updates: []string{"one", "", "two"}})
+	d.append(t, "updates", "ee\n")
+	lost := d.news(t, Report{Updates: []string{"one", "", "two", "three"}})
+	accepted := d.News(false)
+	d.Accepted(accepted)
+	d.Accepted(lost)
+	d.news(t, Report{FirstUpdate: 5})
+	d.append(t, "updates", "four\nfi")
+	d.Accepted(d.news(t, Report{FirstUpdate: 5, Updates: []string{"four"}}))
+	sameReport(t, d.News(true), Report{FirstUpdate: 6, Updates: []string{"fi"}})
+	d.Accepted(d.News(true))
+	sameReport(t, d.News(true), Report{FirstUpdate: 7})
+}
+
+func TestUpdatesAreText(t *testing.T) {
+	long := strings.Repeat("x", updateBytes)
+	for name, c := range map[string]struct{ text, want string }{
+		"NUL, CR":      {"a\x00b\r", "a\x00b\r"},
+		"no UTF-8":     {"a\xff\xfe b\xff", "a\uFFFD b\uFFFD"},
+		"at the limit": {long, long},
+		"over it":      {long + "y", long[:updateBytes-3] + "…"},
+		"in a letter":  {long[:updateBytes-4] + "ää" + "y", long[:updateBytes-4] + "…"},
+		"grows":        {strings.Repeat("\xffa", updateBytes/2), strings.Repeat("\uFFFDa", 1023) + "…"},
+		"secret":       {"is hunter22.", "is ***."},
+		"secret cut":   {long[3:] + "hunter22", long[:updateBytes-3] + "…"},
+		"only secrets": {strings.Repeat("hunter22", 1000), strings.Repeat("***", updateBytes/8) + "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := create(t, Before{}, limits, secret(t, "hunter22"))
+			d.append(t, "updates", c.text+"\nnext\n")
+			d.news(t, Report{Updates: []string{c.want, "next"}})
+		})
+	}
+}
+
+// 10 MB: in small parts, without a gap, to the limit.
+func TestManyUpdates(t *testing.T) {
+	d := create(t, Before{}, Limits{Updates: 1e6}, nil)
+	var b strings.Builder
+	var want []string
+	for i := 0; b.Len() < 10e6; i++ {
+		line := fmt.Sprintf("line %d", i)
+		fmt.Fprintln(&b, line)
+		if (i+1)*leastUpdate <= 1e6 { // each line is shorter than what it counts
+			want = append(want, line)
+		}
+	}
+	d.write(t, "updates", b.String())
+	b.Reset()
+	want = append(want, "[updates end here: more than 1000000 bytes (max_updates)]")
+	if diff := cmp.Diff(want, d.all(t, false)); diff != "" {
+		t.Error(diff)
+	}
+	d.append(t, "updates", "one more\n")
+	sameReport(t, d.News(true), Report{FirstUpdate: len(want) + 1})
+}
+
+func TestUpdatesLimit(t *testing.T) {
+	for most, want := range map[int64][]string{
+		2 * leastUpdate:   {"one", "two"},
+		2*leastUpdate - 1: {"one", "[updates end here: more than 127 bytes (max_updates)]"},
+		0:                 {"[updates end here: more than 0 bytes (max_updates)]"},
+	} {
+		d := create(t, Before{}, Limits{Updates: most}, nil)
+		d.write(t, "updates", "one\ntwo\n")
+		report := Report{Updates: want}
+		if len(want[len(want)-1]) > 3 {
+			report.Problems = []string{fmt.Sprintf("updates: more than max_updates (%d bytes); the rest is left out", most)}
+		}
+		d.Accepted(d.news(t, report))
+		d.news(t, Report{FirstUpdate: len(want) + 1})
+	}
+}
+
+// A line without an end is neither held in memory nor read for ever.
+func TestEndlessUpdate(t *testing.T) {
+	d := create(t, Before{}, Limits{Updates: 10 << 20}, nil)
+	d.write(t, "updates", "first\n")
+	must(t, os.Truncate(d.in("updates"), 1<<40))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := d.News(false)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4*updatesRead {
+		t.Errorf("one report took %d bytes", took)
+	}
+	cut := strings.Repeat("\x00", updateBytes-3) + "…"
+	if !got.More {
+		t.Error("there is no more")
+	}
+	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
+	if diff := cmp.Diff(want, d.all(t, false)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLongUpdateComesInParts(t *testing.T) {
+	d := create(t, Before{}, Limits{Updates: 10 << 20}, nil)
+	part := strings.Repeat("x", 300<<10)
+	cut := part[:updateBytes-3] + "…"
+	d.append(t, "updates", part)
+	if diff := cmp.Diff([]string{cut}, d.all(t, false)); diff != "" {
+		t.Error(diff)
+	}
+	d.append(t, "updates", part)
+	if got := d.all(t, false); got != nil {
+		t.Errorf("%d lines", len(got))
+	}
+	d.append(t, "updates", part+"\nnext\n")
+	if diff := cmp.Diff([]string{"next"}, d.all(t, false)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUpdatesReplaced(t *testing.T) {
+	problem := []string{"updates: the file was emptied or replaced, and is read from its beginning; lines must be appended to it"}
+	for name, again := range map[string]func(d *Dir, t testing.TB, name, text string){
+		"emptied": (*Dir).write, "renamed": (*Dir).replace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := plain(t)
+			d.write(t, "updates", "one\ntwo\n")
+			d.Accepted(d.news(t, Report{Updates: []string{"one", "two"}}))
+			again(d, t, "updates", "three\n")
+			d.Accepted(d.news(t, Report{FirstUpdate: 3, Updates: []string{"three"}, Problems: problem}))
+			again(d, t, "updates", "x\n")
+			d.Accepted(d.news(t, Report{FirstUpdate: 4, Updates: []string{"x"}}))
+		})
+	}
+}
+
+// stream is where a worker stores updates: it adds those that it does not have.
+type stream []string
+
+func (s *stream) store(t rapid.TB, r Report) {
+	for i, line := range r.Updates {
+		switch at := r.FirstUpdate - 1 + i; {
+		case at > len(*s):
+			t.Fatalf("a gap before the %d-th, %q", at+1, line)
+		case at == len(*s):
+			*s = append(*s, line)
+		case (*s)[at] != line:
+			t.Fatalf("the %d-th is %q, and then %q", at+1, (*s)[at], line)
+		}
+	}
+}
+
+// However lines are written, whatever reports and answers get lost or come late: each line is
+// stored once, in order.
+func TestUpdatesHaveNoGaps(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		d, err := Create(dir+"/1", Before{}, nil, limits, nil)
+		must(t, err)
+		defer func() { must(t, d.Remove()) }()
+		var stored, want stream
+		var answers []Report
+		rt.Repeat(map[string]func(*rapid.T){
+			"write": func(rt *rapid.T) {
+				line := rapid.StringMatching(`[a-z]{0,5}`).Draw(rt, "line")
+				want = append(want, line)
+				d.append(t, "updates", line[:len(line)/2])
+				stored.store(rt, d.News(false))
+				d.append(t, "updates", line[len(line)/2:]+"\n")
+			},
+			"report": func(rt *rapid.T) {
+				r := d.News(false)
+				stored.store(rt, r)
+				answers = append(answers, r)
+			},
+			"answer": func(rt *rapid.T) {
+				if len(answers) > 0 {
+					d.Accepted(rapid.SampledFrom(answers).Draw(rt, "which"))
+				}
+			},
+		})
+		stored.store(rt, d.News(true))
+		if diff := cmp.Diff(want, stored); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}

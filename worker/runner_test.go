@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A function of Go as a Runner.
+type goRunner func(ctx context.Context, r *Round) (Ended, error)
+
+func (f goRunner) Run(ctx context.Context, r *Round) (Ended, error) { return f(ctx, r) }
+
+func (w *world) running(f goRunner) *Worker {
+	worker := w.worker()
+	worker.Runner = f
+	return worker
+}
+
+func TestGoRunner(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  goRunner
+		want ended
+	}{
+		"well": {func(_ context.Context, r *Round) (Ended, error) {
+			fmt.Fprint(r.Stdout, strings.Join(r.Args, "+"), " of ", r.Task.ID)
+			return Ended{}, nil
+		}, ended{tdf.Succeeded, "a+b c of 1", "", "0"}},
+		"an error": {func(_ context.Context, r *Round) (Ended, error) {
+			fmt.Fprint(r.Stderr, "first")
+			return Ended{}, errors.New("second")
+		}, ended{tdf.Failed, "", "first\nsecond", ""}},
+		"an exit status": {
+			func(context.Context, *Round) (Ended, error) { return Ended{Exit: "3"}, nil },
+			ended{tdf.Failed, "", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
+		},
+		"a result": {func(_ context.Context, r *Round) (Ended, error) {
+			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": 1}`), 0o644)
+		}, ended{tdf.Succeeded, "", "", "0"}},
+		"no result": {func(_ context.Context, r *Round) (Ended, error) {
+			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": `), 0o644)
+		}, ended{State: tdf.Failed, Error: "result.json"}},
+		"a panic": {func(context.Context, *Round) (Ended, error) { panic("oh no") }, ended{State: tdf.Failed, Error: "the runner panicked: oh no"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.open("a 'b c'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+			w.runOnce(w.running(c.run))
+			got := endOf(w.finished(id))
+			if strings.HasPrefix(got.Error, c.want.Error) && c.want.Exit == "" {
+				got.Error = c.want.Error
+			}
+			if got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if name == "a result" && w.task(id).Current().Result != `{"a": 1}` {
+				t.Errorf("the result is %q", w.task(id).Current().Result)
+			}
+		})
+	}
+}
+
+// What ends a program ends a Runner's context, and says why.
+func TestGoRunnerIsEnded(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", timeout)
+	worker, timers := (*Worker)(nil), &clock{}
+	worker = w.running(func(ctx context.Context, r *Round) (Ended, error) {
+		fmt.Fprint(r.Stdout, "so far")
+		timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+		<-ctx.Done()
+		return Ended{}, ctx.Err()
+	})
+	worker.after = timers.after
+	w.runOnce(worker)
+	if got := w.task(id); got.State != tdf.TimedOut || got.LastOutput() != "so far" {
+		t.Errorf("%s: %q", got.State, got.LastOutput())
+	}
+}
+
+// counting tells how the store is called.
+type counting struct {
+	*redisstate.Store
+	mu              sync.Mutex
+	claims, reports []int
+}
+
+func (c *counting) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+	claimed, err := c.Store.Claim(ctx, r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(claimed.Claims) > 0 {
+		c.claims = append(c.claims, len(claimed.Claims))
+	}
+	return claimed, err
+}
+
+func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+	c.mu.Lock()
+	c.reports = append(c.reports, len(results))
+	c.mu.Unlock()
+	return c.Store.Execute(ctx, worker, results...)
+}
+
+// All free slots are filled by one claim, and what ends while a report is under way goes with the
+// next one.
+func TestSlots(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency = 8
+	for range 20 {
+		w.open("")
+	}
+	store := &counting{Store: w.store}
+	worker := w.workerOn(store)
+	together := make(chan struct{}, 20)
+	release := make(chan struct{})
+	worker.Runner = goRunner(func(context.Context, *Round) (Ended, error) {
+		together <- struct{}{}
+		<-release
+		return Ended{}, nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	for range 8 {
+		receive(t, "eight at once", together)
+	}
+	select {
+	case <-together:
+		t.Error("a ninth one runs")
+	default:
+	}
+	close(release)
+	for id := range int64(20) {
+		w.executed(id + 1)
+	}
+	stop()
+	wait()
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if store.claims[0] != 8 {
+		t.Errorf("claims of %v", store.claims)
+	}
+	if len(store.reports) > 20 {
+		t.Errorf("reports of %v", store.reports)
+	}
+}
+
+// A round that one host cannot run is given back, three times at most.
+func TestUnfitHost(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/no/such/interpreter\n")
+	id := w.open("")
+	for i := range 3 {
+		worker := w.worker() // another host, as it were
+		w.runOnce(worker)
+		task := w.task(id)
+		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {
+			t.Fatalf("%+v", task)
+		}
+		if !strings.Contains(task.Log, `given back: run.sh asks for the interpreter "/no/such/interpreter"`) {
+			t.Error(task.Log)
+		}
+		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
+			t.Errorf("the same worker took it again at once: %v, %v", ran, err)
+		}
+	}
+	w.runOnce(w.worker())
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "/no/such/interpreter") {
+		t.Errorf("%s: %s", got.State, got.LastError())
+	}
+}

@@ -1,0 +1,114 @@
+package secrets
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// MaxFile is how large a file of secrets may be, in bytes.
+const MaxFile = 64 << 10
+
+// reserved begins the names of what the worker itself tells a program.
+const reserved = "TDF_"
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Load reads a file of NAME=value lines, as docker's --env-file takes them: blank lines and
+// lines that begin with # say nothing; all that follows the first = is the value, with nothing
+// expanded and no quotes taken away. Lines may end as those of Windows do.
+//
+// Where there is no such file there are no secrets: nil, and no error. A file that others than
+// its owner may read or write is refused, and one with a line that cannot be meant so. The error
+// names the file and the line, and never what stands there.
+func Load(path string) (*Secrets, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, dangling(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := private(f); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFile)
+	}
+	env, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return newSecrets(env), nil
+}
+
+// dangling tells a file that is not there from a link to one: that was meant to be there.
+func dangling(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s: it is a link to what is not there", path)
+}
+
+func private(f *os.File) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: it is not a regular file", f.Name())
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s: its mode is %04o, so others than its owner can use it (chmod 600 %[1]s)", f.Name(), info.Mode().Perm())
+	}
+	return nil
+}
+
+func parse(data []byte) (env []string, err error) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	seen := map[string]bool{}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line = strings.TrimLeft(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), " \t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, err := checkLine(line)
+		if err == nil && seen[name] {
+			err = fmt.Errorf("%s is set a second time", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		seen[name] = true
+		env = append(env, line)
+	}
+	return env, nil
+}
+
+// checkLine shows nothing of a line that is no setting: it may be part of a secret.
+func checkLine(line string) (name string, err error) {
+	name, _, found := strings.Cut(line, "=")
+	switch {
+	case strings.ContainsRune(line, 0):
+		return "", errors.New("it contains a NUL")
+	case !found:
+		return "", errors.New("no = in it (expected NAME=value; a value is one line)")
+	case !variable.MatchString(name):
+		return "", errors.New("what stands before the = is no name of a variable (letters, digits and _)")
+	case strings.HasPrefix(name, reserved):
+		return "", fmt.Errorf("%s: names that begin with %s are the worker's own", name, reserved)
+	}
+	return name, nil
+}

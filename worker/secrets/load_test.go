@@ -1,0 +1,107 @@
+package secrets
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func write(t *testing.T, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secrets.env")
+	must(t, os.WriteFile(path, []byte(text), mode))
+	must(t, os.Chmod(path, mode))
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := write(t, "\uFEFF# a comment\r\n\r\nTOKEN=hunter22\r\n  PADDED= two words \n\n#X=y\nQUOTED=\"a # b\" $HOME\nEMPTY=\n_a1=x=y=z", 0o600)
+	s, err := Load(path)
+	must(t, err)
+	want := []string{"TOKEN=hunter22", "PADDED= two words ", `QUOTED="a # b" $HOME`, "EMPTY=", "_a1=x=y=z"}
+	if diff := cmp.Diff(want, s.Env()); diff != "" {
+		t.Error(diff)
+	}
+	// The longest is QUOTED as it stands within JSON.
+	if got := s.Longest(); got != len(`\"a # b\" $HOME`) {
+		t.Errorf("longest: %d", got)
+	}
+}
+
+func TestLoadAcceptsModeAndLink(t *testing.T) {
+	path := write(t, "A=b\n", 0o400)
+	link := path + ".link"
+	must(t, os.Symlink(path, link))
+	for _, path := range []string{path, link} {
+		if s, err := Load(path); err != nil || len(s.Env()) != 1 {
+			t.Errorf("%s: %v, %v", path, s.Env(), err)
+		}
+	}
+}
+
+func TestLoadNoFile(t *testing.T) {
+	if s, err := Load(filepath.Join(t.TempDir(), "none")); s != nil || err != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+func TestLoadRefusesLines(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no =":        {"A=b\n\nhunter22\n", "line 3: no = in it"},
+		"no name":     {"=hunter22\n", "line 1: what stands before the = is no name"},
+		"digit first": {"1A=hunter22\n", "line 1: what stands before"},
+		"blank":       {"A =hunter22\n", "line 1: what stands before"},
+		"export":      {"export A=hunter22\n", "line 1: what stands before"},
+		"odd letter":  {"hunter22-x=\n", "line 1: what stands before"},
+		"NUL":         {"A=hunter22\x00\n", "line 1: it contains a NUL"},
+		"ours":        {"TDF_TASK_ID=hunter22", "line 1: TDF_TASK_ID: names that begin with TDF_"},
+		"twice":       {"A=hunter22\nA=hunter22\n", "line 2: A is set a second time"},
+		"UTF-16":      {"\xff\xfeA\x00=\x00", "line 1: it contains a NUL"},
+		"too large":   {"A=hunter22" + strings.Repeat("x", MaxFile), "more than 65536 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, c.text, 0o600)
+			refused(t, path, path+": "+c.want)
+		})
+	}
+}
+
+func refused(t *testing.T, path, want string) {
+	t.Helper()
+	s, err := Load(path)
+	if s != nil || err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v, %v; want %q", s, err, want)
+	}
+	if strings.Contains(err.Error(), "hunter22") {
+		t.Errorf("it shows the value: %v", err)
+	}
+}
+
+func TestLoadRefusesFiles(t *testing.T) {
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o601} {
+		path := write(t, "A=hunter22\n", mode)
+		refused(t, path, path+fmt.Sprintf(": its mode is %04o", mode))
+	}
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	refused(t, dir, "it is not a regular file")
+	fifo := filepath.Join(dir, "fifo")
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	refused(t, fifo, "it is not a regular file")
+	link := filepath.Join(dir, "link")
+	must(t, os.Symlink("nowhere", link))
+	refused(t, link, "link to what is not there")
+	refused(t, filepath.Join(link+"/../fifo/x"), "not a directory")
+}

@@ -1,0 +1,138 @@
+package secrets
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func of(values ...string) *Secrets {
+	var env []string
+	for i, value := range values {
+		env = append(env, fmt.Sprintf("S%d=%s", i, value))
+	}
+	return newSecrets(env)
+}
+
+func TestMask(t *testing.T) {
+	for name, c := range map[string]struct {
+		secrets    *Secrets
+		text, want string
+	}{
+		"none":            {nil, "hunter22", "hunter22"},
+		"empty file":      {of(), "hunter22", "hunter22"},
+		"all of it":       {of("hunter22"), "hunter22", "***"},
+		"within":          {of("hunter22"), "a hunter22, hunter22\n", "a ***, ***\n"},
+		"side by side":    {of("hunter22"), "hunter22hunter22", "******"},
+		"nearly":          {of("hunter22"), "hunter2 Hunter22", "hunter2 Hunter22"},
+		"too short":       {of("abc"), "abc", "abc"},
+		"of four bytes":   {of("abcd"), "abc abcd", "abc ***"},
+		"longest first":   {of("pass", "password"), "password pass", "*** ***"},
+		"overlapping":     {of("abcdef", "defghi"), "abcdefghi", "***"},
+		"of itself":       {of("aaaa"), "xaaaaaay", "x***y"},
+		"one in another":  {of("abcdefgh", "cdef"), "abcdefgh cdef", "*** ***"},
+		"bytes":           {of("\xff\xfe\xfd\xfc"), "\x00\xff\xfe\xfd\xfc\n", "\x00***\n"},
+		"in JSON":         {of(`a"b\c`), `{"x":"a\"b\\c"}`, `{"x":"***"}`},
+		"in quotes":       {of(`"abc"`), `{"x":"\"abc\""} "abc"`, `{"x":"***"} ***`},
+		"lines of a key":  {of(`-----BEGIN\nabcdef\nxy\n`), "-----BEGIN\nabcdef\nxy\n", "***\n***\nxy\n"},
+		"a value with CR": {of("abcd\refgh"), "efgh", "***"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.secrets.Mask(c.text); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestMaskPart(t *testing.T) {
+	s := of("secret")
+	text := "ab secret cd" // secret is 3 to 9
+	for _, c := range []struct {
+		from, to int
+		want     string
+	}{
+		{0, 12, "ab *** cd"},
+		{0, 4, "ab *"},
+		{0, 3, "ab "},
+		{0, 5, "ab **"},
+		{0, 8, "ab ***"},
+		{8, 12, "* cd"},
+		{4, 8, "***"},
+		{9, 12, " cd"},
+		{5, 5, ""},
+	} {
+		if got := s.MaskPart([]byte(text), c.from, c.to); string(got) != c.want {
+			t.Errorf("%d to %d: %q, want %q", c.from, c.to, got, c.want)
+		}
+		none := (*Secrets)(nil)
+		if got := none.MaskPart([]byte(text), c.from, c.to); string(got) != text[c.from:c.to] {
+			t.Errorf("%d to %d, with no secrets: %q", c.from, c.to, got)
+		}
+	}
+}
+
+// However a text is cut, its parts say no more than the whole does, and no part grows.
+func TestMaskPartShowsNoSecret(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[ab]{4,9}`)
+		s := of(rapid.SliceOfN(word, 1, 3).Draw(t, "secrets")...)
+		text := rapid.StringMatching(`[abc]{0,40}`).Draw(t, "text")
+		cut := rapid.IntRange(0, len(text)).Draw(t, "cut")
+		var got string
+		for _, part := range [][2]int{{0, cut}, {cut, len(text)}} {
+			low := max(0, part[0]-s.Longest()+1)
+			high := min(len(text), part[1]+s.Longest()-1)
+			masked := s.MaskPart([]byte(text[low:high]), part[0]-low, part[1]-low)
+			if len(masked) > part[1]-part[0] {
+				t.Fatalf("%q is longer than what it masks", masked)
+			}
+			got += string(masked)
+		}
+		plain := func(s string) string { return strings.ReplaceAll(s, "*", "") }
+		if whole := s.Mask(text); plain(got) != plain(whole) {
+			t.Fatalf("in parts %q, whole %q", got, whole)
+		}
+	})
+}
+
+func TestPartial(t *testing.T) {
+	s := of("secret", "etcetera")
+	for text, want := range map[string]int{
+		"": 0, "abc": 0, "s": 1, "a sec": 3, "secre": 5, "secret": 2, "secret ": 0, "etceter": 7, "xetcetera": 0, "ss": 1,
+	} {
+		if got := s.Partial([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	if got := (*Secrets)(nil).Partial([]byte("s")); got != 0 {
+		t.Errorf("nil: %d", got)
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	s := of("hunter22")
+	data, err := json.Marshal(map[string]any{"s": s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%v %+v %#v %s %q %d %v %s", s, s, s, s, s, s, struct{ S *Secrets }{s}, data)
+	if strings.Contains(b.String(), "hunter22") {
+		t.Error(b.String())
+	}
+}
+
+func TestNoSecrets(t *testing.T) {
+	var s *Secrets
+	if s.Env() != nil || s.Longest() != 0 {
+		t.Errorf("%v, %d", s.Env(), s.Longest())
+	}
+	if n := testing.AllocsPerRun(10, func() { s.Mask("a text") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+)
+
+// A session is a worker at work: its slots, the executions that they hold, and the two loops
+// that speak for all of them, the keeper (lease.go) and the reporter (report.go).
+type session struct {
+	*Worker
+	told  context.Context // ends when the worker is told to stop, or has lost its name
+	alive context.Context // ends when programs have to
+
+	looping context.Context // ends when all is reported
+
+	dismiss context.CancelCauseFunc // ends told
+	abandon context.CancelCauseFunc // ends alive
+
+	mu    sync.Mutex
+	held  map[*execution]bool // claimed, and not yet reported
+	busy  int                 // slots: those held, and those that pause
+	ended []*execution        // to be reported
+	dirs  []*rounddir.Dir     // that no round has now
+	made  int                 // directories of rounds, so far
+
+	freed, renewed, reported signal
+	renewing                 chan struct{} // who puts something in reports of what runs; one at a time
+	work, loops, pauses      sync.WaitGroup
+}
+
+// A signal wakes the one who waits for it, or the next one who will.
+type signal chan struct{}
+
+func (s signal) give() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// open starts the loops. What returns ends the session: when all that it holds is reported.
+func (w *Worker) open(told context.Context) (s *session, close func()) {
+	s = &session{
+		Worker: w, held: map[*execution]bool{},
+		renewing: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
+	}
+	s.told, s.dismiss = context.WithCancelCause(told)
+	s.alive, s.abandon = w.outlive(s.told, w.cfg.Grace, 0)
+	reporting, endReports := w.outlive(s.told, w.reportBound(), answerBound)
+	loops, stop := context.WithCancel(context.WithoutCancel(told))
+	s.looping = loops
+	s.loops.Go(func() { s.keep(loops) })
+	s.loops.Go(func() { s.report(loops, reporting) })
+	return s, func() {
+		s.work.Wait()
+		stop()
+		s.loops.Wait()
+		endReports(nil)
+		s.abandon(nil)
+		s.dismiss(nil)
+		s.pauses.Wait()
+		s.removeDirs()
+	}
+}
+
+// takeUp begins what was claimed.
+func (s *session) takeUp(c redisstate.Claimed, received time.Time) {
+	for _, claim := range c.Claims {
+		e := s.newExecution(claim, c.Now, received)
+		e.log.Debug("claimed")
+		ctx, end := context.WithCancelCause(s.alive)
+		e.ctx, e.end = ctx, end
+		s.mu.Lock()
+		s.held[e] = true
+		s.busy++
+		s.mu.Unlock()
+		s.work.Add(1) // until it is reported
+		go func() {
+			if s.told.Err() != nil {
+				e.cause = errStopping
+			} else {
+				e.run(ctx)
+			}
+			end(nil)
+			s.hasEnded(e)
+		}()
+	}
+	if len(c.Claims) > 0 {
+		s.renewed.give()
+	}
+}
+
+func (s *session) hasEnded(e *execution) {
+	s.mu.Lock()
+	s.ended = append(s.ended, e)
+	s.mu.Unlock()
+	s.reported.give()
+}
+
+// letGo frees the slot of an execution that is over, after a pause.
+func (s *session) letGo(e *execution, well bool) {
+	s.avoid.over(e.task.Program)
+	s.mu.Lock()
+	delete(s.held, e)
+	s.mu.Unlock()
+	pause := s.cfg.SleepAfterSuccess
+	if !well {
+		pause = s.cfg.SleepAfterFailure
+	}
+	s.work.Done()
+	if pause == 0 {
+		s.free()
+		return
+	}
+	s.pauses.Go(func() {
+		s.sleep(s.told, pause)
+		s.free()
+	})
+}
+
+func (s *session) free() {
+	s.mu.Lock()
+	s.busy--
+	s.mu.Unlock()
+	s.freed.give()
+}
+
+func (s *session) slotsFree() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots() - s.busy
+}
+
+// holds returns what the session holds, in no order.
+func (s *session) holds() []*execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*execution, 0, len(s.held))
+	for e := range s.held {
+		all = append(all, e)
+	}
+	return all
+}
+
+// claimAll fills the free slots until the worker is told to stop.
+func (s *session) claimAll() {
+	waker := s.store.WakeWorker()
+	defer waker.Close()
+	from, again := 0, 0
+	for s.told.Err() == nil {
+		free := s.slotsFree()
+		if free == 0 {
+			wait(s.told, s.freed)
+			continue
+		}
+		asked, c, err := s.claim(free, from)
+		switch {
+		case err != nil && s.told.Err() == nil:
+			s.log.Error("claiming failed, trying again", "error", err)
+			s.sleep(s.told, max(s.cfg.SleepAfterNoProcessClaimed, errorPause))
+			continue
+		case err != nil:
+			return
+		}
+		from = c.From
+		if len(c.Claims) < asked && (from == 0 || again >= mostAgain) {
+			waker.Wait(s.told, s.idle(c))
+			again = 0
+			continue
+		}
+		again++
+	}
+}
+
+// mostAgain is how often to go on at once behind many tasks of programs that are left alone.
+const mostAgain = 10
+
+// claim is not broken off at once when the worker is told to stop: a task that was handed out
+// in an answer that nobody reads would count as lost.
+func (s *session) claim(most, from int) (asked int, c redisstate.Claimed, err error) {
+	ctx, end := s.outlive(s.told, answerBound, answerBound)
+	defer end(nil)
+	avoid, probing := s.avoid.now()
+	if probing {
+		most = 1
+	}
+	c, err = s.store.Claim(ctx, redisstate.ClaimRequest{
+		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, From: from,
+	})
+	if err != nil {
+		return most, c, err
+	}
+	for _, claim := range c.Claims {
+		s.avoid.claimed(claim.Task.Program)
+	}
+	if probing && from == 0 && c.From == 0 {
+		s.avoid.notThere()
+	}
+	s.takeUp(c, time.Now())
+	return most, c, nil
+}

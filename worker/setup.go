@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tdf-framework/tdf/worker/process"
+)
+
+const (
+	setupTail = 4 << 10     // bytes of what a setup.sh printed that are looked at
+	setupRest = time.Second // how long the last of it may be on its way
+)
+
+var errSetupUser = errors.New("it would run as root where programs run as another user ([worker] user): prepare the program by hand")
+
+// setup runs a fetched program's ./setup.sh, held as programs are, and returns the last that it
+// printed (docs/programs.md, "setup.sh").
+func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, error) {
+	if _, _, other := s.host.Credentials(); other {
+		return nil, errSetupUser
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	mark := dirVariable + filepath.Join(s.w.rounds(), "setup", filepath.Base(dir))
+	p, err := s.host.Start(process.Command{
+		Path: "./setup.sh", Dir: dir, Env: append(env, mark), Stdout: write, Stderr: write, Mark: mark,
+	})
+	write.Close()
+	if err != nil {
+		return nil, err
+	}
+	printed := make(chan []byte, 1)
+	go func() { printed <- lastOf(read) }()
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.End(s.w.after(s.w.cfg.KillGrace), s.w.haste.Done())
+		return nil, context.Cause(ctx)
+	}
+	_ = read.SetReadDeadline(time.Now().Add(setupRest)) // if somebody who escaped holds the other end
+	return <-printed, setupError(p.Ended())
+}
+
+func setupError(e process.Ended) error {
+	switch {
+	case e.Exit == "0":
+		return nil
+	case e.OutOfMemory != "":
+		return errors.New(e.OutOfMemory)
+	case len(e.Exit) <= 3:
+		return errors.New("exit status " + e.Exit)
+	}
+	return errors.New(e.Exit)
+}
+
+// lastOf reads to the end, and returns what came last.
+func lastOf(r io.Reader) []byte {
+	var last []byte
+	chunk := make([]byte, setupTail)
+	for {
+		n, err := r.Read(chunk)
+		last = append(last, chunk[:n]...)
+		last = append(last[:0], last[max(0, len(last)-setupTail):]...)
+		if err != nil {
+			return last
+		}
+	}
+}
