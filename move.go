@@ -10,8 +10,8 @@ type Move struct {
 	Verb  Verb
 	From  State
 	Round int
-	To    State
-	Next  int // the task's round afterwards: Round, or the one after it
+	To    State // None, and the verb remove: nowhere, with all that there is of the task
+	Next  int   // the task's round afterwards: Round, or the one after it
 
 	Claim string // fence: the claim that the round must belong to; "": whichever
 	Due   string // fence: the score that the task must have among the due ones; "": whichever
@@ -59,6 +59,9 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
 		Group: t.Group, Look: until(Never), Note: string(to),
+	}
+	if to == None {
+		return m, nil
 	}
 	m.set(fieldState, string(to))
 	if tr.Counts != "" {

@@ -22,7 +22,7 @@ type Result struct {
 	OutputBytes, ErrorBytes int64   // true sizes of what Output and Error are cut from; 0: that of the text
 	JSON                    string  // what the program left in result.json; "" for none
 
-	// Told says that the round has a tail from while it ran, which is to go.
+	// Told says that the round has properties that only make sense while it runs, which are to go.
 	Told bool
 }
 
@@ -64,7 +64,9 @@ func (m *Move) addResult(f FailOn, r Result) {
 		m.setRound(roundResult, r.JSON)
 	}
 	if r.Told {
-		m.Clear = append(m.Clear, RoundField(m.Round, RoundTail))
+		for _, name := range []string{RoundTail, RoundPID, RoundLastOutput} {
+			m.Clear = append(m.Clear, RoundField(m.Round, name))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package tdf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -209,10 +210,28 @@ func (t *Task) Cancel() (Move, error) {
 	return m, err
 }
 
+// Requeue takes a running task from its worker by hand; the round is over and counts as none of
+// the failures. Elsewhere: this worker does not get it again.
+func (t *Task) Requeue(elsewhere bool) (Move, error) {
+	m, err := t.Release("by hand")
+	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
+		kept := t.NotOn[max(0, len(t.NotOn)+1-maxNotOn):]
+		m.set(fieldNotOn, strings.Join(append(slices.Clone(kept), worker), "\n"))
+		m.Note += ", not on " + worker + " any more"
+	}
+	return m, err
+}
+
+// maxNotOn is how many workers a task is kept from: the last ones that it was taken from.
+const maxNotOn = 16
+
+// Remove takes a finished task out of the world, with all that it printed.
+func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
+
 // Reopen opens a finished task again by hand; its counters stay as they are.
 func (t *Task) Reopen() (Move, error) {
 	m, err := t.move(VerbReopen, Open)
-	m.Clear = append(m.Clear, fieldOutcome)
+	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	m.Note = "open again by hand"
 	return m, err
 }

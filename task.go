@@ -19,6 +19,10 @@ type Task struct {
 	// (docs/lifecycle.md, "Rounds that are given back").
 	UnfitHosts int
 
+	// NotOn are the workers that must not run it: those that it was taken from for good
+	// (docs/lifecycle.md, "By hand").
+	NotOn []string
+
 	// Checkpoint is what the program left for its next round, on whatever worker
 	// (docs/programs.md, "The round's directory").
 	Checkpoint string
@@ -72,6 +76,9 @@ type Round struct {
 	Result   string   // what the program left in result.json; "" for none
 	Progress Progress // as the program told it last
 	Tail     string   // while the program runs: the last 4 KiB that it printed, as of the last renewal
+	PID      int      // of run.sh, on its worker's host; 0: not known
+
+	LastOutput Time // when the program printed something last, as of the last renewal; 0: not yet
 }
 
 // A Progress is what a program tells about how far it is.
@@ -108,6 +115,7 @@ const (
 	fieldDeadline    = "deadline"
 	fieldLeaseUntil  = "lease_until"
 	fieldUnfit       = "unfit"
+	fieldNotOn       = "not_on"
 	FieldCheckpoint  = "checkpoint"
 )
 
@@ -122,6 +130,8 @@ const (
 	RoundProgramSHA256 = "program_sha256"
 	RoundProgress      = "progress"
 	RoundTail          = "tail"
+	RoundPID           = "pid"
+	RoundLastOutput    = "last_output"
 	roundResult        = "result"
 	roundSeconds       = "seconds"
 	roundCPUSeconds    = "cpu_seconds"
@@ -152,7 +162,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Definition: p.definition(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
-		UnfitHosts: p.count(fieldUnfit, 0, maxCount), Checkpoint: h[FieldCheckpoint],
+		UnfitHosts: p.count(fieldUnfit, 0, maxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
@@ -239,6 +249,14 @@ func (p *parser) bytes(round int, name string, def int) int64 {
 	return n
 }
 
+// splitLines returns the lines of a property that has several; none of an empty one.
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
 func parseProgress(s string) Progress {
 	number, text, _ := strings.Cut(s, " ")
 	fraction, err := strconv.ParseFloat(number, 64)
@@ -259,6 +277,7 @@ func (p *parser) round(i int) Round {
 		Seconds:       Seconds(p.stamp(i, roundSeconds)), CPUSeconds: Seconds(p.stamp(i, roundCPUSeconds)),
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),
 		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
+		PID: int(p.bytes(i, RoundPID, 0)), LastOutput: p.stamp(i, RoundLastOutput),
 	}
 	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
 	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))

@@ -25,6 +25,7 @@ const (
 	VerbReopen  Verb = "reopen"
 	VerbChange  Verb = "change"
 	VerbRescore Verb = "rescore"
+	VerbRemove  Verb = "remove"
 )
 
 // An Actor is the component that makes a transition.
@@ -80,6 +81,7 @@ var Transitions = []Transition{
 	{VerbReopen, []State{Succeeded, Failed, TimedOut, Expired, Archived}, Open, []Actor{Manager}, Reopens, true},
 	{VerbChange, []State{Open}, Open, []Actor{Manager}, Revisions, false},
 	{VerbRescore, []State{Open}, Open, []Actor{Server}, "", false},
+	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager}, "", false},
 }
 
 // findTransition returns the row for a verb and both its ends.

@@ -6,7 +6,10 @@ import (
 	"strconv"
 )
 
-const embedded = "embedded"
+const (
+	embedded = "embedded"
+	loopback = "127.0.0.1" // where the embedded one listens
+)
 
 // Redis says where Redis is and how to log in: section [redis].
 type Redis struct {
@@ -29,7 +32,7 @@ func (r Redis) Embedded() bool { return r.Host == embedded }
 func (r Redis) Addr() string {
 	host := r.Host
 	if r.Embedded() {
-		host = "127.0.0.1"
+		host = loopback
 	}
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }

@@ -28,16 +28,24 @@ func loadFile(path string) (*settings, error) {
 
 func load(path string, data []byte, environ []string) (*settings, error) {
 	s := defaults(path)
-	entries, err := parse(path, data)
-	if err != nil {
+	if err := s.read(data); err != nil {
 		return nil, err
+	}
+	return s, s.finish(environ)
+}
+
+// read takes what stands in the file.
+func (s *settings) read(data []byte) error {
+	entries, err := parse(s.source, data)
+	if err != nil {
+		return err
 	}
 	for _, e := range entries {
 		if err := s.setFromFile(e); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.finish(environ)
+	return nil
 }
 
 // loadNamespace is for a component without a file.
@@ -46,7 +54,7 @@ func loadNamespace(namespace string) (*settings, error) {
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
 		return nil, err
 	}
-	return s.finish(os.Environ())
+	return s, s.finish(os.Environ())
 }
 
 func defaults(source string) *settings {
@@ -93,17 +101,23 @@ func (s *settings) fault(section, name, problem string) error {
 	return &Error{Source: source, Section: section, Key: name, Problem: problem}
 }
 
-func (s *settings) finish(environ []string) (*settings, error) {
+// finish adds what wins over the file, and checks the whole.
+func (s *settings) finish(environ []string, overrides ...Override) error {
 	if err := s.setFromEnvironment(environ); err != nil {
-		return nil, err
+		return err
+	}
+	for _, o := range overrides {
+		if err := s.override(o); err != nil {
+			return err
+		}
 	}
 	if err := s.check(); err != nil {
-		return nil, err
+		return err
 	}
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
-	return s, nil
+	return nil
 }
 
 // check is about keys that depend on each other, or must be there.

@@ -10,17 +10,41 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Reopen opens finished tasks again by hand, archived ones too: each gets one more round, and
-// keeps its counters (docs/lifecycle.md). Each task is reopened or not by itself: the error
-// joins one for each that was not, mostly a *[tdf.StateError] that says where it was found.
+// An Act is something that is done to tasks by hand (docs/lifecycle.md, "By hand").
+type Act struct {
+	// Verb is one of reopen (finished tasks, archived ones too: each gets one more round and keeps its
+	// counters), change (open tasks), release (running ones are taken from their workers), cancel (open
+	// and running ones; their outcome is cancelled), archive (those that wait for a manager), and remove
+	// (finished ones).
+	Verb tdf.Verb
+
+	Changes   tdf.Changes // to reopen with, or to change to
+	Elsewhere bool        // release: the workers that have the tasks do not get them again
+}
+
+// Acted is what became of it.
+type Acted struct {
+	Done int
+	// Refused has an error for each task that was left as it is: mostly a *[tdf.StateError] that says
+	// where it was found, or a *[tdf.PropertyError] or [tdf.ErrUnchanged] about changes.
+	Refused []error
+}
+
+// Reopen opens finished tasks again, archived ones too. Each task is reopened or not by itself: the
+// error joins one for each that was not.
 func (m *Manager) Reopen(ctx context.Context, ids ...int64) error {
-	return m.byHand(ctx, tdf.VerbReopen, (*tdf.Task).Reopen, ids)
+	return m.actJoined(ctx, Act{Verb: tdf.VerbReopen}, ids)
 }
 
 // Cancel gives up tasks that are open or running: they become expired, with the outcome
 // cancelled; a program that runs is ended by its worker. Errors are those of Reopen.
 func (m *Manager) Cancel(ctx context.Context, ids ...int64) error {
-	return m.byHand(ctx, tdf.VerbCancel, (*tdf.Task).Cancel, ids)
+	return m.actJoined(ctx, Act{Verb: tdf.VerbCancel}, ids)
+}
+
+func (m *Manager) actJoined(ctx context.Context, act Act, ids []int64) error {
+	acted, err := m.Act(ctx, act, ids...)
+	return errors.Join(append(acted.Refused, err)...)
 }
 
 const (
@@ -28,31 +52,56 @@ const (
 	handTries = 5 // a task that moves meanwhile may still be where the verb applies
 )
 
-func (m *Manager) byHand(ctx context.Context, verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), ids []int64) error {
+// Act does something to tasks by hand, to each by itself, and notes in its log who did. An error
+// means that some of them were not reached; what became of the others is told all the same.
+func (m *Manager) Act(ctx context.Context, act Act, ids ...int64) (Acted, error) {
+	decide, err := act.decider()
+	if err != nil {
+		return Acted{}, err
+	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	var elsewhere []error
+	var acted Acted
 	for page := range slices.Chunk(ids, handBatch) {
-		errs, err := m.moveByHand(ctx, verb, decide, page)
-		elsewhere = append(elsewhere, errs...)
-		if err != nil {
-			return errors.Join(append(elsewhere, fmt.Errorf("%s tasks: %w", verb, err))...)
+		if err := m.actOn(ctx, act.Verb, decide, page, &acted); err != nil {
+			return acted, fmt.Errorf("%s tasks: %w", act.Verb, err)
 		}
 	}
-	return errors.Join(elsewhere...)
+	return acted, nil
 }
 
-// moveByHand returns what was wrong with each task, and what went wrong with the whole.
-func (m *Manager) moveByHand(ctx context.Context, verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), ids []int64) (wrong []error, err error) {
+// decider returns what decides over one task.
+func (a Act) decider() (func(*tdf.Task) (tdf.Move, error), error) {
+	switch a.Verb {
+	case tdf.VerbReopen:
+		if a.Changes == (tdf.Changes{}) {
+			return (*tdf.Task).Reopen, nil
+		}
+		return func(t *tdf.Task) (tdf.Move, error) { return t.ReopenWith(a.Changes) }, nil
+	case tdf.VerbChange:
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Change(a.Changes) }, nil
+	case tdf.VerbRelease:
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Requeue(a.Elsewhere) }, nil
+	case tdf.VerbCancel:
+		return (*tdf.Task).Cancel, nil
+	case tdf.VerbArchive:
+		return (*tdf.Task).Archive, nil
+	case tdf.VerbRemove:
+		return (*tdf.Task).Remove, nil
+	}
+	return nil, fmt.Errorf("%q is nothing that is done to tasks by hand", a.Verb)
+}
+
+func (m *Manager) actOn(ctx context.Context, verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), ids []int64, acted *Acted) error {
 	for try := 1; len(ids) > 0; try++ {
 		seen, err := m.store.Load(ctx, ids)
 		if err != nil {
-			return wrong, err
+			return err
 		}
 		var units []redisstate.Unit
 		for _, s := range seen {
 			move, err := decideByHand(verb, decide, s)
 			if err != nil {
-				wrong = append(wrong, err)
+				acted.Refused = append(acted.Refused, err)
 				continue
 			}
 			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
@@ -61,22 +110,29 @@ func (m *Manager) moveByHand(ctx context.Context, verb tdf.Verb, decide func(*td
 		ids = nil
 		for i, o := range outcomes {
 			switch {
-			case o.Err != nil && try < handTries:
+			case o.Err == nil:
+				acted.Done++
+			case try < handTries:
 				ids = append(ids, units[i].Moves[0].ID)
-			case o.Err != nil:
-				wrong = append(wrong, o.Err)
+			default:
+				acted.Refused = append(acted.Refused, o.Err)
 			}
 		}
 		if err != nil {
-			return wrong, err
+			return err
 		}
 	}
-	return wrong, nil
+	return nil
 }
 
 func decideByHand(verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), s redisstate.Seen) (tdf.Move, error) {
 	if s.Task == nil {
 		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: verb, State: tdf.None}
 	}
-	return decide(s.Task)
+	move, err := decide(s.Task)
+	var elsewhere *tdf.StateError
+	if err != nil && !errors.As(err, &elsewhere) {
+		err = fmt.Errorf("%s task %d: %w", verb, s.ID, err)
+	}
+	return move, err
 }

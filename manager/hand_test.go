@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,6 +38,42 @@ func TestByHand(t *testing.T) {
 	}
 	if err := m.Cancel(ctx); err != nil {
 		t.Errorf("cancelling nothing: %v", err)
+	}
+}
+
+// Each act moves the tasks that it can be done to, and leaves the others as they are.
+func TestActs(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok", "ok", "ok")
+	act := func(a manager.Act, done int, refused string, ids ...int64) {
+		t.Helper()
+		acted, err := m.Act(ctx, a, ids...)
+		if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != done || text != "["+refused+"]" {
+			t.Errorf("%s: done %d, refused %s, %v; want %d, [%s]", a.Verb, acted.Done, text, err, done, refused)
+		}
+	}
+	change := manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{Input: new("other")}}
+	act(change, 2, "", ids[0], ids[1], ids[0])
+	act(change, 0, "change task 1: it is like that already", ids[0])
+	act(manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{Input: new("'")}}, 0, "change task 1: input: a quote is not closed", ids[0])
+	if got := tm.Tasks()[0]; got.Input != "other" || got.Revision != 1 || got.State != tdf.Open {
+		t.Errorf("%+v", got)
+	}
+	act(manager.Act{Verb: tdf.VerbRemove}, 0, "remove task 1: it is open in round 0 by now", ids[0])
+	act(manager.Act{Verb: tdf.VerbRelease}, 0, "release task 1: it is open in round 0 by now", ids[0])
+	act(manager.Act{Verb: tdf.VerbCancel}, 3, "", ids...)
+	act(manager.Act{Verb: tdf.VerbArchive}, 1, "archive task 9: there is no such task", ids[2], 9)
+	act(manager.Act{Verb: tdf.VerbReopen, Changes: tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")}}, 2, "", ids[0], ids[2])
+	if got := tm.Tasks()[2]; got.Program != "q" || got.Round != 1 || got.Input != "ok" {
+		t.Errorf("%+v", got)
+	}
+	act(manager.Act{Verb: tdf.VerbRemove}, 1, "", ids[1])
+	if n := len(tm.Tasks()); n != 2 {
+		t.Errorf("%d tasks are left", n)
+	}
+	if _, err := m.Act(ctx, manager.Act{Verb: tdf.VerbClaim}, 1); err == nil {
+		t.Error("a claim was made by hand")
 	}
 }
 

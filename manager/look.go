@@ -20,6 +20,9 @@ func (m *Manager) Counts(ctx context.Context, groups ...string) (Counts, error) 
 	return m.store.Counts(ctx, scope...)
 }
 
+// Now returns the time by Redis's clock, which is the one that counts.
+func (m *Manager) Now(ctx context.Context) (tdf.Time, error) { return m.store.Now(ctx) }
+
 // Task reads one task with all its rounds; the error is [tdf.ErrNoTask] where there is none.
 func (m *Manager) Task(ctx context.Context, id int64) (*tdf.Task, error) {
 	tasks, err := m.Tasks(ctx, id)

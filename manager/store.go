@@ -18,9 +18,15 @@ type Store interface {
 	Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
+	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
+	Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error)
+	Texts(ctx context.Context, of []redisstate.TextsOf, most int64) ([][]string, error)
+	LastID(ctx context.Context) (int64, error)
 	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
 	Follow(ctx context.Context, id int64) error
 	LastServer(ctx context.Context) (tdf.Time, error)
+	Workers(ctx context.Context) ([]redisstate.SeenWorker, error)
+	Drain(ctx context.Context, worker, by string) (known bool, err error)
 	PutProgram(ctx context.Context, archive []byte) (source string, err error)
 	Attend(ctx context.Context) (Attendance, error)
 	Close() error

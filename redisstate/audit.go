@@ -38,7 +38,7 @@ type Page struct {
 func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
 	if !from.begun {
 		from.begun = true
-		if from.last, err = s.lastID(ctx); err != nil {
+		if from.last, err = s.LastID(ctx); err != nil {
 			return nil, Page{}, false, err
 		}
 	}
@@ -86,7 +86,8 @@ func (s *Store) listKeys() []string {
 	return keys
 }
 
-func (s *Store) lastID(ctx context.Context) (int64, error) {
+// LastID returns the last id that was given out; 0: none was.
+func (s *Store) LastID(ctx context.Context) (int64, error) {
 	var last int64
 	err := s.persist(ctx, func(ctx context.Context) (err error) {
 		last, err = s.rdb.Get(ctx, s.keys.taskID()).Int64()

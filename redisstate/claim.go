@@ -41,7 +41,7 @@ type Claimed struct {
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"source", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "meta",
+	"not_on", "source", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "meta",
 }
 
 // MaxAvoided is how many programs a claim can leave out.

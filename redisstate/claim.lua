@@ -11,7 +11,7 @@
 --       over   12 seconds that the worker has after its deadline to report that by itself
 --       13 n, n programs that the worker does not want, then the properties that it needs; the
 --       first of them are state, round, start_after, end_before, timeout, group, log, program,
---       input
+--       input, not_on
 --
 -- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
 -- how many due tasks to pass over next time }, a task being { id, claim id, values of the
@@ -25,7 +25,7 @@ local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3],
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, pass_over = tonumber(ARGV[10]), tonumber(ARGV[11])
 local margin, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13])
-local LOG, PROGRAM, INPUT = 7, 8, 9
+local LOG, PROGRAM, INPUT, NOT_ON = 7, 8, 9, 10
 local MOST_LOOKED_AT = 300
 
 local avoid, properties = {}, {}
@@ -57,6 +57,12 @@ end
 local chosen, in_the_way, gone, later, odd, avoided = {}, {}, {}, {}, {}, 0
 local ID, FIELDS, LIST, DEADLINE, LOOK = 1, 2, 3, 4, 5 -- of one that is chosen
 
+-- Workers that a task must not run on stand in lines.
+local function unwanted_here(f)
+  local names = f[NOT_ON]
+  return avoid[f[PROGRAM]] or names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
+end
+
 local function consider(list, id)
   local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
   if not f[1] then
@@ -71,7 +77,7 @@ local function consider(list, id)
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }
-  elseif avoid[f[PROGRAM]] then
+  elseif unwanted_here(f) then
     avoided = avoided + 1
   else
     bytes = bytes - #(f[INPUT] or '')

@@ -158,7 +158,7 @@ func TestFullRedis(t *testing.T) {
 	if err := again.SeenServer(t.Context(), "s", 1e9); err != nil {
 		t.Error(err)
 	}
-	if err := again.TakeName(t.Context(), WorkerInfo{Name: "w"}, ""); err != nil {
+	if err := signed(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, "")); err != nil {
 		t.Error(err)
 	}
 	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {

@@ -73,7 +73,7 @@ func (e *encoder) shapes(shapes *shapes) {
 		if s.first.Mend {
 			mend = "1"
 		}
-		e.args = append(e.args, string(s.first.From), s.first.Round, string(s.first.To), mend)
+		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), mend)
 		e.add(moment(s.first.Score), moment(s.first.Look), s.first.Note)
 		e.fields(s.shared)
 		e.count(len(s.first.Stamp))
@@ -83,6 +83,14 @@ func (e *encoder) shapes(shapes *shapes) {
 		e.strings(s.first.Clear)
 		e.strings(s.own)
 	}
+}
+
+// destination is where a move leads, as transact.lua reads it.
+func destination(m *tdf.Move) string {
+	if m.Verb == tdf.VerbRemove {
+		return "-"
+	}
+	return string(m.To)
 }
 
 func (e *encoder) move(m *tdf.Move, shapes *shapes) {

@@ -27,7 +27,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ErrFull says that Redis has reached its maxmemory and takes no new tasks. What is there
 // can still be finished and archived.
-var ErrFull = errors.New("redis is full (maxmemory is reached): no task was opened; archive and remove finished tasks, or raise maxmemory")
+var ErrFull = errors.New("redis is full (maxmemory is reached), and takes nothing new; archive and remove finished tasks, or raise maxmemory")
 
 // passing are the replies of a Redis that will be well again by itself or by its operator's hand.
 var passing = map[string]string{

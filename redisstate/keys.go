@@ -44,6 +44,8 @@ func (k Keys) wakeOpen() string                { return k.key("wake:open") }
 func (k Keys) wakeServer() string              { return k.key("wake:server") }
 func (k Keys) wakeManager(boot string) string  { return k.key("wake:manager:" + boot) }
 func (k Keys) program(sha256 string) string    { return k.key("program:" + sha256) }
+func (k Keys) programs() string                { return k.key("programs") }
+func (k Keys) loading() string                 { return k.key("loading") }
 
 // kinds are the types of the keys that a namespace always has; anything else under these
 // names was made by somebody else.
@@ -51,7 +53,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -27,8 +27,9 @@ var (
 		"timeout", "outcome", "ready", "deadline", "lease_until", "max_timeouts", "max_losses",
 		"timeouts", "losses", "releases", "reopens",
 	}
-	judgedByWhenOpen = []string{"program", "source", "input", "meta"}
-	roundJudgedBy    = []string{"open", "running", "executed", "started", "claim", "worker", "exit"}
+	// What an open task may make no sense by, or what may change when it is opened again.
+	definedBy     = []string{"program", "source", "input", "meta"}
+	roundJudgedBy = []string{"open", "running", "executed", "started", "claim", "worker", "exit"}
 )
 
 // Load reads what the rules need to judge tasks.
@@ -76,8 +77,11 @@ func more(h tdf.Hash, enough func(tdf.Hash) bool) []string {
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
 		names = append(names, tdf.RoundField(i, "worker"), tdf.RoundField(i, "lost"))
 	}
-	if h["state"] == string(tdf.Open) {
-		names = append(names, judgedByWhenOpen...)
+	switch state := tdf.State(h["state"]); {
+	case state == tdf.Open || state.Finished():
+		names = append(names, definedBy...)
+	case state == tdf.Running:
+		names = append(names, "not_on")
 	}
 	return names
 }

@@ -39,8 +39,14 @@ func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
 
 // pipeline sends reads, or writes that may be repeated, in one go.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
+	return s.pipelineOf(ctx, 0, fill)
+}
+
+// pipelineOf is pipeline where so many bytes may be on their way.
+func (s *Store) pipelineOf(ctx context.Context, bytes int, fill func(redis.Pipeliner)) error {
+	rdb := s.patient(bytes)
 	return s.persist(ctx, func(ctx context.Context) error {
-		p := s.rdb.Pipeline()
+		p := rdb.Pipeline()
 		if fill(p); p.Len() == 0 {
 			return nil
 		}

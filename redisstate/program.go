@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,7 +23,14 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	name := hex.EncodeToString(sum[:])
 	rdb := s.patient(len(archive))
 	err = s.persist(ctx, func(ctx context.Context) error {
-		return rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
+		p := rdb.Pipeline()
+		p.Set(ctx, s.keys.program(name), archive, 0)
+		p.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name})
+		_, err := p.Exec(ctx)
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return ErrFull
+		}
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("storing a program: redis: %w", err)

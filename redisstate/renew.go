@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -27,8 +28,10 @@ type Renewal struct {
 
 // A Report is what a worker tells of a round while it runs; what is nil or empty stays as it is.
 type Report struct {
-	Tail       *string // the last that the program printed
-	Progress   *string // a number from 0 to 1, and after a blank a text
+	Tail       *string     // the last that the program printed
+	Silent     tdf.Seconds // since the program printed it; of no meaning without Tail
+	PID        int         // of run.sh; 0: it was told already
+	Progress   *string     // a number from 0 to 1, and after a blank a text
 	Checkpoint *string
 
 	// Updates are lines for the task's stream. The first of them is the FirstUpdate-th of the
@@ -123,7 +126,11 @@ func (e *encoder) renewal(r *Renewal) {
 	if r.Limit > 0 {
 		limit = r.Limit.String()
 	}
-	e.args = append(e.args, r.ID, r.Round, r.Claim, begun, limit, r.Until.String())
+	silent := ""
+	if r.Report.Tail != nil {
+		silent = max(r.Report.Silent, 0).String()
+	}
+	e.args = append(e.args, r.ID, r.Round, r.Claim, begun, limit, r.Until.String(), silent)
 	e.fields(r.Report.fields(r.Round))
 	e.count(max(r.Report.FirstUpdate, 1))
 	e.strings(r.Report.Updates)
@@ -142,6 +149,9 @@ func (r *Report) fields(round int) []tdf.Field {
 		if f.value != nil {
 			fields = append(fields, tdf.Field{Name: f.name, Value: *f.value})
 		}
+	}
+	if r.PID != 0 {
+		fields = append(fields, tdf.Field{Name: tdf.RoundField(round, tdf.RoundPID), Value: strconv.Itoa(r.PID)})
 	}
 	return fields
 }

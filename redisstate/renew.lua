@@ -9,8 +9,9 @@
 --       who follow   4 lease in seconds (0: given up)   5 seconds that the worker has after its
 --       deadline to report that by itself, then for each claim: id, round, claim id, '1' if the
 --       program has begun, '2' if it has ended, or '', seconds from now to the deadline ('inf':
---       none; '': as it was), the latest moment that the deadline may be ('inf': none), n, n
---       properties and values, number of the first update, n, n updates
+--       none; '': as it was), the latest moment that the deadline may be ('inf': none), seconds
+--       since the program printed something last ('': nothing new), n, n properties and values,
+--       number of the first update, n, n updates
 --
 -- Returns { now, a line for each claim }: '+' ('+f' if somebody follows the task), or
 -- '-id round state' of what was found instead. A claim is still its worker's while the round
@@ -60,6 +61,10 @@ local function renew(c)
     h[#h + 1] = of .. 'started'
     h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, whatever the clock does
   end
+  if c.silent ~= '' then
+    h[#h + 1] = of .. 'last_output'
+    h[#h + 1] = text(now - number(c.silent, 0))
+  end
   redis.call('HSET', unpack(h))
   redis.call('ZADD', due, text(math.min(deadline + margin, most, now + lease)), c.id)
   add_updates(streams .. c.id, c.round, c.first, c.updates)
@@ -70,7 +75,7 @@ local answer = { text(now) }
 while cursor < #ARGV do
   answer[#answer + 1] = renew({
     id = take(), round = take(), claim = take(), begun = take(), limit = take(), most = take(),
-    report = take_list(2), first = tonumber(take()), updates = take_list(1),
+    silent = take(), report = take_list(2), first = tonumber(take()), updates = take_list(1),
   })
 end
 return answer

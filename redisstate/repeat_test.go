@@ -41,7 +41,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
-			return fmt.Sprint(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 60}, ""))
+			return fmt.Sprint(signed(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 60}, "")))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)
@@ -59,6 +59,18 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Archive()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("next")}}))
+		}},
+		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, succeededID).Remove()
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+		}},
+		{"change", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, firstOpenID).Change(tdf.Changes{Input: new("other")})
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+		}},
+		{"requeue elsewhere", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, runningID).Requeue(true)
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
 		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Archive()
@@ -95,6 +107,7 @@ const (
 	succeededID = 1 + iota
 	executedID
 	runningID
+	firstOpenID
 )
 
 func prepared(t *testing.T, addr string) *Store {

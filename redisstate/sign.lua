@@ -6,16 +6,16 @@
 --       4 boot of a worker that is known to be gone, or ''   5 how long those that are gone are
 --       listed, in seconds, then the properties and values that it tells about itself
 --
--- Returns { '+' }, or { '-', now, calm, and of whoever has the name: host, pid, process, boot,
--- seen, lease }. A name is free if its worker said goodbye, gave no sign of life within its
--- lease, or is known to be gone. While it is calm after an outage, no lease counts as over.
--- Whoever has the name keeps it until somebody else has taken it.
+-- Returns { '+', who told it to drain or '' }, or { '-', now, calm, and of whoever has the name:
+-- host, pid, process, boot, seen, lease }. A name is free if its worker said goodbye, gave no
+-- sign of life within its lease, or is known to be gone. While it is calm after an outage, no
+-- lease counts as over. Whoever has the name keeps it until somebody else has taken it.
 
 local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[5])
 
 -- An error: it is no hash.
-local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process')
+local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
 if h.err then
   redis.call('DEL', key)
   h = {}
@@ -43,4 +43,4 @@ redis.call('SADD', names, name)
 if redis.call('EXISTS', numbered) == 0 then
   redis.call('SET', numbered, string.format('%.0f', redis.call('INCR', counter)))
 end
-return { '+' }
+return { '+', h[8] or '' }

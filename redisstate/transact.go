@@ -91,7 +91,8 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	var err error
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{}
-		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix(), who)
+		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix())
+		e.add(s.keys.updatesPrefix(), s.keys.followPrefix(), who)
 		e.involved(lists)
 		e.units(s.keys.ns, units)
 		return e.args

@@ -1,7 +1,7 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
 -- from-state  the one that each move names, in the round that it names
--- to-state    the one that each move names; new tasks: open
+-- to-state    the one that each move names, or none: the task is removed; new tasks: open
 --
 -- A call is a list of units. A unit is some moves and some new tasks: all of it happens, or
 -- nothing. Units do not depend on each other. No task is named twice in a call. All that
@@ -9,15 +9,17 @@
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
 -- ARGV  1 slot ('' = a repeat is known by its claim)   2 sequence number   3 prefix of task keys
---       4 prefix of group keys   5 who
+--       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of those who
+--       follow   7 who
 --       n, n names and codes of the lists in KEYS: those that moves come from or go to, or all
 --       if one mends. A list is named like its state; the code is its place in a group's index
 --       n, n names of the lists whose wake list is the next in KEYS
 --       n, n shapes: what moves have in common, sent once
 --       n, n properties and values that all new tasks have in common
 --       n units, each: n moves, n new tasks, the moves, the new tasks
---   shape  from, round, to, mend, score, look, note, n, n properties and values,
---          n, n properties and moments, n, n properties to remove, n, n properties of its own
+--   shape  from, round, to ('': it stays where it is, '-': it is removed), mend, score, look, note,
+--          n, n properties and values, n, n properties and moments, n, n properties to remove, n, n
+--          properties of its own
 --   move   shape, id, claim, due, group, the values of its own properties
 --   new    group, score, look, n, n properties and values
 --   A moment is '' (now), '-' (never) or 'after,min,max' (now + after, within the bounds given).
@@ -28,8 +30,10 @@
 
 local call = redis.call -- a local is faster, and this is the hot path
 local due, counter = KEYS[2], KEYS[3]
-local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-cursor = 5
+local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
+local REMOVED = '-'
+cursor = 7
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
@@ -102,7 +106,7 @@ local function read_shape()
   s.owned = #s.write
   for i, name in ipairs(s.own) do s.write[s.owned + 2 * i - 1], s.write[s.owned + 2 * i] = name, '' end
   if s.to ~= '' then
-    s.entered = into(add, list[s.to])
+    if s.to ~= REMOVED then s.entered = into(add, list[s.to]) end
     if not s.mend then s.left = into(remove, list[s.from]) end
   end
   stamp(s, now)
@@ -243,12 +247,19 @@ local function leave(s, m)
   end
 end
 
+local function remove_task(m)
+  call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
+  if m[GROUP] ~= '' then drop(into(remove, groups .. m[GROUP]), m[ID]) end
+  look_again(m[ID], nil)
+end
+
 local function apply(m)
   local s, id = m[SHAPE], m[ID]
   if m[AT] ~= s.at then stamp(s, m[AT]) end
   if s.to == '' and not s.mend then return look_again(id, s.look_text) end
   leave(s, m)
   if s.to == '' then return look_again(id, nil) end
+  if s.to == REMOVED then return remove_task(m) end
   local write = s.write
   write[1], write[3] = m[KEY], logged(m[LOG], s.at_text, who, s.note)
   for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end

@@ -63,17 +63,18 @@ func (e *NameTakenError) Error() string {
 
 // TakeName registers a worker that starts. A name that belongs to another one that lives is a
 // *[NameTakenError]; gone is the boot of one that is known not to live any more, or "".
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, gone string) error {
+// Drained names who has told it to claim nothing; "": nobody.
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, gone string) (drained string, err error) {
 	return s.sign(ctx, w, "1", gone)
 }
 
 // SeenWorker notes that a worker is alive, and what it says about itself. A *[NameTakenError]
 // says that another one has its name now.
-func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) error {
+func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	return s.sign(ctx, w, "", "")
 }
 
-func (s *Store) sign(ctx context.Context, w WorkerInfo, taking, gone string) error {
+func (s *Store) sign(ctx context.Context, w WorkerInfo, taking, gone string) (drained string, err error) {
 	keys := []string{
 		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
 		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(),
@@ -81,18 +82,18 @@ func (s *Store) sign(ctx context.Context, w WorkerInfo, taking, gone string) err
 	args := append([]any{w.Name, s.boot, taking, gone, week.String()}, w.fields()...)
 	reply, err := s.run(ctx, s.scripts.sign, keys, args)
 	if err != nil {
-		return fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
+		return "", fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
 	}
 	parts := list(reply)
 	if len(parts) < 9 {
-		return nil
+		return text(parts[1]), nil
 	}
 	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
 	e.Now, _ = tdf.ParseTime(text(parts[1]))
 	e.Calm, _ = tdf.ParseTime(text(parts[2]))
 	e.Seen, _ = tdf.ParseTime(text(parts[7]))
 	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
-	return e
+	return "", e
 }
 
 // GiveUp makes everything due to be lost at once that a worker's name holds, and returns how

@@ -14,23 +14,23 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
-		must(t, first.TakeName(t.Context(), w, ""))
-		must(t, first.SeenWorker(t.Context(), w))
-		taken := mustBeTaken(t, second.TakeName(t.Context(), w, ""))
+		must(t, signed(first.TakeName(t.Context(), w, "")))
+		must(t, signed(first.SeenWorker(t.Context(), w)))
+		taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, "")))
 		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
 			t.Errorf("%+v", taken)
 		}
 		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
 			t.Error(text)
 		}
-		mustBeTaken(t, second.TakeName(t.Context(), w, "another boot"))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, "another boot")))
 
-		must(t, second.TakeName(t.Context(), w, first.boot)) // the first is known to be gone
-		mustBeTaken(t, first.SeenWorker(t.Context(), w))
+		must(t, signed(second.TakeName(t.Context(), w, first.boot))) // the first is known to be gone
+		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
 		w.State = "gone"
-		must(t, second.SeenWorker(t.Context(), w))
-		must(t, first.TakeName(t.Context(), w, "")) // the second has said goodbye
-		mustBeTaken(t, second.SeenWorker(t.Context(), w))
+		must(t, signed(second.SeenWorker(t.Context(), w)))
+		must(t, signed(first.TakeName(t.Context(), w, ""))) // the second has said goodbye
+		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
 	})
 }
 
@@ -38,29 +38,29 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Lease: 60}
-		must(t, first.TakeName(t.Context(), w, ""))
+		must(t, signed(first.TakeName(t.Context(), w, "")))
 		now, err := first.Now(t.Context())
 		must(t, err)
 		silentFor := func(d tdf.Seconds) {
 			first.rdb.HSet(t.Context(), first.keys.worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
-		mustBeTaken(t, second.TakeName(t.Context(), w, ""))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, "")))
 		silentFor(61)
 		must(t, first.SetCalm(t.Context(), now.Add(20)))
-		if text := mustBeTaken(t, second.TakeName(t.Context(), w, "")).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+		if text := mustBeTaken(t, signed(second.TakeName(t.Context(), w, ""))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetCalm(t.Context(), now.Add(-1)))
-		must(t, first.SeenWorker(t.Context(), w)) // whoever has the name keeps it
+		must(t, signed(first.SeenWorker(t.Context(), w))) // whoever has the name keeps it
 		silentFor(61)
-		must(t, second.TakeName(t.Context(), w, ""))
-		mustBeTaken(t, first.SeenWorker(t.Context(), w))
+		must(t, signed(second.TakeName(t.Context(), w, "")))
+		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
-		must(t, second.SeenWorker(t.Context(), w))
+		must(t, signed(second.SeenWorker(t.Context(), w)))
 		first.rdb.Set(t.Context(), first.keys.worker("w"), "what somebody else put there", 0)
-		must(t, second.SeenWorker(t.Context(), w))
+		must(t, signed(second.SeenWorker(t.Context(), w)))
 	})
 }
 

@@ -76,7 +76,7 @@ func TestGraceAfterTheLastServerWasGone(t *testing.T) {
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-		if err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
+		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
 			s.Fatal(err)
 		}
 		s.round()

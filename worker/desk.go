@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -17,6 +18,7 @@ type desk struct {
 	record  *record.Record // what it prints
 	dir     *rounddir.Dir  // what it reports
 	tail    *string        // what it printed last, if that was not yet accepted
+	pid     int            // of run.sh, if that was not yet accepted; else 0
 }
 
 // openDesk: what goes wrong here is this host's fault.
@@ -81,17 +83,32 @@ func (e *execution) news(d *desk, last bool) (r redisstate.Report, accepted func
 		d.tail = &tail
 	}
 	if !last || errors.Is(context.Cause(e.ctx), errStopping) {
-		r.Tail = d.tail
+		r.Tail, r.Silent = d.tail, tdf.For(d.record.Silent())
 	}
-	return r, func() { e.accepted(d, news, r.Tail) }, news.More
+	if !last {
+		r.PID = d.pid
+	}
+	return r, func() { e.accepted(d, news, r) }, news.More
+}
+
+// started: the program runs, and has a number.
+func (e *execution) started(pid int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.desk != nil {
+		e.desk.pid = pid
+	}
 }
 
 // accepted: what was reported does not come again.
-func (e *execution) accepted(d *desk, news rounddir.Report, tail *string) {
+func (e *execution) accepted(d *desk, news rounddir.Report, r redisstate.Report) {
 	d.dir.Accepted(news)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d.tail == tail {
+	if d.tail == r.Tail {
 		d.tail = nil
+	}
+	if d.pid == r.PID {
+		d.pid = 0
 	}
 }

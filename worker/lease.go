@@ -121,7 +121,7 @@ func (e *execution) renewalWithNews(last bool) (r redisstate.Renewal, accepted f
 		return r, func() {}, false
 	}
 	r.Report, accepted, more = e.news(e.desk, last)
-	e.told = e.told || r.Report.Tail != nil
+	e.told = e.told || r.Report.Tail != nil || r.Report.PID != 0
 	return r, accepted, more
 }
 

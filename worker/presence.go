@@ -14,8 +14,8 @@ import (
 
 // registry is what a worker needs of Redis to have its name (docs/operations.md, "Names of workers").
 type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, gone string) error
-	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) error
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, gone string) (drained string, err error)
+	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
 	GiveUp(ctx context.Context, name string) (int, error)
 }
 
@@ -40,14 +40,15 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 // register takes the name, and clears up after whoever had it before. It comes before the first
 // claim: servers must know the longest lease there is.
 func (w *Worker) register(ctx context.Context) error {
-	err := w.store.TakeName(ctx, w.info(stateStarting), "")
+	drained, err := w.store.TakeName(ctx, w.info(stateStarting), "")
 	var taken *redisstate.NameTakenError
 	if errors.As(err, &taken) && isGone(taken.Process) {
-		err = w.store.TakeName(ctx, w.info(stateStarting), taken.Boot)
+		drained, err = w.store.TakeName(ctx, w.info(stateStarting), taken.Boot)
 	}
 	if err != nil {
 		return err
 	}
+	w.drain.obey(drained, w.log)
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name)
 	if err != nil {
@@ -58,7 +59,7 @@ func (w *Worker) register(ctx context.Context) error {
 		w.log.Warn("an earlier worker of this name has left tasks behind: they are lost", "tasks", lost)
 	}
 	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-	if err := w.store.SeenWorker(ctx, w.info(stateWorking)); err != nil {
+	if _, err := w.store.SeenWorker(ctx, w.info(w.doing())); err != nil {
 		w.goodbye(ctx)
 		return err
 	}
@@ -91,23 +92,23 @@ func (w *Worker) goodbye(told context.Context) {
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
-	if err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
+	if _, err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
 		w.log.Warn("the last sign of life could not be given", "error", err)
 	}
 }
 
 func (s *session) announceUntil(over context.Context) {
-	state, told := stateWorking, s.told.Done()
+	told := s.told.Done()
 	for {
 		select {
 		case <-time.After(s.Worker.renewal()):
 		case <-told:
-			told, state = nil, stateDraining
+			told = nil
 			s.log.Info("told to stop: nothing more is claimed")
 		case <-over.Done():
 			return
 		}
-		err := s.store.SeenWorker(over, s.infoWithTasks(state))
+		drained, err := s.store.SeenWorker(over, s.infoWithTasks())
 		var taken *redisstate.NameTakenError
 		switch {
 		case errors.As(err, &taken):
@@ -117,12 +118,18 @@ func (s *session) announceUntil(over context.Context) {
 			return
 		case err != nil && over.Err() == nil:
 			s.log.Warn("a sign of life could not be given", "error", err)
+		case err == nil:
+			s.drain.obey(drained, s.log)
 		}
 	}
 }
 
-func (s *session) infoWithTasks(state string) redisstate.WorkerInfo {
-	info := s.info(state)
+func (s *session) infoWithTasks() redisstate.WorkerInfo {
+	doing := s.doing()
+	if s.told.Err() != nil {
+		doing = stateDraining
+	}
+	info := s.info(doing)
 	for _, e := range s.holds() {
 		info.Runs = append(info.Runs, e.task.ID)
 	}

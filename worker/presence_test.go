@@ -95,7 +95,8 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
-	must(t, other.TakeName(t.Context(), info, w.store.Boot()))
+	_, err := other.TakeName(t.Context(), info, w.store.Boot())
+	must(t, err)
 	n, err := other.GiveUp(t.Context(), "w1")
 	must(t, err)
 	p.ended()

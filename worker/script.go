@@ -85,6 +85,7 @@ func (s *script) Run(ctx context.Context, r *Round) (Ended, error) {
 	if err != nil {
 		return ended, err
 	}
+	e.started(p.PID())
 	why := s.await(ctx, e, p)
 	cost := p.Ended()
 	ended.Exit, ended.Why = cost.Exit, cost.OutOfMemory

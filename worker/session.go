@@ -154,6 +154,10 @@ func (s *session) claimAll() {
 	defer waker.Close()
 	from, again := 0, 0
 	for s.told.Err() == nil {
+		if s.drain.on() {
+			wait(s.told, s.drain.changed)
+			continue
+		}
 		free := s.slotsFree()
 		if free == 0 {
 			wait(s.told, s.freed)

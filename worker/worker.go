@@ -47,6 +47,7 @@ type Worker struct {
 	store   Store
 	log     *slog.Logger
 	avoid   avoidance
+	drain   drain
 	haste   context.Context // ends when there is no more time for grace
 	stopNow context.CancelFunc
 	after   func(time.Duration) <-chan time.Time
@@ -75,7 +76,7 @@ func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker
 		return nil, fmt.Errorf("the name of this host: %w", err)
 	}
 	closeOnExec()
-	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, after: time.After}
+	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(), after: time.After}
 	w.avoid = newAvoidance(cfg.MaxFailuresInRow, log)
 	w.haste, w.stopNow = context.WithCancel(context.Background())
 	return w, nil

@@ -96,6 +96,11 @@ func (s store) Updates(context.Context, int64, redisstate.Update, int) ([]rediss
 
 func (s store) Follow(context.Context, int64) error { return nil }
 
+// Workers: each task has one of its own, for a moment.
+func (s store) Workers(context.Context) ([]redisstate.SeenWorker, error) { return nil, nil }
+
+func (s store) Drain(context.Context, string, string) (known bool, err error) { return false, nil }
+
 func (s store) PutProgram(_ context.Context, archive []byte) (string, error) {
 	if len(archive) > redisstate.MaxProgram {
 		return "", fmt.Errorf("the archive has %d bytes; at most %d can be stored in redis", len(archive), redisstate.MaxProgram)

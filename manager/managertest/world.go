@@ -96,6 +96,10 @@ func (w *world) check(m *tdf.Move) error {
 
 // move makes a move that was checked.
 func (w *world) move(who string, m *tdf.Move) {
+	if m.Verb == tdf.VerbRemove {
+		delete(w.tasks, m.ID)
+		return
+	}
 	e := w.tasks[m.ID]
 	for _, f := range m.Set {
 		e.hash[f.Name] = f.Value

@@ -118,6 +118,9 @@ func (p *Process) terminate() { _ = p.signal(syscall.SIGTERM) }
 
 func (p *Process) kill() { _ = p.signal(syscall.SIGKILL) }
 
+// PID is the number of the program itself.
+func (p *Process) PID() int { return p.os.Pid }
+
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.os.Pid, s) }
 
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss }

@@ -40,6 +40,9 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 	return p, nil
 }
 
+// PID is the number of the program itself.
+func (p *Process) PID() int { return p.pid }
+
 // supervise stays on one thread from start to end: the kernel ends a child with the thread that
 // started it, and only that one may trace it.
 func (p *Process) supervise(started chan<- error) {

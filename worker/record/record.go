@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 )
 
 // A Record is open for one round. Its methods are fit for several goroutines.
@@ -17,7 +16,6 @@ type Record struct {
 	mu       sync.Mutex
 	followed [2]stream // of Stdout and Stderr
 	tail     ring
-	last     time.Time
 }
 
 // Open makes the two files, and their directories where they are missing. What has such a name
@@ -43,7 +41,6 @@ func Open(outPath, errPath string, private bool) (*Record, error) {
 	return &Record{
 		Stdout: out, Stderr: failure,
 		followed: [2]stream{{file: out}, {file: failure}},
-		last:     time.Now(),
 	}, nil
 }
 

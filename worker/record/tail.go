@@ -26,18 +26,18 @@ func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	for i := range r.followed {
 		changed = r.followed[i].follow(&r.tail, s) || changed
 	}
-	if changed {
-		r.last = time.Now()
-	}
 	return r.tail.text(), changed
 }
 
-// LastOutput returns when Tail last saw something new, or when the record was opened, by the
-// monotonic clock.
-func (r *Record) LastOutput() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
+// Silent returns how long ago the program printed something last, by the times of its files.
+func (r *Record) Silent() time.Duration {
+	var last time.Time
+	for _, f := range []*os.File{r.Stdout, r.Stderr} {
+		if info, err := f.Stat(); err == nil && info.Size() > 0 && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return max(time.Since(last), 0)
 }
 
 // A stream is a file that is read as it grows.

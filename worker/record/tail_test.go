@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -146,18 +147,18 @@ func TestTailOfAnEmptiedFile(t *testing.T) {
 	tail(t, r, "before\nx\n", true)
 }
 
-func TestLastOutput(t *testing.T) {
-	begin := time.Now()
+func TestSilent(t *testing.T) {
 	r := open(t)
-	opened := r.LastOutput()
-	r.Tail(nil)
-	if opened.Before(begin) || r.LastOutput() != opened {
-		t.Errorf("opened %v, then %v", opened, r.LastOutput())
-	}
 	print(t, r.Stdout, "x")
-	before := time.Now()
-	r.Tail(nil)
-	if r.LastOutput().Before(before) {
-		t.Errorf("seen at %v, before %v", r.LastOutput(), before)
+	print(t, r.Stderr, "y")
+	hour := time.Now().Add(-time.Hour)
+	must(t, os.Chtimes(r.Stdout.Name(), hour, hour))
+	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(-time.Minute)))
+	if got := r.Silent(); got < time.Hour || got > time.Hour+time.Minute {
+		t.Errorf("silent for %v", got)
+	}
+	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // a clock that was set back
+	if got := r.Silent(); got != 0 {
+		t.Errorf("silent for %v", got)
 	}
 }

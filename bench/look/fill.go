@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// places says which of a hundred tasks are in which state, and how those ended that are archived.
+var places = []struct {
+	state   tdf.State
+	outcome tdf.State
+	percent int
+}{
+	{tdf.Open, "", 30},
+	{tdf.Succeeded, tdf.Succeeded, 40},
+	{tdf.Failed, tdf.Failed, 4},
+	{tdf.TimedOut, tdf.TimedOut, 1},
+	{tdf.Archived, tdf.Succeeded, 23},
+	{tdf.Archived, tdf.Failed, 2},
+}
+
+// put is how many tasks are given to Redis at once.
+const put = 5000
+
+// fill makes tasks in all states, with results as programs leave them.
+func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
+	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: server.Port}, namespace, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	now, err := store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for id := 1; id <= tasks; {
+		var records []redisstate.Record
+		for ; id <= tasks && len(records) < put; id++ {
+			at := now.Add(-tdf.Seconds(tasks-id) / 1000)
+			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, random)})
+		}
+		if _, err := store.Put(ctx, records...); err != nil {
+			return err
+		}
+	}
+	return store.SeenServer(ctx, "server", now)
+}
+
+func idOfAFailure(tasks int) int { return tasks/200*100 + 70 }
+
+func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
+	place := places[0]
+	for _, p := range places {
+		if percent := int(id % 100); percent < sum(p.state, p.outcome) {
+			place = p
+			break
+		}
+	}
+	d := tdf.Define(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
+	d.Group, d.Meta, d.FailOn = "big", fmt.Sprintf(`{"seed":%d}`, id), tdf.FailOnExit
+	h := tdf.Hash{"id": strconv.FormatInt(id, 10), "log": at.String() + " me@here: open", "0:open": at.String()}
+	for _, f := range d.OpenFields(namespace) {
+		h[f.Name] = f.Value
+	}
+	if place.state == tdf.Open {
+		return h
+	}
+	h["state"], h["outcome"] = string(place.state), string(place.outcome)
+	seconds := 1 + random.Float64()*20
+	for name, value := range map[string]string{
+		"worker": fmt.Sprintf("node-%d", random.IntN(40)), "claim": "6LUDPZJJ6YGOPMFICHNV3TF7SD.1",
+		"running": at.Add(1).String(), "executed": at.Add(1 + tdf.Seconds(seconds)).String(), string(place.state): at.Add(2 + tdf.Seconds(seconds)).String(),
+		"seconds": strconv.FormatFloat(seconds, 'f', 6, 64), "output": fmt.Sprintf("energy %f\nsteps %d\n", random.Float64(), random.IntN(1e6)), "error": "", "exit": "0",
+	} {
+		h["0:"+name] = value
+	}
+	if place.outcome == tdf.Failed {
+		h["0:exit"], h["fails"] = strconv.Itoa(1+random.IntN(4)), "1"
+		h["0:error"] = fmt.Sprintf("step %d\nValueError: no convergence of kind %d after %d steps\n", id, random.IntN(12), random.IntN(1000))
+	}
+	return h
+}
+
+// sum is how many of a hundred tasks are in this place or in one before it.
+func sum(state, outcome tdf.State) int {
+	n := 0
+	for _, p := range places {
+		n += p.percent
+		if p.state == state && p.outcome == outcome {
+			break
+		}
+	}
+	return n
+}

@@ -1,0 +1,185 @@
+// Command look measures how soon the commands of tdf answer when there are very many tasks, and for how
+// long any one command of theirs keeps Redis from its other clients (docs/performance.md).
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
+
+const namespace = "many"
+
+// looks are the commands that are measured. %s stands for the id of a task that failed.
+var looks = []string{
+	"ls",
+	"ls --campaign big",
+	"ls --state failed",
+	"ls --campaign big --state failed --oldest-first",
+	"ls --of simulate-3",
+	"ls --worker node-7 --exit 3",
+	"ls --campaign big --outcome timed_out",
+	"ls --error-has nowhere-to-be-found",
+	"show %s",
+	"explain %s",
+	"output %s --error",
+	"watch",
+	"watch big",
+	"failures",
+	"failures --campaign big",
+	"stats",
+	"stats --prometheus",
+	"workers",
+	"doctor",
+}
+
+func main() {
+	tasks := flag.Int("tasks", 1_000_000, "how many tasks there are")
+	repeats := flag.Int("repeats", 5, "how often each command is run, in turns; the median counts")
+	flag.Parse()
+	if err := run(context.Background(), *tasks, *repeats, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-look:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
+	server, err := redisserver.Start()
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	dir, err := os.MkdirTemp("", "tdf-bench-look")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	tdf := filepath.Join(dir, "tdf")
+	build := exec.CommandContext(ctx, "go", "build", "-o", tdf, "./cmd/tdf")
+	build.Dir, build.Stderr = "..", os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building tdf: %w", err)
+	}
+	began := time.Now()
+	if err := fill(ctx, server, tasks); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d tasks, put there in %.0f s\n\n", tasks, time.Since(began).Seconds())
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer client.Close()
+	l := &look{tdf: tdf, server: server, client: client, id: strconv.Itoa(idOfAFailure(tasks))}
+	return l.all(ctx, repeats, out)
+}
+
+// A look runs commands, and asks Redis what they cost it.
+type look struct {
+	tdf    string
+	server *redisserver.Server
+	client *redis.Client
+	id     string
+}
+
+func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
+	if err := l.client.ConfigSet(ctx, "slowlog-log-slower-than", "100").Err(); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "command\tfirst answer, ms\tslowest command in Redis, ms")
+	yardstick := exec.Command("redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed", "0", "49")
+	if err := l.measure(ctx, w, "redis-cli zrange, 50 ids", repeats, func() *exec.Cmd { return clone(yardstick) }); err != nil {
+		return err
+	}
+	for _, text := range looks {
+		args := strings.Fields(strings.ReplaceAll(text, "%s", l.id))
+		start := func() *exec.Cmd {
+			cmd := exec.CommandContext(ctx, l.tdf, args...)
+			cmd.Env = append(os.Environ(), "TDF_CFG_REDIS_PORT="+strconv.Itoa(l.server.Port), "TDF_CFG_TDF_NAMESPACE="+namespace)
+			return cmd
+		}
+		if err := l.measure(ctx, w, "tdf "+strings.Join(args, " "), repeats, start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func clone(c *exec.Cmd) *exec.Cmd { return exec.Command(c.Path, c.Args[1:]...) }
+
+// measure runs a command several times: until its end, or of one that goes on until its first line.
+func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats int, start func() *exec.Cmd) error {
+	var took []time.Duration
+	if err := l.client.Do(ctx, "slowlog", "reset").Err(); err != nil {
+		return err
+	}
+	for range repeats {
+		d, err := answer(start())
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		took = append(took, d)
+	}
+	slow, err := l.client.SlowLogGet(ctx, -1).Result()
+	if err != nil {
+		return err
+	}
+	slowest, what := time.Duration(0), ""
+	for _, s := range slow {
+		if s.Duration > slowest && !strings.EqualFold(s.Args[0], "slowlog") {
+			slowest, what = s.Duration, s.Args[0]
+		}
+	}
+	slices.Sort(took)
+	_, err = fmt.Fprintf(out, "%s\t%.0f\t%.1f %s\n", name, ms(took[len(took)/2]), ms(slowest), what)
+	return err
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// answer returns when the command has ended, or has written a line and goes on.
+func answer(cmd *exec.Cmd) (time.Duration, error) {
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	lines := bufio.NewReader(stdout)
+	_, err = lines.ReadString('\n')
+	took := time.Since(began)
+	if strings.HasPrefix(strings.Join(cmd.Args[1:], " "), "watch") {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return took, err
+	}
+	_, _ = io.Copy(io.Discard, lines)
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	const notWell = 3 // it answered, and what it found is not well
+	if errors.As(err, &exit) && exit.ExitCode() == notWell {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return time.Since(began), err
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// An app is one call of the command: where it reads and writes, and what its flags say about
+// where the tasks are.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	style          style
+	again          context.Context // ends when it was told to stop twice
+	log            *slog.Logger
+
+	file      string   // --config
+	namespace string   // --namespace
+	redis     string   // --redis
+	set       []string // --set
+	begun     bool     // the arguments were understood
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, again: context.Background(),
+		style: newStyle(stdout, stderr), log: slog.New(talk(stderr)),
+	}
+}
+
+// talk logs lines for people: warnings and errors, without time and level.
+func talk(w io.Writer) slog.Handler {
+	return slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})
+}
+
+// root is the command with all that it can do.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "tdf",
+		Short:             "Open, watch, understand and steer tasks",
+		Version:           command.Version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRun:  func(*cobra.Command, []string) { a.begun = true },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.file, "config", "", "configuration `FILE` (default: $TDF_CONFIG, else ./tdf.cfg if it is there)")
+	flags.StringVar(&a.namespace, "namespace", "", "the project's `NAME`: [tdf] namespace")
+	flags.StringVar(&a.redis, "redis", "", "`HOST[:PORT]` of Redis: [redis] host and port")
+	flags.StringArrayVar(&a.set, "set", nil, "any other key of the configuration: `SECTION.KEY=VALUE`")
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, make := range g.commands {
+			c := make(a)
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	return root
+}
+
+// A group of commands, as --help lists them.
+type group struct {
+	id, title string
+	commands  []func(*app) *cobra.Command
+}
+
+// groups are all commands there are.
+var groups = []group{
+	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
+	{"look", "Look:", []func(*app) *cobra.Command{newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
+	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain}},
+	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newWatch, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
+}
+
+// tool reads the configuration: flags win over the environment, and that over the file.
+func (a *app) tool() (config.Tool, error) {
+	overrides, err := a.overrides()
+	if err != nil {
+		return config.Tool{}, err
+	}
+	return config.LoadTool(a.configFile(), overrides...)
+}
+
+const usualFile = "tdf.cfg"
+
+func (a *app) configFile() string {
+	if a.file != "" {
+		return a.file
+	}
+	if path := os.Getenv("TDF_CONFIG"); path != "" {
+		return path
+	}
+	if _, err := os.Stat(usualFile); err == nil {
+		return usualFile
+	}
+	return ""
+}
+
+func (a *app) overrides() ([]config.Override, error) {
+	var all []config.Override
+	for _, s := range a.set {
+		key, value, ok := strings.Cut(s, "=")
+		section, name, dotted := strings.Cut(key, ".")
+		if !ok || !dotted {
+			return nil, usage("--set %q is not SECTION.KEY=VALUE, such as redis.db=1", s)
+		}
+		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
+	}
+	if a.namespace != "" {
+		all = append(all, config.Override{Section: "tdf", Name: "namespace", Value: a.namespace, Source: "--namespace"})
+	}
+	if a.redis != "" {
+		host, port := a.redis, ""
+		if i := strings.LastIndexByte(a.redis, ':'); i >= 0 && !strings.HasSuffix(a.redis, "]") {
+			host, port = a.redis[:i], a.redis[i+1:]
+		}
+		all = append(all, config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"})
+		if port != "" {
+			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
+		}
+	}
+	return slices.Clip(all), nil
+}
+
+// patience is how long a Redis that cannot be used is waited for before the first answer.
+const patience = 5 * time.Second
+
+var errImpatient = errors.New("there was no answer within 5 s; is it running, and is this the right one? (tdf up starts one)")
+
+// manager connects to Redis. What it does is noted in the tasks' logs under the user's name.
+func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
+	tool, err := a.tool()
+	if err != nil {
+		return nil, err
+	}
+	return a.managerOf(ctx, tool)
+}
+
+func (a *app) managerOf(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
+	defer cancel()
+	m, err := manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to redis at %s: %w", tool.Manager.Redis.Addr(), err)
+	}
+	return m, nil
+}
+
+// who names the user for the tasks' logs.
+func who() string {
+	name, host := "somebody", "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}
+
+// say writes a line of talk to stderr.
+func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// changes are the flags of what is to be changed about tasks.
+type changes struct {
+	task                   taskFlags
+	input, program, source string
+}
+
+func (c *changes) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.input, "input", "", "the arguments of run.sh: `WORDS`")
+	flags.StringVar(&c.program, "program", "", "another program: a `DIR`, which is stored in Redis, or a name with --source")
+	flags.StringVar(&c.source, "source", "", "where to get the program: `SOURCE`")
+	c.task.flags(cmd)
+}
+
+func (c *changes) any() bool {
+	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
+}
+
+// read returns the changes that the flags ask for. A program that is a directory is stored.
+func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+	all, err := c.task.read(ctx, m)
+	if err != nil {
+		return all, err
+	}
+	if c.task.changed("input") {
+		all.Input = &c.input
+	}
+	if c.task.changed("source") {
+		all.Source = &c.source
+	}
+	if !c.task.changed("program") {
+		return all, nil
+	}
+	all.Program = &c.program
+	if c.source != "" {
+		return all, nil
+	}
+	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
+		return all, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
+	}
+	pushed, err := m.Push(ctx, c.program)
+	all.Program, all.Source = &pushed.Program, &pushed.Source
+	return all, err
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A filter is the flags and arguments that say which tasks are meant.
+type filter struct {
+	states, outcomes     []string
+	campaign, program    string
+	worker, exit         string
+	olderThan, newerThan time.Duration
+	output, err, failure string
+}
+
+// flags adds those of a filter to a command.
+func (f *filter) flags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.states, "state", nil, "in this `STATE`, or one of several: open, running, executed, succeeded, failed, timed_out, expired, archived")
+	flags.StringSliceVar(&f.outcomes, "outcome", nil, "that ended with this `OUTCOME`, archived or not: succeeded, failed, timed_out, expired, cancelled")
+	flags.StringVar(&f.campaign, "campaign", "", "of this campaign (group) `NAME`")
+	flags.StringVar(&f.program, "of", "", "of this `PROGRAM`, by its name; * and ? stand for characters")
+	flags.StringVar(&f.worker, "worker", "", "last run by this worker `NAME`")
+	flags.StringVar(&f.exit, "exit", "", "whose last run ended with this `STATUS`: 0 to 255, signal, or 'signal: killed'")
+	flags.DurationVar(&f.olderThan, "older-than", 0, "that entered their state more than this `TIME` ago, such as 90s, 2h")
+	flags.DurationVar(&f.newerThan, "newer-than", 0, "that entered their state less than this `TIME` ago")
+	flags.StringVar(&f.output, "output-has", "", "whose last run has this `TEXT` in its output")
+	flags.StringVar(&f.err, "error-has", "", "whose last run has this `TEXT` in its error")
+	flags.StringVar(&f.failure, "failure", "", "whose last failure is of this group: an `ID` of tdf failures")
+}
+
+// names says whether anything is asked for.
+func (f *filter) names(ids []string) bool {
+	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure != "" ||
+		f.olderThan+f.newerThan != 0
+}
+
+// query returns what the flags and the arguments, which are ids, ask for.
+func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (manager.Query, error) {
+	q := manager.Query{
+		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
+		Output: f.output, Error: f.err, Failure: f.failure,
+	}
+	var err error
+	if q.IDs, err = parseIDs(ids); err != nil {
+		return q, err
+	}
+	if q.States, err = parseStates(f.states); err != nil {
+		return q, err
+	}
+	for _, o := range f.outcomes {
+		if o != tdf.Cancelled && !tdf.State(o).Judged() {
+			return q, usage("--outcome %q is none of succeeded, failed, timed_out, expired, cancelled", o)
+		}
+	}
+	if f.olderThan < 0 || f.newerThan < 0 {
+		return q, usage("--older-than and --newer-than are from 0 up")
+	}
+	if f.olderThan+f.newerThan > 0 {
+		now, err := m.Now(ctx)
+		if err != nil {
+			return q, err
+		}
+		if f.olderThan > 0 {
+			q.Before = now.Add(-tdf.For(f.olderThan))
+		}
+		if f.newerThan > 0 {
+			q.After = now.Add(-tdf.For(f.newerThan))
+		}
+	}
+	return q, nil
+}
+
+func parseStates(names []string) ([]tdf.State, error) {
+	var states []tdf.State
+	for _, name := range names {
+		if !slices.Contains(tdf.States, tdf.State(name)) {
+			return nil, usage("--state %q is none of open, running, executed, succeeded, failed, timed_out, expired, archived", name)
+		}
+		states = append(states, tdf.State(name))
+	}
+	return states, nil
+}
+
+// maxRange is how many tasks an argument such as 1-500 may name.
+const maxRange = 1_000_000
+
+// parseIDs reads ids, and ranges of them: 7 12-40.
+func parseIDs(args []string) ([]int64, error) {
+	var ids []int64
+	for _, arg := range args {
+		first, last, isRange := strings.Cut(arg, "-")
+		from, err := parseID(first)
+		to := from
+		if err == nil && isRange {
+			to, err = parseID(last)
+		}
+		switch {
+		case err != nil || to < from:
+			return nil, usage("%q is not the id of a task, nor a range such as 12-40", arg)
+		case to-from >= maxRange:
+			return nil, usage("%q names more than %d tasks", arg, maxRange)
+		}
+		for id := from; id <= to; id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func parseID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && id < 1 {
+		err = strconv.ErrRange
+	}
+	return id, err
+}

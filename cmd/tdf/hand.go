@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A hand is a command that does something to the tasks that its arguments and filters name.
+type hand struct {
+	a      *app
+	filter filter
+	verb   tdf.Verb
+	past   string      // what was done to them
+	states []tdf.State // that a filter means by itself
+
+	everything, yes, dryRun bool
+	act                     func(context.Context, *manager.Manager) (manager.Act, error)
+}
+
+// command completes c by what all of these have in common.
+func (h *hand) command(c *cobra.Command) *cobra.Command {
+	h.filter.flags(c)
+	c.Use += " [ID…] [FILTER]"
+	c.Flags().BoolVar(&h.everything, "all", false, "all tasks that it can be done to, where nothing else is asked for")
+	c.Flags().BoolVarP(&h.yes, "yes", "y", false, "do not ask")
+	c.Flags().BoolVar(&h.dryRun, "dry-run", false, "only say which tasks it would be")
+	c.RunE = func(c *cobra.Command, args []string) error { return h.run(c.Context(), args) }
+	return c
+}
+
+func (h *hand) run(ctx context.Context, args []string) error {
+	if !h.everything && !h.filter.names(args) {
+		return usage("which tasks? Name ids, a filter such as --campaign NAME, or --all")
+	}
+	m, err := h.a.manager(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	ids, in, err := h.meant(ctx, m, args)
+	if err != nil {
+		return err
+	}
+	h.a.say("%s: %s", h.verbName(), describe(len(ids), in))
+	if len(ids) == 0 {
+		return nil
+	}
+	if h.dryRun {
+		return h.list(ids)
+	}
+	if err := h.confirm(); err != nil {
+		return err
+	}
+	act := manager.Act{Verb: h.verb}
+	if h.act != nil {
+		if act, err = h.act(ctx, m); err != nil {
+			return err
+		}
+	}
+	acted, err := m.Act(ctx, act, ids...)
+	h.tell(acted)
+	if err == nil && len(acted.Refused) > 0 {
+		return errNotWell
+	}
+	return err
+}
+
+// verbName is the verb as the user has typed it.
+func (h *hand) verbName() string { return names[h.verb] }
+
+var names = map[tdf.Verb]string{
+	tdf.VerbReopen: "retry", tdf.VerbCancel: "cancel", tdf.VerbArchive: "archive",
+	tdf.VerbRemove: "rm", tdf.VerbRelease: "requeue", tdf.VerbChange: "set",
+}
+
+// meant returns the tasks that are meant, and how many of them are in which state.
+func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) ([]int64, map[tdf.State]int, error) {
+	q, err := h.filter.query(ctx, m, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(q.States) == 0 && len(q.IDs) == 0 {
+		q.States = h.states
+	}
+	q.OldestFirst = true
+	var ids []int64
+	in := map[tdf.State]int{}
+	for t, err := range m.All(ctx, q) {
+		if err != nil {
+			return nil, nil, err
+		}
+		ids = append(ids, t.ID)
+		in[t.State]++
+	}
+	return ids, in, nil
+}
+
+func describe(n int, in map[tdf.State]int) string {
+	if n == 0 {
+		return "no such task"
+	}
+	var parts []string
+	for _, state := range tdf.States {
+		if in[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", state, in[state]))
+		}
+	}
+	noun := "tasks"
+	if n == 1 {
+		noun = "task"
+	}
+	return fmt.Sprintf("%d %s: %s", n, noun, strings.Join(parts, ", "))
+}
+
+func (h *hand) list(ids []int64) error {
+	for _, id := range ids {
+		if _, err := fmt.Fprintln(h.a.stdout, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirm asks a person; whoever is none has to say --yes.
+func (h *hand) confirm() error {
+	if h.yes {
+		return nil
+	}
+	if !isTerminal(h.a.stdin) {
+		return usage("nothing was done: there is no terminal to ask at; --yes does it without asking")
+	}
+	fmt.Fprintf(h.a.stderr, "%s? [y/N] ", h.verbName())
+	answer, err := bufio.NewReader(h.a.stdin).ReadString('\n')
+	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		h.a.say("nothing was done")
+		return errNotWell
+	}
+	return nil
+}
+
+// mostRefused is how many tasks are named that were left as they are.
+const mostRefused = 5
+
+func (h *hand) tell(acted manager.Acted) {
+	h.a.say("%s: %d", h.past, acted.Done)
+	for i, err := range acted.Refused {
+		if i == mostRefused {
+			h.a.say("… and %d more", len(acted.Refused)-i)
+			break
+		}
+		h.a.say("not %s: %v", h.past, err)
+	}
+}
+
+// ended are the states from which a task can be opened again.
+var ended = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+
+func newCancel(a *app) *cobra.Command {
+	h := &hand{a: a, verb: tdf.VerbCancel, past: "cancelled", states: []tdf.State{tdf.Open, tdf.Running}}
+	return h.command(&cobra.Command{
+		Use: "cancel", Short: "Give up tasks that are open or running",
+		Long:    "Gives up tasks that are open or running: they expire, with the outcome cancelled. What runs is ended by its worker.",
+		Example: "  tdf cancel --campaign grid --state open",
+	})
+}
+
+func newArchive(a *app) *cobra.Command {
+	h := &hand{a: a, verb: tdf.VerbArchive, past: "archived", states: ended[:4]}
+	return h.command(&cobra.Command{
+		Use: "archive", Short: "Put tasks away that have been seen",
+		Long:    "Archives tasks that succeeded, failed, timed out or expired, as a manager does when it has seen them. They stay readable.",
+		Example: "  tdf archive --campaign grid --state succeeded",
+	})
+}
+
+func newRemove(a *app) *cobra.Command {
+	h := &hand{a: a, verb: tdf.VerbRemove, past: "removed", states: ended}
+	return h.command(&cobra.Command{
+		Use: "rm", Short: "Remove finished tasks, with all that they printed",
+		Long:    "Removes finished tasks from Redis: their properties, outputs, logs and updates. Nothing brings them back but a dump.\nThe workers' own files stay as long as the workers keep them.",
+		Example: "  tdf rm --campaign grid --state archived --older-than 720h",
+	})
+}
+
+func newRequeue(a *app) *cobra.Command {
+	elsewhere := false
+	h := &hand{a: a, verb: tdf.VerbRelease, past: "requeued", states: []tdf.State{tdf.Running}}
+	h.act = func(context.Context, *manager.Manager) (manager.Act, error) {
+		return manager.Act{Verb: tdf.VerbRelease, Elsewhere: elsewhere}, nil
+	}
+	c := h.command(&cobra.Command{
+		Use: "requeue", Short: "Take running tasks from their workers; they run again",
+		Long: "Takes running tasks from their workers, which end the programs with the next renewal of their leases. The tasks are open again, at the\n" +
+			"back of the queue. This counts as a release, and as none of the failures.",
+		Example: "  tdf requeue --worker node-7 --elsewhere",
+	})
+	c.Flags().BoolVar(&elsewhere, "elsewhere", false, "not on the workers that have them now")
+	return c
+}
+
+func newRetry(a *app) *cobra.Command {
+	var with changes
+	h := &hand{a: a, verb: tdf.VerbReopen, past: "opened again", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}}
+	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
+		c, err := with.read(ctx, m)
+		return manager.Act{Verb: tdf.VerbReopen, Changes: c}, err
+	}
+	c := h.command(&cobra.Command{
+		Use: "retry", Short: "Open finished tasks again, with a mended program if you like",
+		Long: "Opens finished tasks again: each gets one more round. A filter means those that failed, timed out or expired, unless --state says otherwise;\n" +
+			"ids mean whatever has ended, also what succeeded or is archived. Properties can be changed on the way: see tdf set.",
+		Example: "  tdf retry --failure 5f3a --program ./mended",
+	})
+	with.addTo(c)
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if h.filter.failure != "" { // these are also found where a manager has archived them
+			h.states = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+		}
+		return run(c, args)
+	}
+	return c
+}
+
+func newSet(a *app) *cobra.Command {
+	var to changes
+	h := &hand{a: a, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open}}
+	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
+		c, err := to.read(ctx, m)
+		return manager.Act{Verb: tdf.VerbChange, Changes: c}, err
+	}
+	c := h.command(&cobra.Command{
+		Use: "set", Short: "Change open tasks in place",
+		Long:    "Changes properties of open tasks. They keep their place in the queue, unless --start-after changes.",
+		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
+	})
+	to.addTo(c)
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if !to.any() {
+			return usage("what is to be set? --input, --timeout, --program, … (tdf set --help lists all)")
+		}
+		return run(c, args)
+	}
+	return c
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A listing is a call of ls.
+type listing struct {
+	a      *app
+	filter filter
+	paging paging
+	asJSON bool
+	oldest bool
+}
+
+// paging is how much of a long answer is shown, and from where.
+type paging struct {
+	limit  int
+	cursor string
+	all    bool
+}
+
+func newLs(a *app) *cobra.Command {
+	l := listing{a: a}
+	c := &cobra.Command{
+		Use: "ls [ID…] [FILTER]", Short: "List tasks",
+		Long: "Lists tasks, the newest first: of a campaign by id, else by when they entered their states. What the lists in Redis do not tell (all but state,\n" +
+			"campaign and time) is found by looking at one task after the other, for half a second or so: what that finds is told, and how to go on.",
+		Example: "  tdf ls --state failed --error-has MemoryError",
+		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args) },
+	}
+	l.filter.flags(c)
+	l.paging.flags(c, 50, "tasks")
+	c.Flags().BoolVar(&l.oldest, "oldest-first", false, "begin with the oldest")
+	c.Flags().BoolVar(&l.asJSON, "json", false, "a JSON object a line")
+	return c
+}
+
+func (p *paging) flags(c *cobra.Command, limit int, what string) {
+	c.Flags().IntVar(&p.limit, "limit", limit, "at most `N` "+what)
+	c.Flags().StringVar(&p.cursor, "cursor", "", "go on where an earlier call ended that told this `CURSOR`")
+	c.Flags().BoolVar(&p.all, "all", false, "all there are, however long it takes")
+}
+
+func (p *paging) check() error {
+	if p.limit < 1 {
+		return usage("--limit %d has to be from 1 up", p.limit)
+	}
+	return nil
+}
+
+// atOnce is how many tasks are read at a time where all are asked for.
+const atOnce = 1000
+
+func (l *listing) run(ctx context.Context, args []string) error {
+	if err := l.paging.check(); err != nil {
+		return err
+	}
+	m, err := l.a.manager(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	q, err := l.filter.query(ctx, m, args)
+	if err != nil {
+		return err
+	}
+	q.OldestFirst = l.oldest
+	now, err := m.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return l.list(ctx, m, q, l.printer(now))
+}
+
+// list prints one page, or all of them.
+func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query, out *taskPrinter) error {
+	shown, looked, most := 0, 0, l.paging.limit
+	if l.paging.all {
+		most = atOnce
+	}
+	for after := l.paging.cursor; ; {
+		page, err := m.Find(ctx, q, after, most)
+		if err != nil {
+			return err
+		}
+		if err := out.print(page.Tasks); err != nil {
+			return err
+		}
+		shown, looked, after = shown+len(page.Tasks), looked+page.Looked, page.Next
+		if after == "" || !l.paging.all {
+			l.conclude(q, shown, looked, after)
+			return nil
+		}
+	}
+}
+
+// conclude says how much that was, and how to go on.
+func (l *listing) conclude(q manager.Query, shown, looked int, next string) {
+	switch {
+	case next != "":
+		l.a.say("%s; looked at %d; more: %s", tasks(shown), looked, again("ls", next))
+	case shown == 0 && looked == 0 && l.paging.cursor == "" && !l.filter.names(nil) && len(q.IDs) == 0:
+		l.a.say("there are no tasks in this namespace: tdf open makes some")
+	case shown == 0 || looked > shown:
+		l.a.say("%s; looked at %d", tasks(shown), looked)
+	}
+}
+
+// again is the command that goes on.
+func again(command, cursor string) string {
+	return fmt.Sprintf("tdf %s … --cursor %s (or --all)", command, cursor)
+}
+
+func tasks(n int) string { return counted(n, "task") }
+
+// counted puts a number before what it counts.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+// A taskPrinter prints tasks, page by page.
+type taskPrinter struct {
+	a      *app
+	now    tdf.Time
+	asJSON bool
+	headed bool // the heading is there
+}
+
+func (l *listing) printer(now tdf.Time) *taskPrinter {
+	return &taskPrinter{a: l.a, now: now, asJSON: l.asJSON}
+}
+
+func (p *taskPrinter) print(tasks []*tdf.Task) error {
+	if p.asJSON {
+		out := bufio.NewWriter(p.a.stdout)
+		for _, t := range tasks {
+			if err := jsonLines(out).Encode(taskToJSON(t)); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	s := p.a.sheet("id", "state", "campaign", "program", "round", "worker", "age", "exit", "seconds", "input")
+	for _, t := range tasks {
+		s.row(p.columns(t)...)
+	}
+	s.headless, p.headed = p.headed, true
+	return s.write()
+}
+
+func (p *taskPrinter) columns(t *tdf.Task) []string {
+	r := &t.Rounds[manager.LastRun(t)]
+	most := 0
+	if p.a.style.out {
+		most = 40
+	}
+	return []string{
+		strconv.FormatInt(t.ID, 10), stateText(t), oneLine(t.Group, 0), oneLine(t.Program, 0), strconv.Itoa(t.Round), oneLine(r.Worker, 0),
+		p.age(t), oneLine(r.Exit, 0), secondsText(r.Seconds), oneLine(t.Input, most),
+	}
+}
+
+// age is how long the task has been in its state.
+func (p *taskPrinter) age(t *tdf.Task) string {
+	entered := t.Current().Entered[t.State]
+	if entered == 0 {
+		return ""
+	}
+	return ago(p.now.Sub(entered))
+}
+
+// stateText is the state, with the outcome where that is not the same.
+func stateText(t *tdf.Task) string {
+	if t.Outcome == "" || t.Outcome == string(t.State) {
+		return string(t.State)
+	}
+	return string(t.State) + " (" + t.Outcome + ")"
+}
+
+// secondsText writes a span with the digits that count; "" for none.
+func secondsText(s tdf.Seconds) string {
+	switch {
+	case s <= 0:
+		return ""
+	case s < 10:
+		return strconv.FormatFloat(float64(s), 'f', 2, 64)
+	}
+	return strconv.FormatFloat(float64(s), 'f', 0, 64)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/tdf.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// column returns the words in backquotes of a table's first column.
+func column(page, heading string) []string {
+	_, rest, _ := strings.Cut(page, heading)
+	var all []string
+	for line := range strings.Lines(rest) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				all = append(all, m[1])
+			}
+		} else if len(all) > 0 {
+			break
+		}
+	}
+	return all
+}
+
+func commands() []*cobra.Command {
+	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
+	root.InitDefaultCompletionCmd()
+	return root.Commands()
+}
+
+// The page lists the commands that there are.
+func TestPageListsTheCommands(t *testing.T) {
+	var want []string
+	for _, c := range commands() {
+		want = append(want, "tdf "+c.Name())
+	}
+	got := column(page(t), "| command | does |")
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/tdf.md lists %q, and there are %q", got, want)
+	}
+}
+
+// The page lists the filters that there are, and all commands that take some take all of them.
+func TestPageListsTheFilters(t *testing.T) {
+	var want []string
+	var f filter
+	c := &cobra.Command{}
+	f.flags(c)
+	c.Flags().VisitAll(func(f *pflag.Flag) { want = append(want, "--"+f.Name) })
+	got := slices.DeleteFunc(column(page(t), "| filter | means tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/tdf.md lists %q, and there are %q", got, want)
+	}
+}
+
+// What the page names of a command's flags is there.
+func TestPageNamesFlagsThatThereAre(t *testing.T) {
+	known := map[string]bool{"--help": true}
+	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	for _, c := range commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	}
+	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
+	for _, flag := range named {
+		if !known[flag] && !strings.Contains("--rate --mode", flag) {
+			t.Errorf("docs/tdf.md names %s, which is no flag", flag)
+		}
+	}
+	if len(named) < 40 {
+		t.Errorf("only %d flags were found: does this test still read the page?", len(named))
+	}
+}
+
+// Every command says in its help what it does, and shows an example if it takes arguments or filters.
+func TestEveryCommandHasHelp(t *testing.T) {
+	for _, c := range commands() {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Name() != "completion" && c.RunE == nil {
+			t.Errorf("%s: %q", c.Name(), c.Short)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s has no help", c.Name(), f.Name)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// An export is a call of results.
+type export struct {
+	a        *app
+	filter   filter
+	csv      bool
+	jsonl    bool
+	noOutput bool
+}
+
+func newResults(a *app) *cobra.Command {
+	e := export{a: a}
+	c := &cobra.Command{
+		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as a table",
+		Long: "Writes a row for each task, by id: its parameters, how it ended, times and costs, the fields of its result.json, and what it printed.\n" +
+			"CSV has a column for each parameter; a cell that is no text is in base64, and the column base64 names it. JSON lines are those of\n" +
+			"tdf show --json without the details. docs/python.md reads both into pandas. Texts that begin with = are formulas to spreadsheets.",
+		Example: "  tdf results grid --state succeeded --csv > grid.csv",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if e.csv && e.jsonl {
+				return usage("--csv or --jsonl, not both")
+			}
+			if len(args) > 0 {
+				if e.filter.campaign != "" && e.filter.campaign != args[0] {
+					return usage("campaign %q or --campaign %q?", args[0], e.filter.campaign)
+				}
+				e.filter.campaign = args[0]
+			}
+			return e.run(c.Context())
+		},
+	}
+	e.filter.flags(c)
+	c.Flags().BoolVar(&e.csv, "csv", false, "comma-separated values, the names in the first row (the default)")
+	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "a JSON object a line")
+	c.Flags().BoolVar(&e.noOutput, "no-output", false, "without what was printed to stdout and stderr")
+	return c
+}
+
+func (e *export) run(ctx context.Context) error {
+	m, err := e.a.manager(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	q, err := e.filter.query(ctx, m, nil)
+	if err != nil {
+		return err
+	}
+	if err := e.known(ctx, m); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(e.a.stdout, 1<<16)
+	write := e.writeCSV
+	if e.jsonl {
+		write = e.writeLines
+	}
+	n, err := write(ctx, m, q, out)
+	if err = errors.Join(err, out.Flush()); err == nil {
+		e.a.say("%s", tasks(n))
+	}
+	return err
+}
+
+// known refuses a campaign that there is not, which most likely is a slip.
+func (e *export) known(ctx context.Context, m *manager.Manager) error {
+	if e.filter.campaign == "" {
+		return nil
+	}
+	counts, err := m.Counts(ctx, e.filter.campaign)
+	if err == nil && counts.Total() == 0 {
+		err = fmt.Errorf("there is no task of a campaign %q", e.filter.campaign)
+	}
+	return err
+}
+
+func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+	lines := jsonLines(out)
+	for t, err := range m.Results(ctx, q, !e.noOutput) {
+		if err != nil {
+			return n, err
+		}
+		j := taskToJSON(t)
+		j.textsJSON = textsToJSON(&t.Rounds[manager.LastRun(t)])
+		if e.noOutput {
+			j.textsJSON = &textsJSON{Result: j.Result}
+		}
+		if err := lines.Encode(j); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

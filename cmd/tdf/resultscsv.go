@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Columns that each row of a CSV has, in their order; parameters and fields of results come between.
+var (
+	firstColumns = []string{"id", "campaign", "program", "input", "state", "outcome", "round", "run"}
+	runColumns   = []string{
+		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
+	}
+	printedColumns = []string{"output", "output_whole", "error"}
+	lastColumns    = []string{"base64"} // names the cells of the row that are in base64
+)
+
+// writeCSV walks through the tasks twice: first it collects the columns.
+func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+	c := newColumns()
+	for t, err := range m.Results(ctx, q, false) {
+		if err == nil {
+			err = c.collect(t)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	w := csv.NewWriter(out)
+	names := c.names(!e.noOutput)
+	if err := w.Write(names); err != nil {
+		return 0, err
+	}
+	for t, err := range m.Results(ctx, q, !e.noOutput) {
+		if err == nil {
+			err = w.Write(c.row(t, names))
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	if c.late > 0 {
+		e.a.say("%d values have no column, since they came while this was written: write it again", c.late)
+	}
+	w.Flush()
+	return n, w.Error()
+}
+
+// columns are those that depend on the tasks.
+type columns struct {
+	parameters, results map[string]string // the column of each key
+	order, resultOrder  []string          // the columns
+	taken               map[string]bool
+	late                int // values that have no column
+}
+
+func newColumns() *columns {
+	c := &columns{parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
+		c.taken[name] = true
+	}
+	return c
+}
+
+// mostColumns keeps tasks that have nothing in common from filling the memory.
+const mostColumns = 10_000
+
+// A task's meta and result that are no objects have a column of their own; no key of JSON has this name.
+const wholeKey = "\xff"
+
+func (c *columns) collect(t *tdf.Task) error {
+	for _, f := range fieldsOf(t.Meta) {
+		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
+	}
+	for _, f := range fieldsOf(t.Rounds[manager.LastRun(t)].Result) {
+		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
+	}
+	if len(c.taken) > mostColumns {
+		return fmt.Errorf("the parameters and results would make more than %d columns: --jsonl has no such bound", mostColumns)
+	}
+	return nil
+}
+
+func parameterName(key string) string {
+	if key == wholeKey {
+		return "meta"
+	}
+	return key
+}
+
+func resultName(key string) string {
+	if key == wholeKey {
+		return "result"
+	}
+	return "result." + key
+}
+
+// add gives a key a column, whose name gets prefixes as long as there is one of that name.
+func (c *columns) add(of map[string]string, order *[]string, key, name, prefix string) {
+	if _, known := of[key]; known {
+		return
+	}
+	for c.taken[name] {
+		name = prefix + name
+	}
+	c.taken[name], of[key] = true, name
+	*order = append(*order, name)
+}
+
+func (c *columns) names(printed bool) []string {
+	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
+	if printed {
+		names = append(names, printedColumns...)
+	}
+	return append(names, lastColumns...)
+}
+
+// row returns the cells of a task.
+func (c *columns) row(t *tdf.Task, names []string) []string {
+	cells := fixedCells(t)
+	c.put(cells, c.parameters, fieldsOf(t.Meta))
+	c.put(cells, c.results, fieldsOf(t.Rounds[manager.LastRun(t)].Result))
+	row := make([]string, len(names))
+	var encoded []string
+	for i, name := range names {
+		row[i] = cells[name]
+		if !isText(row[i]) {
+			row[i] = base64.StdEncoding.EncodeToString([]byte(row[i]))
+			encoded = append(encoded, name)
+		}
+	}
+	row[len(row)-1] = strings.Join(encoded, " ")
+	return row
+}
+
+func (c *columns) put(cells, of map[string]string, fields []field) {
+	for _, f := range fields {
+		name, known := of[f.key]
+		if !known {
+			c.late++
+			continue
+		}
+		cells[name] = f.text()
+	}
+}
+
+// isText says whether what reads CSV can be trusted with it.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+func fixedCells(t *tdf.Task) map[string]string {
+	last := manager.LastRun(t)
+	r := &t.Rounds[last]
+	cells := map[string]string{
+		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
+		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round),
+		"opened": stamp(t.Rounds[0].Entered[tdf.Open]), "output": r.Output, "error": r.Error,
+	}
+	if r.Worker == "" {
+		return cells
+	}
+	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(last), r.Worker, r.Exit
+	cells["started"], cells["ended"], cells["program_sha256"] = stamp(started(r)), stamp(endedAt(t, last)), r.ProgramSHA256
+	if r.Seconds > 0 {
+		cells["seconds"], cells["cpu_seconds"] = r.Seconds.String(), r.CPUSeconds.String()
+	}
+	if r.MaxRSS > 0 {
+		cells["max_rss"] = strconv.FormatInt(r.MaxRSS, 10)
+	}
+	if r.Output != "" || r.OutputBytes > 0 {
+		cells["output_whole"] = strconv.FormatBool(outputWhole(r))
+	}
+	return cells
+}
+
+// A field is one of a JSON object.
+type field struct {
+	key   string
+	value json.RawMessage
+}
+
+// fieldsOf returns the fields of a text that is a JSON object, in their order; any other text is one field
+// of the name wholeKey, and an empty one none.
+func fieldsOf(text string) []field {
+	if text == "" {
+		return nil
+	}
+	object, ok := objectOf(text)
+	if !ok {
+		return []field{{wholeKey, json.RawMessage(text)}}
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.Token() // {
+	var all []field
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break // it is valid, as objectOf has found
+		}
+		all = append(all, field{key.(string), value})
+	}
+	return all
+}
+
+// text is a string as it is, a number as it was written, nothing for null, and compact JSON for what has parts.
+func (f *field) text() string {
+	var s string
+	var compact bytes.Buffer
+	switch {
+	case f.key == wholeKey && !json.Valid(f.value):
+		return string(f.value)
+	case string(bytes.TrimSpace(f.value)) == "null":
+		return ""
+	case json.Unmarshal(f.value, &s) == nil:
+		return s
+	case json.Compact(&compact, f.value) == nil:
+		return compact.String()
+	}
+	return string(f.value)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func resulting(meta, result string) *tdf.Task {
+	return &tdf.Task{ID: 1, Definition: tdf.Definition{Meta: meta}, Rounds: []tdf.Round{{Worker: "w", Result: result}}}
+}
+
+func TestColumns(t *testing.T) {
+	c := newColumns()
+	first := resulting(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
+	for _, task := range []*tdf.Task{first, resulting("", `"text"`), resulting("plain\xff", "7"), resulting(`{"a":1}`, "")} {
+		if err := c.collect(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := c.names(true)
+	want := []string{"b", "parameter.id", "result.a", "parameter.output", "meta", "a", "result.result.a", "result.", "result"}
+	fixed := slices.Concat(firstColumns, runColumns, printedColumns, lastColumns)
+	got := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(fixed, n) })
+	if !slices.Equal(got, want) {
+		t.Errorf("columns %q, want %q", got, want)
+	}
+	for _, row := range []struct {
+		task *tdf.Task
+		want map[string]string
+	}{
+		{first, map[string]string{"b": "1.50", "parameter.id": "x", "result.a": "[1,2]", "parameter.output": "", "result.result.a": `{"c":"ä"}`, "result.": "true", "base64": ""}},
+		{resulting("", `"text"`), map[string]string{"result": "text", "meta": ""}},
+		{resulting("plain\xff", "7"), map[string]string{"meta": "cGxhaW7/", "result": "7", "base64": "meta"}},
+	} {
+		cells := c.row(row.task, names)
+		for name, value := range row.want {
+			if got := cells[slices.Index(names, name)]; got != value {
+				t.Errorf("%s: %q, want %q", name, got, value)
+			}
+		}
+	}
+	if c.late != 0 {
+		t.Errorf("%d values have no column", c.late)
+	}
+	c.row(resulting(`{"new":1}`, `{"b":2}`), names)
+	if c.late != 2 {
+		t.Errorf("%d values came too late, want 2", c.late)
+	}
+}
+
+func TestColumnsAreBounded(t *testing.T) {
+	c := newColumns()
+	var err error
+	for i := 0; err == nil && i < 2*mostColumns; i++ {
+		err = c.collect(resulting(fmt.Sprintf(`{"p%d":1,"q%d":1}`, i, i), ""))
+	}
+	if err == nil || !strings.Contains(err.Error(), "--jsonl has no such bound") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFieldsOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "",
+		"{}":                             "",
+		` {"a": 1, "b": "x\ny"}`:         "a=1 b=x\ny",
+		`{"a":1`:                         "*={\"a\":1",
+		`{"a":1e400,"b":12345678901234}`: "a=1e400 b=12345678901234",
+		"[1, 2]":                         "*=[1,2]",
+		"null":                           "*=",
+		"free text":                      "*=free text",
+	} {
+		var parts []string
+		for _, f := range fieldsOf(text) {
+			parts = append(parts, strings.ReplaceAll(f.key, wholeKey, "*")+"="+f.text())
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%q has %q, want %q", text, got, want)
+		}
+	}
+}

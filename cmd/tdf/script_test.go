@@ -1,0 +1,371 @@
+package main
+
+// The scripts in testdata/script/*.txt are tests of the command as a user has it: processes that
+// print to pipes or to a terminal, and end with a status. Their language is testscript's (go doc
+// github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
+// One of them:
+//
+//	go test ./cmd/tdf -run TestScripts/open_csv -v
+//
+// With -update, cmp writes what it found into the script instead of comparing. A script runs in a
+// directory of its own, and has a namespace of its own, $NS, on a real Redis that all share at
+// $REDIS; its environment says so by TDF_CFG_… There is no server and no worker in it unless it asks for them.
+// Scripts run side by side. Besides testscript's own commands there are:
+//
+//	tdf ARGS…                 the command; "! tdf …" expects that it fails
+//	status N COMMAND ARGS…    a command that has to end with exactly this status
+//	tty COMMAND ARGS…         a command on a terminal of 100 × 30. What is in stdin is typed at once, and ^D
+//	                          after it; stdout has all that the terminal showed, lines ending in \n. "kill -INT tty"
+//	                          of one in the background types ^C.
+//	serve [WORKERS] [SECTION.KEY=VALUE…]
+//	                          a server and workers (1), named worker-1 …, in the test's process, in $WORK/workers,
+//	                          until the script ends; a program that runs then gets no grace
+//	unserve                   ends them at once
+//	settled                   waits until no task is open, running or executed
+//	until REGEXP COMMAND…     runs a command again and again until its stdout matches
+//	redis COMMAND ARGS…       a command of Redis, such as: redis hgetall $NS:task:1. Prints a line for each value.
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/redis/go-redis/v9"
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/server"
+	"github.com/tdf-framework/tdf/worker"
+)
+
+var update = flag.Bool("update", false, "have cmp in scripts write what it found")
+
+// The test's program is also tdf, and the terminal, by the name under which it is called.
+func TestMain(m *testing.M) {
+	testscript.Main(leakless{m}, map[string]func(){"tdf": main, "tty": terminal})
+}
+
+// leakless are tests after which no goroutine is left.
+type leakless struct{ *testing.M }
+
+func (m leakless) Run() int {
+	status := m.M.Run()
+	if status != 0 {
+		return status
+	}
+	if err := goleak.Find(redistest.Goroutines()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup:         setUp,
+		Cmds:          scriptCommands,
+	})
+}
+
+var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"status":  scriptStatus,
+	"serve":   scriptServe,
+	"unserve": scriptUnserve,
+	"settled": scriptSettled,
+	"until":   scriptUntil,
+	"redis":   scriptRedis,
+}
+
+// A world is what a script has to itself.
+type world struct {
+	config []config.Override
+	client *redis.Client
+	stop   func() // ends what serve started
+}
+
+type worldKey struct{}
+
+func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
+
+func setUp(env *testscript.Env) error {
+	t := env.T().(testing.TB)
+	addr, namespace := redistest.Shared(t), redistest.Namespace(t)
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	w := &world{client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2}), stop: func() {}}
+	env.Defer(func() { w.client.Close() })
+	set := func(section, name, value string) {
+		w.config = append(w.config, config.Override{Section: section, Name: name, Value: value, Source: "the script"})
+	}
+	set("redis", "host", host)
+	set("redis", "port", port)
+	set("tdf", "namespace", namespace)
+	for _, o := range w.config {
+		env.Setenv("TDF_CFG_"+strings.ToUpper(o.Section+"_"+o.Name), o.Value)
+	}
+	set("worker", "directory", filepath.Join(env.WorkDir, "workers"))
+	set("worker", "grace", "0")
+	env.Setenv("REDIS", addr)
+	env.Setenv("NS", namespace)
+	if env.Getenv("GORACE") == "" {
+		env.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
+	env.Values[worldKey{}] = w
+	return nil
+}
+
+func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("the status is %d, want %d", got, want)
+	}
+}
+
+func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
+	w, workers := worldOf(ts), 1
+	if len(args) > 0 {
+		if n, err := strconv.Atoi(args[0]); err == nil {
+			workers, args = n, args[1:]
+		}
+	}
+	overrides := w.config
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		section, name, _ := strings.Cut(key, ".")
+		overrides = append(overrides, config.Override{Section: section, Name: name, Value: value, Source: "serve"})
+	}
+	tool, err := config.LoadTool("", overrides...)
+	ts.Check(err)
+	if neg {
+		ts.Fatalf("serve cannot fail")
+	}
+	ts.Check(os.MkdirAll(tool.Worker.Directory, 0o755))
+	var log testlog.Buffer
+	s := &services{log: slog.New(slog.NewTextHandler(&log, nil))}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	w.stop = sync.OnceFunc(func() {
+		s.stop()
+		ts.Logf("[serve]\n%s", log.String())
+	})
+	ts.Defer(w.stop)
+	ts.Check(s.start(tool, workers))
+}
+
+func scriptUnserve(ts *testscript.TestScript, _ bool, _ []string) { worldOf(ts).stop() }
+
+// services are a server and its workers.
+type services struct {
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+	stores []*redisstate.Store
+}
+
+func (s *services) start(tool config.Tool, workers int) error {
+	store, err := s.connect(tool)
+	if err != nil {
+		return err
+	}
+	s.run("server", server.New("server", tool.Server, store, s.log).Run)
+	for i := range workers {
+		if store, err = s.connect(tool); err != nil {
+			return err
+		}
+		name := fmt.Sprintf("worker-%d", i+1)
+		w, err := worker.New(name, tool.Worker, store, s.log)
+		if err != nil {
+			return err
+		}
+		s.run(name, w.Run)
+	}
+	return nil
+}
+
+func (s *services) connect(tool config.Tool) (*redisstate.Store, error) {
+	store, err := redisstate.Connect(s.ctx, tool.Manager.Redis, tool.Manager.Namespace, s.log)
+	if err == nil {
+		s.stores = append(s.stores, store)
+	}
+	return store, err
+}
+
+func (s *services) run(name string, run func(context.Context) error) {
+	s.ended.Go(func() {
+		if err := run(s.ctx); err != nil {
+			s.log.Error("it ended", "component", name, "error", err)
+		}
+	})
+}
+
+func (s *services) stop() {
+	s.cancel()
+	s.ended.Wait()
+	for _, store := range s.stores {
+		store.Close()
+	}
+}
+
+// scriptLimit bounds what a script waits for.
+const scriptLimit = time.Minute
+
+// poll asks until the answer is yes.
+func poll(ts *testscript.TestScript, what string, ok func() bool) {
+	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
+	defer tick.Stop()
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			ts.Fatalf("waited for %s in vain", what)
+		}
+	}
+}
+
+func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
+	w, ns, left := worldOf(ts), ts.Getenv("NS"), ""
+	defer func() {
+		if left != "" {
+			ts.Logf("left: %s", left)
+		}
+	}()
+	poll(ts, "all tasks to be done", func() bool {
+		left = ""
+		for _, state := range []string{"open", "running", "executed"} {
+			n, err := w.client.ZCard(context.Background(), ns+":"+state).Result()
+			ts.Check(err)
+			if n > 0 {
+				left += fmt.Sprintf("%s %d ", state, n)
+			}
+		}
+		return left == ""
+	})
+}
+
+func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND ARGS…")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	poll(ts, args[0], func() bool {
+		if args[1] == "redis" {
+			reply, err := worldOf(ts).ask(args[2:])
+			return err == nil && want.MatchString(reply)
+		}
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		return want.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+func scriptRedis(ts *testscript.TestScript, neg bool, args []string) {
+	reply, err := worldOf(ts).ask(args)
+	if err != nil && neg {
+		return
+	}
+	ts.Check(err)
+	if neg {
+		ts.Fatalf("it succeeded: %s", reply)
+	}
+	_, err = io.WriteString(ts.Stdout(), reply)
+	ts.Check(err)
+}
+
+// ask sends a command to Redis and returns its reply, a line for each value.
+func (w *world) ask(args []string) (string, error) {
+	words := make([]any, len(args))
+	for i, arg := range args {
+		words[i] = arg
+	}
+	reply, err := w.client.Do(context.Background(), words...).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", err
+	}
+	var b strings.Builder
+	writeReply(&b, reply)
+	return b.String(), nil
+}
+
+func writeReply(b *strings.Builder, reply any) {
+	switch reply := reply.(type) {
+	case []any:
+		for _, r := range reply {
+			writeReply(b, r)
+		}
+	case nil:
+		b.WriteString("(nil)\n")
+	default:
+		fmt.Fprintln(b, reply)
+	}
+}
+
+// terminal is the command tty.
+func terminal() {
+	c := exec.Command(os.Args[1], os.Args[2:]...)
+	c.Env = append(os.Environ(), "TERM=xterm")
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	screen, err := pty.StartWithSize(c, &pty.Winsize{Cols: 100, Rows: 30})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	go typeIn(screen, signals)
+	lines := bufio.NewReader(screen)
+	for err == nil { // a terminal that nobody has open any more is an error to read
+		var line string
+		line, err = lines.ReadString('\n')
+		fmt.Print(strings.ReplaceAll(line, "\r\n", "\n"))
+	}
+	if err := c.Wait(); c.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(c.ProcessState.ExitCode())
+}
+
+// typeIn types what stdin has, ^D at its end, and ^C for each signal.
+func typeIn(keyboard io.Writer, signals <-chan os.Signal) {
+	const interrupt, endOfInput = "\x03", "\x04"
+	if typed, err := io.Copy(keyboard, os.Stdin); err == nil && typed > 0 {
+		io.WriteString(keyboard, endOfInput)
+	}
+	for range signals {
+		io.WriteString(keyboard, interrupt)
+	}
+}

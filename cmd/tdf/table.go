@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// A sheet is rows under a heading: on a terminal in columns, else with tabs between them.
+type sheet struct {
+	a    *app
+	rows [][]string // the first is the heading
+
+	headless bool // it goes on with another one
+}
+
+func (a *app) sheet(heading ...string) *sheet {
+	for i := range heading {
+		heading[i] = strings.ToUpper(heading[i])
+	}
+	return &sheet{a: a, rows: [][]string{heading}}
+}
+
+func (s *sheet) row(columns ...string) { s.rows = append(s.rows, columns) }
+
+// write writes the sheet to stdout.
+func (s *sheet) write() error {
+	rendered := ""
+	if s.a.style.out {
+		rendered = s.columns()
+	} else {
+		rendered = s.tabs()
+	}
+	_, err := io.WriteString(s.a.stdout, rendered)
+	return err
+}
+
+func (s *sheet) shown() [][]string {
+	if s.headless {
+		return s.rows[1:]
+	}
+	return s.rows
+}
+
+// flat keeps a cell in its row and its column.
+var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
+
+func (s *sheet) tabs() string {
+	var b strings.Builder
+	for _, row := range s.shown() {
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(flat.Replace(cell))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (s *sheet) columns() string {
+	w := table.NewWriter()
+	w.SetStyle(table.StyleDefault)
+	w.Style().Options = table.OptionsNoBordersAndSeparators
+	w.Style().Box.PaddingLeft, w.Style().Box.PaddingRight = "", "  "
+	w.SetAllowedRowLength(s.a.style.width)
+	for _, row := range s.shown() {
+		w.AppendRow(cells(row))
+	}
+	return w.Render() + "\n"
+}
+
+func cells(columns []string) table.Row {
+	row := make(table.Row, len(columns))
+	for i, c := range columns {
+		row[i] = flat.Replace(c)
+	}
+	return row
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A watching is what the flags of tdf watch say, and what was shown so far.
+type watching struct {
+	a         *app
+	m         *manager.Manager
+	campaign  string
+	untilDone bool
+	stopAfter int64
+	interval  time.Duration
+	json      bool
+
+	shown    string // the last line
+	at       time.Time
+	stopping bool // more tasks failed than --stop-after allows
+	told     map[string]bool
+}
+
+const (
+	leastInterval = 100 * time.Millisecond
+	watchedPause  = 5 * time.Second // between two lines, where they are not rewritten
+)
+
+func newWatch(a *app) *cobra.Command {
+	w := watching{a: a, told: map[string]bool{}}
+	c := &cobra.Command{
+		Use: "watch [CAMPAIGN]", Short: "Show how far the tasks are, and when they may be done",
+		Long: "Shows the states of all tasks, or of a campaign's, how many are done in a second (over the last half minute, and since it was\n" +
+			"called), the workers that live and their busy slots, and when all may be done: a range, by the times that the last\n" +
+			"200 tasks ran, which holds in some 8 of 10 cases. Ctrl-C ends the watching and nothing else.\n" +
+			"With --until-done the exit status is 0 if all tasks succeeded, and 3 otherwise.",
+		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				w.campaign = args[0]
+			}
+			return w.run(c.Context())
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&w.untilDone, "until-done", false, "end when no task is open, running or executed")
+	flags.Int64Var(&w.stopAfter, "stop-after", 0, "when `N` tasks have failed or timed out for good, cancel what is open; what runs is waited for (those that a manager has archived do not count)")
+	flags.DurationVar(&w.interval, "interval", time.Second, "how often to look")
+	flags.BoolVar(&w.json, "json", false, "a JSON object a line")
+	return c
+}
+
+func (w *watching) run(ctx context.Context) (err error) {
+	switch {
+	case w.interval < leastInterval:
+		return usage("--interval %v is less than %v", w.interval, leastInterval)
+	case w.stopAfter < 0:
+		return usage("--stop-after is from 1 up")
+	}
+	if w.m, err = w.a.manager(ctx); err != nil {
+		return err
+	}
+	defer w.m.Close()
+	defer w.endLine()
+	return w.watch(ctx, w.m.Watch(w.campaign))
+}
+
+func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
+	for {
+		s, err := watch.Look(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
+			return usage("there are no tasks%s: nothing to watch", w.ofCampaign())
+		}
+		if err := w.stop(ctx, &s); err != nil {
+			return err
+		}
+		done := s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
+		w.warn(&s)
+		if err := w.show(&s, done); err != nil {
+			return err
+		}
+		if done {
+			return w.close(ctx, &s)
+		}
+		if err := sleep(ctx, w.interval); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *watching) ofCampaign() string {
+	if w.campaign == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of the campaign %q", w.campaign)
+}
+
+// stop cancels what is open when too much has failed, also what is opened again afterwards.
+func (w *watching) stop(ctx context.Context, s *manager.Status) error {
+	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
+	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
+		return nil
+	}
+	n, err := w.m.CancelOpen(ctx, w.campaign)
+	if err != nil {
+		return err
+	}
+	w.stopping = w.stopping || n > 0
+	w.say("%d tasks have failed: cancelled the %d that were open; what runs is waited for", failed, n)
+	return nil
+}
+
+// warn says once what keeps tasks from being done.
+func (w *watching) warn(s *manager.Status) {
+	if s.Counts.Unfinished() == 0 {
+		return
+	}
+	if s.ServerMissing() {
+		w.sayOnce("no server is there; no task will be done before one runs: start tdf-server, or tdf up")
+	}
+	if s.Workers == 0 {
+		w.sayOnce("no worker is there; no task will run before one does: start tdf-worker, or tdf up")
+	}
+}
+
+func (w *watching) sayOnce(what string) {
+	if !w.told[what] {
+		w.told[what] = true
+		w.say("%s", what)
+	}
+}
+
+// say says something beside the line that is rewritten.
+func (w *watching) say(format string, args ...any) {
+	if w.rewrites() && w.shown != "" {
+		io.WriteString(w.a.stdout, "\r\x1b[K")
+		w.shown = ""
+	}
+	w.a.say(format, args...)
+}
+
+func (w *watching) rewrites() bool { return w.a.style.out && !w.json }
+
+// show writes the line anew on a terminal; elsewhere it writes one if something changed, but not too often, and
+// in any case the first and the last.
+func (w *watching) show(s *manager.Status, last bool) error {
+	line := w.line(s)
+	now := time.Now()
+	var err error
+	switch {
+	case w.rewrites():
+		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+oneLine(line, max(1, w.a.style.width-1)))
+	case !last && w.shown != "" && (now.Sub(w.at) < watchedPause || what(s) == w.shown):
+		return nil
+	default:
+		w.at = now
+		_, err = fmt.Fprintln(w.a.stdout, line)
+	}
+	w.shown = what(s)
+	return err
+}
+
+// what tells whether something changed.
+func what(s *manager.Status) string {
+	return fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Busy, s.Slots)
+}
+
+// endLine leaves the line on the terminal as it is.
+func (w *watching) endLine() {
+	if w.rewrites() && w.shown != "" {
+		fmt.Fprintln(w.a.stdout)
+	}
+	w.shown = ""
+}
+
+func (w *watching) line(s *manager.Status) string {
+	if w.json {
+		text, _ := json.Marshal(w.object(s))
+		return string(text)
+	}
+	parts := []string{manager.Summary{Counts: s.Counts}.String()}
+	if s.RateSoFar > 0 {
+		parts = append(parts, fmt.Sprintf("%s/s (%s/s so far)", rate(s.Rate), rate(s.RateSoFar)))
+	}
+	parts = append(parts, fmt.Sprintf("%d workers, %d/%d busy", s.Workers, s.Busy, s.Slots))
+	if s.Counts.Unfinished() > 0 {
+		parts = append(parts, left(s.Estimate))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
+
+// left says when all will be done.
+func left(e manager.Estimate) string {
+	low, high := ago(e.Low), ago(e.High)
+	switch {
+	case e.Unknown != "":
+		return "time left unknown: " + e.Unknown
+	case low == high:
+		return low + " left"
+	}
+	return low + " to " + high + " left"
+}
+
+func (w *watching) object(s *manager.Status) any {
+	counts := map[tdf.State]int64{}
+	for _, state := range tdf.States {
+		counts[state] = s.Counts[state]
+	}
+	type eta struct {
+		Low  float64 `json:"low"` // seconds from now
+		High float64 `json:"high"`
+	}
+	o := struct {
+		Time      float64             `json:"time"`
+		Campaign  string              `json:"campaign,omitempty"`
+		Counts    map[tdf.State]int64 `json:"counts"`
+		Done      int64               `json:"done"`
+		Total     int64               `json:"total"`
+		Rate      float64             `json:"rate"` // tasks done in a second, over the last half minute
+		RateSoFar float64             `json:"rate_so_far"`
+		Workers   int                 `json:"workers"`
+		Slots     int                 `json:"slots"`
+		Busy      int                 `json:"busy"`
+		Server    float64             `json:"server_seen"`
+		ETA       *eta                `json:"eta"` // null: unknown
+		Unknown   string              `json:"eta_unknown,omitempty"`
+	}{
+		float64(s.At), w.campaign, counts, s.Done(), s.Counts.Total(), s.Rate, s.RateSoFar,
+		s.Workers, s.Slots, s.Busy, float64(s.Server), nil, s.Estimate.Unknown,
+	}
+	if s.Estimate.Unknown == "" {
+		o.ETA = &eta{float64(s.Estimate.Low), float64(s.Estimate.High)}
+	}
+	return o
+}
+
+// close says how it went.
+func (w *watching) close(ctx context.Context, s *manager.Status) error {
+	w.endLine()
+	outcomes, err := w.m.Outcomes(ctx, w.campaign)
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, o := range []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired), tdf.Cancelled} {
+		if n := outcomes[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(o, "_", " ")))
+		}
+	}
+	w.say("done: %s", strings.Join(parts, ", "))
+	if !w.stopping && outcomes[string(tdf.Succeeded)] == s.Counts.Total() {
+		return nil
+	}
+	if outcomes[string(tdf.Failed)]+outcomes[string(tdf.TimedOut)] > 0 {
+		hint := "tdf failures"
+		if w.campaign != "" {
+			hint += " --campaign " + shellWord(w.campaign)
+		}
+		w.say("what failed, and why: %s", hint)
+	}
+	return errNotWell
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func newWorkers(a *app) *cobra.Command {
+	asJSON, all := false, false
+	c := &cobra.Command{
+		Use: "workers", Short: "List the workers, and what they do",
+		Long: "Lists the workers that live. One that has not given a sign of life for the time of its lease is silent: what it ran is lost.",
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			m, err := a.manager(c.Context())
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			return a.listWorkers(c.Context(), m, all, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "also those that have said goodbye within a week")
+	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object a line")
+	return c
+}
+
+func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON bool) error {
+	now, err := m.Now(ctx)
+	if err != nil {
+		return err
+	}
+	workers, err := m.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	s := a.sheet("worker", "host", "pid", "state", "slots", "runs", "seen", "version", "remarks")
+	shown := 0
+	for _, w := range workers {
+		if w.State == "gone" && !all {
+			continue
+		}
+		shown++
+		if asJSON {
+			if err := json.NewEncoder(a.stdout).Encode(workerJSON(w)); err != nil {
+				return err
+			}
+			continue
+		}
+		s.row(w.Name, w.Host, strconv.Itoa(w.PID), stateOf(w), strconv.Itoa(w.Slots), shortIDs(w.Runs),
+			ago(now.Sub(w.Seen)), w.Version, remarks(w))
+	}
+	if shown == 0 {
+		a.say("no worker lives in this namespace: start tdf-worker, or tdf up")
+		return nil
+	}
+	if asJSON {
+		return nil
+	}
+	return s.write()
+}
+
+func stateOf(w manager.Worker) string {
+	if !w.Alive && w.State != "gone" {
+		return "silent"
+	}
+	return w.State
+}
+
+func remarks(w manager.Worker) string {
+	var all []string
+	if w.Drained != "" {
+		all = append(all, "told to drain by "+w.Drained)
+	}
+	if w.Avoids != "" {
+		all = append(all, "avoids "+w.Avoids)
+	}
+	return strings.Join(all, "; ")
+}
+
+// shortIDs names the first tasks of a list.
+func shortIDs(ids []int64) string {
+	const most = 4
+	var parts []string
+	for i, id := range ids {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("… (%d)", len(ids)))
+			break
+		}
+		parts = append(parts, strconv.FormatInt(id, 10))
+	}
+	return strings.Join(parts, " ")
+}
+
+// ago says how long something is ago, or takes, as people do.
+func ago(d tdf.Seconds) string {
+	switch s := float64(d); {
+	case s < 0:
+		return "0s"
+	case s < 100:
+		return fmt.Sprintf("%.0fs", s)
+	case s < 100*60:
+		return fmt.Sprintf("%.0fm", s/60)
+	case s < 72*3600:
+		return fmt.Sprintf("%.0fh", s/3600)
+	default:
+		return fmt.Sprintf("%.0fd", s/86400)
+	}
+}
+
+func workerJSON(w manager.Worker) any {
+	return struct {
+		Name    string  `json:"name"`
+		Host    string  `json:"host"`
+		PID     int     `json:"pid"`
+		Version string  `json:"version"`
+		State   string  `json:"state"` // starting, working, draining, gone; silent: its lease is over
+		Slots   int     `json:"slots"`
+		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last sign of life
+		Seen    float64 `json:"seen"`
+		Lease   float64 `json:"lease"`
+		Drained string  `json:"drained,omitempty"`
+		Avoids  string  `json:"avoids,omitempty"`
+	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, float64(w.Seen), float64(w.Lease), w.Drained, w.Avoids}
+}
+
+func newDrain(a *app) *cobra.Command {
+	undo := false
+	c := &cobra.Command{
+		Use: "drain WORKER…", Short: "Have workers claim nothing more",
+		Long: "Tells workers to claim nothing more, by their next sign of life (every third of their lease). What they run goes on to its end; tdf requeue\n" +
+			"takes it from them. They stay, so that nothing starts them again, and so does the order: until tdf drain --undo.",
+		Example: "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
+		Args:    someArguments("WORKER"),
+		RunE: func(c *cobra.Command, args []string) error {
+			m, err := a.manager(c.Context())
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			order, said := m.Drain, "told to drain"
+			if undo {
+				order, said = m.Resume, "told to go on"
+			}
+			for _, name := range args {
+				if err := order(c.Context(), name); err != nil {
+					return err
+				}
+				a.say("%s: %s", name, said)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&undo, "undo", false, "have them claim again")
+	return c
+}

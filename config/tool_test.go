@@ -1,0 +1,98 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func toolFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tdf.cfg")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A flag wins over the environment, that over the file, and that over the default.
+func TestToolPrecedence(t *testing.T) {
+	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
+	t.Setenv("TDF_CFG_REDIS_PORT", "1002")
+	t.Setenv("TDF_CFG_TDF_NAMESPACE", "environment")
+	tool, err := LoadTool(path, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, redis := range []Redis{tool.Manager.Redis, tool.Server.Redis, tool.Worker.Redis} {
+		if redis.Host != "localhost" || redis.Port != 1002 || redis.DB != 1 {
+			t.Errorf("redis: %+v", redis)
+		}
+	}
+	for _, namespace := range []string{tool.Manager.Namespace, tool.Server.Namespace, tool.Worker.Namespace} {
+		if namespace != "flag" {
+			t.Errorf("namespace %q", namespace)
+		}
+	}
+	if tool.Worker.Lease != 13*time.Second {
+		t.Errorf("lease %v", tool.Worker.Lease)
+	}
+}
+
+// Without a file there are the defaults; with one, the namespace has to be named, there or elsewhere.
+func TestToolWithoutAFile(t *testing.T) {
+	tool, err := LoadTool("")
+	if err != nil || tool.Manager.Namespace != DefaultNamespace || tool.Worker.Namespace != DefaultNamespace || tool.Manager.Redis.Addr() != "localhost:6379" {
+		t.Errorf("%+v, %v", tool.Manager, err)
+	}
+	if tool, err = LoadTool("", Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Server.Namespace != "other" {
+		t.Errorf("%+v, %v", tool.Server, err)
+	}
+	path := toolFile(t, "[redis]\ndb=1\n")
+	if _, err := LoadTool(path); err == nil || !strings.Contains(err.Error(), "[tdf] namespace: is missing") {
+		t.Errorf("a file without a namespace: %v", err)
+	}
+	if tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Manager.Namespace != "other" || tool.Manager.Redis.DB != 1 {
+		t.Errorf("%+v, %v", tool.Manager, err)
+	}
+}
+
+// An embedded Redis is the server's own; everybody else reaches it at the loopback address.
+func TestToolEmbedded(t *testing.T) {
+	tool, err := LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tool.Server.Redis.Embedded() || tool.Manager.Redis.Embedded() || tool.Worker.Redis.Embedded() {
+		t.Errorf("%+v", tool)
+	}
+	for _, redis := range []Redis{tool.Server.Redis, tool.Manager.Redis, tool.Worker.Redis} {
+		if redis.Addr() != "127.0.0.1:7000" {
+			t.Errorf("it is at %s", redis.Addr())
+		}
+	}
+}
+
+// What is wrong is told by where it comes from.
+func TestToolErrors(t *testing.T) {
+	for want, override := range map[string]Override{
+		"--set: [redis] port: \"x\" is not": {"redis", "port", "x", "--set"},
+		"--set: [redis] nosuch: unknown":    {"redis", "nosuch", "x", "--set"},
+		"--set: [nosuch] key: unknown":      {"nosuch", "key", "x", "--set"},
+		"--namespace: [tdf] namespace: \"a": {"tdf", "namespace", "a b", "--namespace"},
+	} {
+		_, err := LoadTool("", override)
+		if wrong := new(Error); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+	if _, err := LoadTool(filepath.Join(t.TempDir(), "nosuch.cfg")); !errors.As(err, new(*Error)) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := LoadTool("", Override{"redis", "password", "secret\x00", "--set"}); err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("it tells a password: %v", err)
+	}
+}

@@ -1,0 +1,227 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func configured(t *testing.T, at config.Redis, workers int) Config {
+	t.Helper()
+	server, err := config.DefaultServer("ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := config.DefaultWorker("ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Redis, worker.Redis = at, at
+	worker.Directory, worker.Grace, worker.KillGrace = "", 0, 0
+	var log testlog.Buffer
+	t.Cleanup(func() { t.Log(log.String()) })
+	cfg := Config{Server: server, Worker: worker, Name: "here", Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for i := range workers {
+		cfg.Workers = append(cfg.Workers, fmt.Sprintf("here-%d", i+1))
+	}
+	return cfg
+}
+
+func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
+	t.Helper()
+	running, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	until(t, func() bool {
+		workers, err := store.Workers(t.Context())
+		working := 0
+		for _, w := range workers {
+			if w.State == "working" {
+				working++
+			}
+		}
+		return err == nil && working == len(cfg.Workers)
+	})
+	return running, store
+}
+
+func until(t *testing.T, is func() bool) {
+	t.Helper()
+	tick, limit := time.NewTicker(5*time.Millisecond), time.NewTimer(time.Minute)
+	defer tick.Stop()
+	defer limit.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// open puts a program where the workers look for it, and opens tasks for it.
+func open(t *testing.T, running *TDF, store *redisstate.Store, script string, inputs ...string) {
+	t.Helper()
+	dir := filepath.Join(running.Directory, "p")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, input := range inputs {
+		if _, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:/nowhere/run.sh", input)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func counts(t *testing.T, store *redisstate.Store) redisstate.Counts {
+	t.Helper()
+	c, err := store.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// orphaning leaves a process behind that nothing ties to it: in a session of its own, without its environment. Where there
+// are cgroups, they know it all the same.
+const orphaning = `setsid -f env -i /bin/sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec /bin/sleep 4242' "$1" </dev/null >/dev/null 2>&1
+while [ ! -e "$1" ]; do sleep 0.01; done
+sleep 0.05
+echo done
+`
+
+// What programs leave behind is ended, whichever worker ran them; the redis-server lives until it is told to stop.
+func TestOrphansAreEndedAndRedisIsNot(t *testing.T) {
+	r, at := serve(t, t.TempDir(), "")
+	pid := serverPID(t, client(t, at))
+	running, store := start(t, configured(t, at, 2))
+	dir := t.TempDir()
+	var files []string
+	for i := range 6 {
+		files = append(files, filepath.Join(dir, strconv.Itoa(i)))
+	}
+	open(t, running, store, orphaning, files...)
+	until(t, func() bool { return counts(t, store)[tdf.Succeeded] == int64(len(files)) })
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orphan, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		gone(t, orphan)
+	}
+	if again := serverPID(t, client(t, at)); again != pid {
+		t.Errorf("redis-server is process %d, and was %d", again, pid)
+	}
+	if err := running.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(running.Directory); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the temporary directory is still there: %v", err)
+	}
+	r.Stop()
+	gone(t, pid)
+}
+
+// Two of them, each with an embedded Redis, do not meet; a directory that was given stays.
+func TestSeveralAtOnce(t *testing.T) {
+	for i := range 2 {
+		at, err := freeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Embedded(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Stop()
+		cfg := configured(t, at, 2)
+		cfg.Worker.Directory = filepath.Join(t.TempDir(), "work")
+		running, store := start(t, cfg)
+		defer func() {
+			if err := running.Stop(); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.Worker.Directory, "p")); err != nil {
+				t.Error(err)
+			}
+		}()
+		open(t, running, store, "echo $1", strconv.Itoa(i))
+		until(t, func() bool { return counts(t, store).String() == "succeeded 1" })
+	}
+}
+
+// Told to stop at once, it gives back what runs.
+func TestStopNow(t *testing.T) {
+	at, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Embedded(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	cfg := configured(t, at, 1)
+	cfg.Worker.Grace = config.Forever
+	running, store := start(t, cfg)
+	open(t, running, store, "exec sleep 4242", "")
+	until(t, func() bool { return counts(t, store)[tdf.Running] == 1 })
+	running.StopNow()
+	if err := running.Stop(); err != nil {
+		t.Error(err)
+	}
+	if c := counts(t, store); c[tdf.Open] != 1 {
+		t.Errorf("there are %v", c)
+	}
+}
+
+// What is wrong with a worker is told, and nothing is left running.
+func TestStartFails(t *testing.T) {
+	at, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Embedded(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	cfg := configured(t, at, 2)
+	cfg.Workers[1] = "a/b"
+	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has a slash") {
+		t.Errorf("got %v", err)
+	}
+	cfg = configured(t, at, 1)
+	cfg.Worker.Require = []string{"user"}
+	running, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-running.Failed(); !errors.As(err, new(*config.Error)) {
+		t.Errorf("got %v", err)
+	}
+	if err := running.Stop(); err != nil {
+		t.Error(err)
+	}
+}

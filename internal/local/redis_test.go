@@ -1,0 +1,217 @@
+package local
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+// freeAddr returns an address that nobody listens on at the moment.
+func freeAddr() (config.Redis, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return config.Redis{}, err
+	}
+	defer l.Close()
+	return config.Redis{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}, nil
+}
+
+// serve starts a server, on another port where somebody was quicker.
+func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
+	t.Helper()
+	for {
+		at, err := freeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Password = password
+		r, err := Serve(at, dir)
+		if errors.Is(err, ErrTaken) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, at
+	}
+}
+
+func client(t *testing.T, at config.Redis) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: at.Addr(), Password: at.Password, Protocol: 2})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// serverPID asks a Redis for its process.
+func serverPID(t *testing.T, c *redis.Client) int {
+	t.Helper()
+	for line := range strings.Lines(c.Info(t.Context(), "server").Val()) {
+		if pid, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
+			n, _ := strconv.Atoi(pid)
+			return n
+		}
+	}
+	t.Fatal("the server does not tell its process")
+	return 0
+}
+
+// gone waits for the end of a process. One that ended and is not waited for counts as gone.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	until(t, func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+// What a server was told is there when it is started again, and nobody gets in without the password.
+func TestServeKeeps(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a 'dir'", "made")
+	const password = "p \"'\\#\xff\n;"
+	r, at := serve(t, dir, password)
+	c := client(t, at)
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction", "bind": "127.0.0.1"} {
+		if got := c.ConfigGet(t.Context(), name).Val()[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if args, err := os.ReadFile("/proc/" + strconv.Itoa(serverPID(t, c)) + "/cmdline"); err != nil || strings.Contains(string(args), "p \"") {
+		t.Errorf("its arguments are %q, %v", args, err)
+	}
+	r.Stop()
+	if r.Err() != nil {
+		t.Errorf("it ended with %v", r.Err())
+	}
+	r, at = serve(t, dir, "")
+	defer r.Stop()
+	if got := client(t, at).Get(t.Context(), "k").Val(); got != "v" {
+		t.Errorf("after a restart k is %q", got)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	r, at := serve(t, dir, "")
+	defer r.Stop()
+	if _, err := Serve(at, t.TempDir()); !errors.Is(err, ErrTaken) {
+		t.Errorf("a second one on the port: %v", err)
+	}
+	if _, err := Embedded(at); !errors.Is(err, ErrTaken) {
+		t.Errorf("an embedded one on the port: %v", err)
+	}
+	other, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Serve(other, dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second one in the directory: %v", err)
+	}
+	snapshot := t.TempDir()
+	if err := os.WriteFile(filepath.Join(snapshot, "dump.rdb"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Serve(other, snapshot); !errors.Is(err, ErrSnapshot) {
+		t.Errorf("beside a snapshot: %v", err)
+	}
+	t.Setenv("PATH", snapshot)
+	if _, err := Serve(other, t.TempDir()); !errors.Is(err, ErrNoProgram) {
+		t.Errorf("without a redis-server: %v", err)
+	}
+}
+
+// A server that ends by itself says why.
+func TestServeEnds(t *testing.T) {
+	r, at := serve(t, t.TempDir(), "")
+	client(t, at).Do(t.Context(), "shutdown", "nosave", "force")
+	<-r.Ended()
+	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "redis-server has ended") || !strings.Contains(err.Error(), "User requested shutdown") {
+		t.Errorf("it ended with %v", err)
+	}
+	r.Stop()
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "appendonlydir"), []byte("no directory"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, _ = serve(t, broken, "")
+	<-r.Ended()
+	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "appendonlydir") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Whoever kills this process ends the server, too; a Ctrl-C at the terminal does not reach it.
+func TestServeDiesWithItsParent(t *testing.T) {
+	dir := t.TempDir()
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), servesIn+"="+dir)
+	parent.Stderr = os.Stderr
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := parent.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	children, err := os.ReadFile("/proc/" + strconv.Itoa(parent.Process.Pid) + "/task/" + strconv.Itoa(parent.Process.Pid) + "/children")
+	if err != nil {
+		t.Skipf("the kernel does not list children: %v", err)
+	}
+	pid := childOf(t, parent.Process.Pid, string(children))
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("its process group is %d, %v", group, err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	gone(t, pid)
+	until(t, func() bool { // the lock goes with the last of its threads
+		at, err := freeAddr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Serve(at, dir)
+		if err == nil {
+			r.Stop()
+		}
+		return err == nil
+	})
+}
+
+// childOf finds the one child of a process, whichever of its threads has started it.
+func childOf(t *testing.T, pid int, children string) int {
+	t.Helper()
+	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	for _, task := range tasks {
+		more, _ := os.ReadFile(task)
+		children += " " + string(more)
+	}
+	for _, child := range strings.Fields(children) {
+		n, _ := strconv.Atoi(child)
+		return n
+	}
+	t.Fatal("it has no child")
+	return 0
+}

@@ -1,0 +1,185 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// How bad something is.
+const (
+	SeverityOK      = "ok"
+	SeverityNotice  = "notice"  // good to know
+	SeverityProblem = "problem" // tasks are not done, or may be lost, or others may get in
+)
+
+// A Diagnosis is something that was looked at, and what to do about it.
+type Diagnosis struct {
+	Severity string
+	Subject  string // redis, server, workers, memory, tasks, clock
+	Text     string
+	Cure     string // "" for none
+}
+
+// Vitals are what diagnoses are made from.
+type vitals struct {
+	redis    config.Redis
+	info     redisstate.Info // empty: the embedded Redis
+	schema   string
+	loading  bool        // a dump is being loaded, or was not loaded to its end
+	clockOff tdf.Seconds // how far this machine's clock is before Redis's
+	stats    Stats
+	workers  []Worker
+	taskSize int64 // bytes of one task that is open; 0: not known
+	long     []longRun
+}
+
+// A longRun is a task that has run for far longer than others of its program.
+type longRun struct {
+	task  *tdf.Task
+	runs  tdf.Seconds
+	usual tdf.Seconds // 95 of 100 took no longer
+}
+
+// Diagnose looks at Redis and its settings, at server, workers and tasks, and says of each what is the matter, and what to
+// do about it (docs/tdf.md). Of the embedded Redis, which tells little about itself, less is said.
+func (m *Manager) Diagnose(ctx context.Context) ([]Diagnosis, error) {
+	v, err := m.vitals(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("examining the namespace: %w", err)
+	}
+	return v.diagnose(), nil
+}
+
+func (m *Manager) vitals(ctx context.Context) (v vitals, err error) {
+	r, err := m.redis()
+	if err != nil {
+		return v, err
+	}
+	v.redis = m.cfg.Redis
+	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
+		m.vitalsOfRedis, m.vitalsOfTasks, m.vitalsOfRuns,
+	} {
+		if err := step(ctx, r, &v); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func (m *Manager) vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
+	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
+		return err
+	}
+	if v.schema, err = r.SchemaOf(ctx); err != nil {
+		return err
+	}
+	mark, err := r.LoadingOf(ctx)
+	if err != nil {
+		return err
+	}
+	v.loading = mark != ""
+	before := time.Now()
+	now, err := r.Now(ctx)
+	v.clockOff = tdf.At(before.Add(time.Since(before) / 2)).Sub(now)
+	return err
+}
+
+const sampledSizes = 20
+
+func (m *Manager) vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
+	if err := m.statsOfTasks(ctx, r, &v.stats); err != nil {
+		return err
+	}
+	v.stats.Workers, v.stats.Memory = map[string]int{}, memoryOf(v.info)
+	if err := m.statsOfWorkers(ctx, r, &v.stats); err != nil {
+		return err
+	}
+	if v.workers, err = m.Workers(ctx); err != nil {
+		return err
+	}
+	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	for _, t := range page.Tasks {
+		ids = append(ids, t.ID)
+	}
+	sizes, err := r.MemoryOf(ctx, ids)
+	v.taskSize = meanSize(sizes)
+	return err
+}
+
+// places is about what a task's places in the lists take: among the open ones, in its group, and among those that
+// are due.
+const places = 350
+
+func meanSize(sizes []int64) int64 {
+	sum, n := int64(0), int64(0)
+	for _, size := range sizes {
+		if size > 0 {
+			sum, n = sum+size, n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum/n + places
+}
+
+// Bounds of the look for long runs.
+const (
+	sampledEnded   = 1000
+	sampledRunning = 500
+	leastEnded     = 10 // of a program, to say what is usual
+	farLonger      = 10 // times as long as what is usual
+	leastLong      = tdf.Seconds(60)
+)
+
+func (m *Manager) vitalsOfRuns(ctx context.Context, _ *redisstate.Store, v *vitals) error {
+	running, err := m.Find(ctx, Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", sampledRunning)
+	if err != nil || len(running.Tasks) == 0 {
+		return err
+	}
+	ended, err := m.Find(ctx, m.Watch("").query, "", sampledEnded)
+	if err != nil {
+		return err
+	}
+	v.long = longRuns(v.stats.At, running.Tasks, ended.Tasks)
+	return nil
+}
+
+func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
+	took := map[string][]tdf.Seconds{}
+	for _, t := range ended {
+		if seconds, ran := runTime(t.Current()); ran {
+			took[t.Program] = append(took[t.Program], seconds)
+		}
+	}
+	var long []longRun
+	for _, t := range running {
+		times := slices.Sorted(slices.Values(took[t.Program]))
+		began := max(t.Current().Entered[tdf.Running], t.Current().Started)
+		if len(times) < leastEnded || began == 0 {
+			continue
+		}
+		usual := times[(len(times)*95-1)/100]
+		if runs := now.Sub(began); runs > max(leastLong, farLonger*usual) {
+			long = append(long, longRun{t, runs, usual})
+		}
+	}
+	return long
+}
+
+// number reads one of Redis's figures; 0 for none.
+func number(info redisstate.Info, name string) int64 {
+	n, _ := strconv.ParseInt(info[name], 10, 64)
+	return n
+}

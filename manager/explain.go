@@ -1,0 +1,123 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A Gate is one thing on a task's way.
+type Gate struct {
+	Name  string
+	State GateState
+	What  string // is so, in words
+	Cure  string // what would change that; "" where nothing has to be done
+}
+
+// A GateState says where a task stands before a gate.
+type GateState string
+
+// The states of gates.
+const (
+	Passed GateState = "passed"
+	Holds  GateState = "holds" // it keeps the task from going on
+	Ahead  GateState = "ahead" // not reached yet
+)
+
+// An Explanation says where a task stands, and what it has to pass until it is done.
+type Explanation struct {
+	ID      int64
+	State   tdf.State
+	Outcome string
+	Round   int
+	Gates   []Gate
+}
+
+// Held says whether a gate holds the task.
+func (e *Explanation) Held() bool {
+	return slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.State == Holds })
+}
+
+// Explain says what a task waits for. An http source is asked for from here, for up to 5 s. The error is
+// [tdf.ErrNoTask] where there is no such task.
+func (m *Manager) Explain(ctx context.Context, id int64) (Explanation, error) {
+	c, err := m.situation(ctx, id)
+	if err != nil {
+		return Explanation{}, err
+	}
+	t := c.task
+	e := Explanation{ID: id, State: t.State, Outcome: t.Outcome, Round: t.Round}
+	switch {
+	case t.State == tdf.Open:
+		e.Gates = c.open()
+	case t.State == tdf.Running:
+		e.Gates = c.running()
+	case t.State == tdf.Executed:
+		e.Gates = c.executed()
+	default:
+		e.Gates = c.finished()
+	}
+	return e, nil
+}
+
+// A situation is all that the gates of a task depend on.
+type situation struct {
+	task    *tdf.Task
+	invalid error
+	now     tdf.Time
+	server  tdf.Time // was seen last; 0: never
+	calm    tdf.Time // until then no running task is judged
+	full    bool     // Redis has reached its maxmemory
+	place   redisstate.Standing
+	source  Gate
+	workers []redisstate.SeenWorker
+	took    []tdf.Seconds // rounds of its program that succeeded, from short to long
+}
+
+func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
+	s, err := m.redis()
+	if err != nil {
+		return nil, err
+	}
+	c := &situation{}
+	if c.task, c.invalid = s.Task(ctx, id); c.task == nil {
+		return nil, c.invalid
+	}
+	for _, ask := range []func() error{
+		func() (err error) { c.now, err = s.Now(ctx); return err },
+		func() (err error) { c.server, err = s.LastServer(ctx); return err },
+		func() (err error) { c.calm, err = s.Calm(ctx); return err },
+		func() (err error) { c.full, err = s.Full(ctx); return err },
+		func() (err error) { c.place, err = s.Standing(ctx, id); return err },
+		func() (err error) { c.workers, err = s.Workers(ctx); return err },
+		func() (err error) { c.source, err = sourceGate(ctx, s, c.task); return err },
+		func() (err error) { c.took, err = m.took(ctx, c.task); return err },
+	} {
+		if err := ask(); err != nil {
+			return nil, fmt.Errorf("explaining task %d: %w", id, err)
+		}
+	}
+	return c, nil
+}
+
+// mostTook is how many rounds are compared with.
+const mostTook = 200
+
+// took returns how long rounds of a running task's program took that succeeded, of those that ended last.
+func (m *Manager) took(ctx context.Context, t *tdf.Task) ([]tdf.Seconds, error) {
+	if t.State != tdf.Running {
+		return nil, nil
+	}
+	page, err := m.Find(ctx, Query{Outcomes: []string{string(tdf.Succeeded)}, Program: quoted(t.Program)}, "", mostTook)
+	var took []tdf.Seconds
+	for _, other := range page.Tasks {
+		if s := other.Current().Seconds; s > 0 {
+			took = append(took, s)
+		}
+	}
+	slices.Sort(took)
+	return took, err
+}

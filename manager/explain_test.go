@@ -1,0 +1,193 @@
+package manager
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+const testNow = tdf.Time(1_800_000_000)
+
+// waiting is an open task that nothing holds, changed as wanted.
+func waiting(change func(*situation)) *situation {
+	d := tdf.Define("p", "rsync:/p/run.sh", "x")
+	c := &situation{
+		task: &tdf.Task{Definition: d, ID: 7, State: tdf.Open, Rounds: []tdf.Round{{}}}, now: testNow, server: testNow - 1,
+		place: redisstate.Standing{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
+		workers: []redisstate.SeenWorker{working("w1"), working("w2")},
+	}
+	change(c)
+	return c
+}
+
+func working(name string) redisstate.SeenWorker {
+	return redisstate.SeenWorker{
+		WorkerInfo: redisstate.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30}, Seen: testNow - 3,
+	}
+}
+
+// busyWith is a running task of w1.
+func busyWith(change func(*situation)) *situation {
+	return waiting(func(c *situation) {
+		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
+		c.task.Rounds[0] = tdf.Round{Worker: "w1", Claim: "c", Entered: map[tdf.State]tdf.Time{tdf.Running: testNow - 60}}
+		c.took = []tdf.Seconds{5, 10, 15}
+		change(c)
+	})
+}
+
+// holding returns the gates that hold, and what they say.
+func holding(gates []Gate) string {
+	var parts []string
+	for _, g := range gates {
+		if g.State == Holds {
+			parts = append(parts, g.Name+": "+g.What)
+		}
+	}
+	return strings.Join(parts, " | ")
+}
+
+func TestGatesOfAnOpenTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*situation)
+		want   string // what holds; "": nothing
+	}{
+		"nothing":      {func(*situation) {}, ""},
+		"no sense":     {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it makes no sense, and the server will fail it: input: bad"},
+		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
+		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
+		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
+		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
+		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: it is never to start (start_after is inf)"},
+		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: it was given back, and waits for a little"},
+		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: it had to be executed by 2027-01-15 07:59:59 UTC, 1.0 s ago (end_before), and will expire"},
+		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
+		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: it is not in the list of open tasks"},
+		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
+		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 are before it, and 4 of 4 slots are free"},
+		"no worker":    {func(c *situation) { c.workers = nil }, "worker: no worker lives"},
+		"silent":       {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker lives"},
+		"one is full":  {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
+		"each has its reason": {func(c *situation) {
+			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
+			c.workers[0].Runs = []int64{1, 2, 3}
+			c.workers[1].Avoids = "x: y; p: no disk"
+			c.workers[2].Drained = "somebody"
+			c.workers[3].State = "starting"
+			c.task.NotOn = []string{"w5"}
+		}, "worker: none of the 5 can take it; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; leaves the program alone: w2; has no free slot: w1"},
+		"avoids another": {func(c *situation) { c.workers = c.workers[:1]; c.workers[0].Avoids = "pp: p: no" }, ""},
+		"source":         {func(c *situation) { c.source = Gate{"source", Holds, "gone", ""} }, "source: gone"},
+	} {
+		if got := holding(waiting(c.change).open()); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestGatesOfARunningTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*situation)
+		want   string
+	}{
+		"well":           {func(*situation) {}, ""},
+		"silent worker":  {func(c *situation) { c.workers[0].Seen = testNow - 40 }, "worker: w1 on h has been silent for 40 s"},
+		"lease over":     {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server loses the round"},
+		"calm":           {func(c *situation) { c.task.LeaseUntil, c.calm = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: nothing is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late, in calm":  {func(c *situation) { c.task.Deadline, c.calm = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: nothing times out before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late":           {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
+		"no server":      {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
+		"unknown worker": {func(c *situation) { c.workers, c.task.Rounds[0].Claim = nil, "" }, ""},
+	} {
+		if got := holding(busyWith(c.change).running()); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	c := busyWith(func(c *situation) {
+		c.task.Rounds[0].LastOutput, c.task.Rounds[0].Progress = testNow-30, tdf.Progress{Fraction: 0.4}
+	})
+	const want = "the program began 60 s ago, printed something last 30 s ago, is at 40 %; others of this program took 10 s, at most 15 s (3 rounds)"
+	if got := c.run().What; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
+func TestGatesOfTasksThatRan(t *testing.T) {
+	ended := func(state tdf.State, outcome string, r tdf.Round) *situation {
+		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, r })
+	}
+	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
+	torn := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
+	if got := holding(torn.executed()); !strings.HasPrefix(got, "result: the result is not whole") {
+		t.Errorf("torn: %q", got)
+	}
+	unjudged := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
+	unjudged.server = 0
+	if got := holding(unjudged.executed()); got != "server: no server was ever seen in this namespace" {
+		t.Errorf("executed: %q", got)
+	}
+	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", Failure: testNow - 1, Error: "no luck", Entered: at}).finished()
+	if failed[0].What != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Cure != "tdf retry 7 opens it again" || holding(failed) != "" {
+		t.Errorf("failed: %+v", failed)
+	}
+	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
+	if cancelled[0].What != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
+		t.Errorf("cancelled: %+v", cancelled)
+	}
+}
+
+// Only a plain no of a web server holds a task, and no password comes into what is said.
+func TestSourceGate(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead {
+			t.Errorf("asked by %s", r.Method)
+		}
+		switch r.URL.Path {
+		case "/here.zip":
+		case "/broken.zip":
+			w.WriteHeader(http.StatusBadGateway)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	withPassword := func(url string) string { return strings.Replace(url, "http://", "http://user:secret@", 1) }
+	for source, want := range map[string]GateState{
+		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Holds,
+		withPassword(server.URL) + "/broken.zip": Ahead, withPassword(closed.URL) + "/x.zip": Ahead,
+	} {
+		src, err := tdf.ParseSource(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := httpGate(t.Context(), src)
+		if got.State != want || strings.Contains(got.What+got.Cure, "secret") {
+			t.Errorf("%s: %+v, want %s", source, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	src, _ := tdf.ParseSource(server.URL + "/here.zip")
+	if got := httpGate(ctx, src); got.State != Ahead {
+		t.Errorf("told to stop: %+v", got)
+	}
+}
+
+func TestQuotedNamesMeanThemselves(t *testing.T) {
+	for _, name := range []string{"p", "a*b", "a?", "[x]", `a\b`, "*"} {
+		q := Query{Program: quoted(name), States: []tdf.State{tdf.Open}}
+		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
+			task := &tdf.Task{Definition: tdf.Definition{Program: other}, State: tdf.Open}
+			if got := q.head(task); got != (other == name) {
+				t.Errorf("%q means %q: %v", name, other, got)
+			}
+		}
+	}
+}

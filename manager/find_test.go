@@ -1,0 +1,339 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// ends are what rounds end with in a lively namespace.
+var ends = []tdf.Result{
+	{Output: "fine", Exit: "0", Seconds: 3},
+	{Output: "half", Error: "ValueError: bad value 17\n", Exit: "1", Seconds: 2},
+	{Error: "killed", Exit: "signal: killed", Seconds: 1},
+	{Error: "no run.sh"},
+}
+
+// lively opens tasks and takes them to all kinds of places.
+func lively(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
+	t.Helper()
+	ctx := t.Context()
+	for i := range many {
+		d := m.Define([]string{"sum", "sort", "sort-2"}[i%3], source, fmt.Sprintf("input %d", i))
+		d.Group, d.FailOn, d.MaxFails = []string{"", "a", "b"}[rand.IntN(3)], tdf.FailOnExit, rand.IntN(2)
+		d.Meta = fmt.Sprintf(`{"i":%d}`, i)
+		if _, err := m.Open(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range claimed.Claims {
+			takeOn(t, s, c)
+		}
+	}
+}
+
+// takeOn leaves a claim running, or executes and settles it, and archives or cancels some.
+func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
+	t.Helper()
+	if rand.IntN(8) == 0 {
+		return
+	}
+	move, err := c.Task.Execute(c.ID, ends[rand.IntN(len(ends))])
+	apply(t, s, move, err)
+	if rand.IntN(8) == 0 {
+		return
+	}
+	settle(t, s, c.Task.ID)
+	task := read(t, s, c.Task.ID)
+	decide := (*tdf.Task).Archive
+	if task.State == tdf.Open {
+		decide = (*tdf.Task).Cancel
+	}
+	if rand.IntN(2) == 0 {
+		move, err := decide(task)
+		apply(t, s, move, err)
+	}
+}
+
+func read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
+	t.Helper()
+	task, err := s.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func settle(t testing.TB, s *redisstate.Store, id int64) {
+	t.Helper()
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := read(t, s, id).Settle(now, nil)
+	if !ok {
+		t.Fatalf("nothing to settle about task %d", id)
+	}
+	apply(t, s, m, nil)
+}
+
+// meant says by the whole task whether a query means it.
+func meant(q manager.Query, t *tdf.Task) bool {
+	last := t.Current()
+	if last.Worker == "" && t.Round > 0 {
+		last = &t.Rounds[t.Round-1]
+	}
+	program, _ := path.Match(q.Program, t.Program)
+	entered := t.Current().Entered[t.State]
+	exit := last.Exit == q.Exit || q.Exit == "signal" && strings.HasPrefix(last.Exit, "signal: ")
+	return (len(q.IDs) == 0 || slices.Contains(q.IDs, t.ID)) &&
+		(len(q.States) == 0 || slices.Contains(q.States, t.State)) &&
+		(q.Group == "" || q.Group == t.Group) &&
+		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
+		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
+		entered >= q.After && (q.Before == 0 || entered < q.Before) &&
+		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
+}
+
+// someQuery asks for a little of everything.
+func someQuery(times []tdf.Time) manager.Query {
+	maybe := func(values ...string) string {
+		if rand.IntN(3) > 0 {
+			return ""
+		}
+		return values[rand.IntN(len(values))]
+	}
+	q := manager.Query{
+		Group: maybe("a", "b", "c"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
+		Exit: maybe("0", "1", "signal", "signal: killed"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
+		OldestFirst: rand.IntN(2) == 0,
+	}
+	for range rand.IntN(3) {
+		q.States = append(q.States, tdf.States[rand.IntN(len(tdf.States))])
+	}
+	if rand.IntN(4) == 0 {
+		q.Outcomes = []string{[]string{"succeeded", "failed", "cancelled"}[rand.IntN(3)]}
+	}
+	if rand.IntN(3) == 0 {
+		q.After = times[rand.IntN(len(times))]
+	}
+	if rand.IntN(3) == 0 {
+		q.Before = times[rand.IntN(len(times))]
+	}
+	if rand.IntN(4) == 0 {
+		q.IDs = []int64{7, 3, 9, 3, 500, 12, 40}
+	}
+	return q
+}
+
+// Whatever is asked for, the pages together have just the tasks that are meant, each once.
+func TestFindIsWhatLookingAtEachTaskWouldFind(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	const many = 150
+	lively(t, s, m, many)
+	var all []*tdf.Task
+	times := []tdf.Time{0}
+	for id := range int64(many) {
+		task := read(t, s, id+1)
+		all = append(all, task)
+		times = append(times, task.Current().Entered[task.State])
+	}
+	found := 0
+	for range 300 {
+		q := someQuery(times)
+		var want []int64
+		for _, task := range all {
+			if meant(q, task) {
+				want = append(want, task.ID)
+			}
+		}
+		got := pages(t, m, q)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: found %v, want %v", q, got, want)
+		}
+		found += len(got)
+	}
+	if found < 300 {
+		t.Errorf("only %d tasks were found in all: does this test still ask for anything?", found)
+	}
+}
+
+func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
+	t.Helper()
+	var ids []int64
+	for after, most := "", 1+rand.IntN(60); ; {
+		page, err := m.Find(t.Context(), q, after, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Tasks) > most || page.Looked < len(page.Tasks) {
+			t.Fatalf("%d tasks of %d looked at, most %d", len(page.Tasks), page.Looked, most)
+		}
+		for _, task := range page.Tasks {
+			if task.Input != fmt.Sprintf("input %d", task.ID-1) || task.Meta != fmt.Sprintf(`{"i":%d}`, task.ID-1) {
+				t.Errorf("task %d has the input %q and the meta %q", task.ID, task.Input, task.Meta)
+			}
+			ids = append(ids, task.ID)
+		}
+		if after = page.Next; after == "" {
+			return ids
+		}
+	}
+}
+
+func TestFindOrders(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	open(t, m, "ok", "ok", "fail", "ok")
+	run(t, m, manager.Callbacks{})
+	open(t, m, "later")
+	for _, c := range []struct {
+		q    manager.Query
+		want string
+	}{
+		{manager.Query{OldestFirst: true}, "[1 2 3 4 5]"},
+		{manager.Query{}, "[5 4 3 2 1]"},
+		{manager.Query{IDs: []int64{4, 2, 9, 4, 5}}, "[4 2 5]"},
+		{manager.Query{IDs: []int64{4, 2}, OldestFirst: true}, "[4 2]"},
+		{manager.Query{Outcomes: []string{"failed"}}, "[3]"},
+		{manager.Query{Error: "badly"}, "[3]"},
+		{manager.Query{Group: "none"}, "[]"},
+	} {
+		got := []int64{}
+		for task, err := range m.All(t.Context(), c.q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, task.ID)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
+		}
+	}
+}
+
+func TestFindRefusesWhatMakesNoSense(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	open(t, m, "a", "b", "c")
+	first, err := m.Find(t.Context(), manager.Query{}, "", 1)
+	if err != nil || first.Next == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	for _, c := range []struct {
+		q     manager.Query
+		after string
+		most  int
+		want  string
+	}{
+		{manager.Query{}, "", 0, "from 1 up"},
+		{manager.Query{Program: "a["}, "", 1, "no pattern"},
+		{manager.Query{Exit: "256"}, "", 1, "exit status"},
+		{manager.Query{Exit: "07"}, "", 1, "exit status"},
+		{manager.Query{Failure: "xyz"}, "", 1, "8 hex digits"},
+		{manager.Query{States: []tdf.State{"lost"}}, "", 1, "no state"},
+		{manager.Query{}, "!", 1, "the cursor"},
+		{manager.Query{}, "dGltZSB4", 1, "the cursor"},
+		{manager.Query{}, "dGltZSBuYW4gNw", 1, "no place in it"}, // time nan 7
+		{manager.Query{}, strings.Repeat("QUJD", 1<<16), 1, "the cursor"},
+		{manager.Query{Group: "g"}, first.Next, 1, "the cursor"},
+		{manager.Query{IDs: []int64{1}}, first.Next, 1, "the cursor"},
+	} {
+		_, err := m.Find(t.Context(), c.q, c.after, c.most)
+		if e := new(manager.QueryError); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
+			t.Errorf("%+v after %.20q: %v, want it to say %q", c.q, c.after, err, c.want)
+		}
+	}
+	for _, hostile := range []string{"dGltZSAraW5mIP8", "aWRzIDFlMzAwIDc", "aWRzIC0xZTMwMCA3"} { // time +inf \xff, ids 1e300 7, ids -1e300 7
+		q := manager.Query{}
+		if strings.HasPrefix(hostile, "aWRz") {
+			q.IDs = []int64{1, 2}
+		}
+		if _, err := m.Find(t.Context(), q, hostile, 10); err != nil {
+			t.Errorf("%q: %v", hostile, err)
+		}
+	}
+}
+
+// What does not move comes once, whatever happens around it.
+func TestFindAmongTasksThatMove(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	var defs []tdf.Definition
+	for i := range 600 {
+		d := m.Define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
+		d.StartAfter = 5e9 // all have their place in the list from this: some hundred scores are equal
+		defs = append(defs, d)
+	}
+	ids, err := m.Open(t.Context(), defs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, oldest := range []bool{false, true} {
+		seen := map[int64]int{}
+		q := manager.Query{OldestFirst: oldest, Program: "stays"}
+		for after, more := "", true; more; {
+			page, err := m.Find(t.Context(), q, after, 1+rand.IntN(70))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range page.Tasks {
+				seen[task.ID]++
+			}
+			after, more = page.Next, page.Next != ""
+			stir(t, s, ids)
+		}
+		for i, id := range ids {
+			if want := 1 - i%2; seen[id] != want {
+				t.Errorf("oldest first %v: task %d came %d times, want %d", oldest, id, seen[id], want)
+			}
+		}
+	}
+}
+
+// stir cancels some of the tasks that move, and opens some of those again.
+func stir(t *testing.T, s *redisstate.Store, ids []int64) {
+	t.Helper()
+	for range 10 {
+		task := read(t, s, ids[1+2*rand.IntN(len(ids)/2)])
+		decide := (*tdf.Task).Reopen
+		if task.State == tdf.Open {
+			decide = (*tdf.Task).Cancel
+		}
+		move, err := decide(task)
+		apply(t, s, move, err)
+	}
+}
+
+func TestAllEndsWithTheError(t *testing.T) {
+	tm, _ := newTester(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n := 0
+	for task, err := range tm.Manager.All(ctx, manager.Query{Program: "["}) {
+		if n++; task != nil || err == nil {
+			t.Errorf("got %v, %v", task, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d came, want the error alone", n)
+	}
+}

@@ -1,0 +1,312 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// open are the gates of a task that waits to be run, in the order in which it passes them.
+func (c *situation) open() []Gate {
+	gates := []Gate{c.definition(), c.serverGate()}
+	if c.full {
+		gates = append(gates, fullGate)
+	}
+	return append(gates, c.start(), c.end(), c.queue(), c.free(), c.source, Gate{"run", Ahead, c.runText(), ""}, Gate{"judgement", Ahead, "the server judges the round", ""})
+}
+
+// running are those of a task whose program runs.
+func (c *situation) running() []Gate {
+	return []Gate{
+		{"start", Passed, "claimed " + c.since(c.task.Current().Entered[tdf.Running]) + " by " + c.task.Current().Worker, ""},
+		c.holder(), c.lease(), c.run(), c.deadline(), c.serverGate(),
+		{"judgement", Ahead, "the server judges the round", ""},
+	}
+}
+
+// executed are those of a task that waits for its judgement.
+func (c *situation) executed() []Gate {
+	r := c.task.Current()
+	if !r.Committed {
+		return []Gate{
+			{"result", Holds, "the result is not whole: a worker of the original TDF is still writing it, or came too late", "the server's audit mends that; tdf check tells"},
+			c.serverGate(),
+		}
+	}
+	return []Gate{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + howExited(r.Exit), ""}, c.serverGate()}
+}
+
+// finished says how it ended.
+func (c *situation) finished() []Gate {
+	t := c.task
+	ended := Gate{"end", Passed, outcome(t) + " " + c.since(t.Current().Entered[endState(t)]), ""}
+	if f := lastFailure(t); f != nil && f.round == t.Round {
+		ended.What += ": " + f.how
+		if line := f.line(); line != "" {
+			ended.What += ": " + line
+		}
+	}
+	if outcome(t) != string(tdf.Succeeded) {
+		ended.Cure = fmt.Sprintf("tdf retry %d opens it again", t.ID)
+	}
+	if t.State == tdf.Archived {
+		return []Gate{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
+	}
+	return []Gate{ended, {"manager", Ahead, "a manager has not archived it", ""}}
+}
+
+// endState is the state that a finished task's outcome belongs to.
+func endState(t *tdf.Task) tdf.State {
+	if t.Outcome == tdf.Cancelled {
+		return tdf.Expired
+	}
+	return tdf.State(outcome(t))
+}
+
+func (c *situation) definition() Gate {
+	if c.invalid != nil {
+		return Gate{"definition", Holds, "it makes no sense, and the server will fail it: " + c.invalid.Error(), "open one that is right"}
+	}
+	return Gate{"definition", Passed, "it makes sense", ""}
+}
+
+// serverSilence is how long a server may be silent before nobody counts on it.
+const serverSilence = tdf.Seconds(10)
+
+func (c *situation) serverGate() Gate {
+	switch silent := c.now.Sub(c.server); {
+	case c.server == 0:
+		return Gate{"server", Holds, "no server was ever seen in this namespace", "start tdf-server, or tdf up"}
+	case silent > serverSilence:
+		return Gate{"server", Holds, fmt.Sprintf("no server has been seen for %s", span(silent)), "start tdf-server, or tdf up"}
+	}
+	return Gate{"server", Passed, "there is one", ""}
+}
+
+var fullGate = Gate{
+	"memory", Holds, "Redis is full (maxmemory is reached): workers claim nothing",
+	"tdf archive and tdf rm make room, or raise maxmemory",
+}
+
+func (c *situation) start() Gate {
+	from := max(c.task.StartAfter, c.place.From)
+	switch {
+	case from >= tdf.Never:
+		return Gate{"start", Holds, "it is never to start (start_after is inf)", fmt.Sprintf("tdf set %d --start-after 0", c.task.ID)}
+	case c.task.StartAfter > c.now:
+		return Gate{"start", Holds, "not before " + c.moment(c.task.StartAfter) + " (start_after)", fmt.Sprintf("wait, or tdf set %d --start-after 0", c.task.ID)}
+	case from > c.now:
+		return Gate{"start", Holds, "not before " + c.moment(from) + ": it was given back, and waits for a little", "wait"}
+	}
+	return Gate{"start", Passed, "it may start", ""}
+}
+
+func (c *situation) end() Gate {
+	switch end := c.task.EndBefore; {
+	case end >= tdf.Never:
+		return Gate{"end", Passed, "it does not expire", ""}
+	case end <= c.now:
+		return Gate{"end", Holds, "it had to be executed by " + c.moment(end) + " (end_before), and will expire", fmt.Sprintf("tdf retry %d --end-before … when it has", c.task.ID)}
+	default:
+		return Gate{"end", Passed, "it has until " + c.moment(end) + " (end_before)", ""}
+	}
+}
+
+func (c *situation) queue() Gate {
+	switch {
+	case !c.place.Listed:
+		return Gate{"queue", Holds, "it is not in the list of open tasks", "the server's audit puts it there; tdf check tells"}
+	case c.place.Ahead == 0:
+		return Gate{"queue", Passed, "it is the first", ""}
+	}
+	behind := Gate{"queue", Passed, fmt.Sprintf("%d are before it", c.place.Ahead), ""}
+	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
+		behind.State = Holds
+		behind.What += fmt.Sprintf(", and %d of %d slots are free", free, slots)
+		behind.Cure = "wait, or start more workers"
+	}
+	return behind
+}
+
+// slots counts those of the workers that claim, and how many of these are free.
+func (c *situation) slots() (free, all int64) {
+	for i := range c.workers {
+		if w := &c.workers[i]; w.Alive(c.now) && w.State == "working" && w.Drained == "" {
+			all += int64(w.Slots)
+			free += int64(max(0, w.Slots-len(w.Runs)))
+		}
+	}
+	return free, all
+}
+
+// free says whether there is a worker that could take the task, and if not why each of them cannot.
+func (c *situation) free() Gate {
+	reasons := map[string][]string{}
+	alive := 0
+	for i := range c.workers {
+		w := &c.workers[i]
+		if !w.Alive(c.now) {
+			continue
+		}
+		alive++
+		why := c.obstacle(w)
+		reasons[why] = append(reasons[why], w.Name)
+	}
+	if able := reasons[""]; len(able) > 0 {
+		return Gate{"worker", Passed, fmt.Sprintf("%d of %d can take it: %s", len(able), alive, some(able)), ""}
+	}
+	if alive == 0 {
+		return Gate{"worker", Holds, "no worker lives", "start tdf-worker, or tdf up; tdf workers --all lists those that were here"}
+	}
+	gate := Gate{"worker", Holds, fmt.Sprintf("none of the %d can take it", alive), ""}
+	var cures []string
+	for _, o := range obstacles {
+		if names := reasons[o.why]; len(names) > 0 {
+			gate.What += "; " + o.why + ": " + some(names)
+			cures = append(cures, o.cure)
+		}
+	}
+	gate.Cure = strings.Join(cures, "; ")
+	return gate
+}
+
+// Why a worker that lives does not take a task, and what would change that.
+var obstacles = []struct{ why, cure string }{
+	{notOn, "start another worker"},
+	{draining, "tdf drain --undo"},
+	{stopping, "start another worker"},
+	{avoiding, "mend the host, which tdf workers tells about; it tries again within a minute"},
+	{busy, "wait, or start more workers"},
+}
+
+const (
+	notOn    = "must not run it (not_on)"
+	draining = "told to drain"
+	stopping = "starts or stops"
+	avoiding = "leaves the program alone"
+	busy     = "has no free slot"
+)
+
+func (c *situation) obstacle(w *redisstate.SeenWorker) string {
+	avoids := "; " + w.Avoids
+	switch {
+	case slices.Contains(c.task.NotOn, w.Name):
+		return notOn
+	case w.Drained != "":
+		return draining
+	case w.State != "working":
+		return stopping
+	case strings.Contains(avoids, "; "+c.task.Program+": "):
+		return avoiding
+	case len(w.Runs) >= w.Slots:
+		return busy
+	}
+	return ""
+}
+
+// some names the first few.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// holder is the worker that has the task.
+func (c *situation) holder() Gate {
+	name := c.task.Current().Worker
+	i := slices.IndexFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Name == name })
+	if i < 0 {
+		return Gate{"worker", Passed, fmt.Sprintf("nothing is known of %s: a worker of the original TDF?", name), ""}
+	}
+	w := &c.workers[i]
+	if !w.Alive(c.now) {
+		return Gate{"worker", Holds, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.now.Sub(w.Seen))), "wait: the server opens the task again when its lease is over"}
+	}
+	return Gate{"worker", Passed, fmt.Sprintf("%s on %s lives", name, w.Host), ""}
+}
+
+func (c *situation) lease() Gate {
+	t := c.task
+	switch {
+	case t.Current().Claim == "":
+		return Gate{"lease", Passed, "it has none: a worker of the original TDF runs it", ""}
+	case t.LeaseUntil > c.now:
+		return Gate{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
+	case c.calm > c.now:
+		return Gate{"lease", Holds, fmt.Sprintf("it is over, but Redis was away: nothing is lost before %s", c.moment(c.calm)), "wait"}
+	}
+	return Gate{"lease", Holds, "it is over: the server loses the round", "wait for the server"}
+}
+
+// run tells about the program: how it is doing, and how that compares.
+func (c *situation) run() Gate {
+	r := c.task.Current()
+	what := "the program began " + c.since(max(r.Started, r.Entered[tdf.Running]))
+	if r.LastOutput > 0 {
+		what += ", printed something last " + c.since(r.LastOutput)
+	} else if r.PID > 0 {
+		what += ", and has printed nothing yet"
+	}
+	if r.Progress != (tdf.Progress{}) {
+		what += fmt.Sprintf(", is at %.0f %%", 100*r.Progress.Fraction)
+	}
+	return Gate{"run", Ahead, what + "; " + c.runText(), ""}
+}
+
+// runText says how long rounds of the program take.
+func (c *situation) runText() string {
+	if n := len(c.took); n > 0 {
+		return fmt.Sprintf("others of this program took %s, at most %s (%d rounds)", span(c.took[n/2]), span(c.took[n-1]), n)
+	}
+	return "the program has to end"
+}
+
+func (c *situation) deadline() Gate {
+	t := c.task
+	switch {
+	case t.Deadline == 0 || t.Deadline >= tdf.Never:
+		return Gate{"deadline", Passed, "it has none", ""}
+	case t.Deadline < c.now && c.calm > c.now:
+		return Gate{"deadline", Holds, fmt.Sprintf("it is over, but Redis was away: nothing times out before %s", c.moment(c.calm)), "wait"}
+	case t.Deadline < c.now:
+		return Gate{"deadline", Passed, "it is over: the round times out", ""}
+	}
+	return Gate{"deadline", Passed, "it has until " + c.moment(t.Deadline), ""}
+}
+
+// since says how long a moment is ago.
+func (c *situation) since(t tdf.Time) string {
+	if t == 0 {
+		return "at an unknown time"
+	}
+	return span(c.now.Sub(t)) + " ago"
+}
+
+// moment names a time, and how far off it is.
+func (c *situation) moment(t tdf.Time) string {
+	text := t.Std().UTC().Format("2006-01-02 15:04:05 MST")
+	if d := t.Sub(c.now); d > 0 {
+		return text + ", in " + span(d)
+	}
+	return text + ", " + c.since(t)
+}
+
+// span writes a time as people do.
+func span(s tdf.Seconds) string {
+	switch s = max(s, 0); {
+	case s < 10:
+		return fmt.Sprintf("%.1f s", float64(s))
+	case s < 120:
+		return fmt.Sprintf("%.0f s", float64(s))
+	case s < 120*60:
+		return fmt.Sprintf("%.0f min", float64(s)/60)
+	case s < 48*3600:
+		return fmt.Sprintf("%.0f h", float64(s)/3600)
+	}
+	return fmt.Sprintf("%.0f days", float64(s)/86400)
+}

@@ -1,0 +1,299 @@
+package manager
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A DumpError says what is wrong with a dump, and in which line.
+type DumpError struct {
+	Line    int
+	Problem string
+}
+
+func (e *DumpError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
+
+// ErrOccupied says that a dump cannot be loaded into a namespace because there is something in it.
+var ErrOccupied = errors.New("a dump is only loaded into a namespace without tasks")
+
+// Restored is what came of loading a dump.
+type Restored struct {
+	Dumped
+	There int64 // tasks that an earlier load of the same dump, which was broken off, had written already
+}
+
+// Restore loads what [Manager.Dump] wrote into this namespace, which must be without tasks (else the error
+// wraps [ErrOccupied]), and need not be the one that was dumped. What is wrong with the dump is a *[DumpError]; where
+// r can be read twice, like a file, nothing is written then. Tasks keep their ids, and stand where they stood:
+// those that ran still belong to their workers, until their leases are over. A load that was broken off goes
+// on when the same dump is loaded again.
+func (m *Manager) Restore(ctx context.Context, r io.Reader) (Restored, error) {
+	s, err := m.redis()
+	if err != nil {
+		return Restored{}, err
+	}
+	if err := checkDump(ctx, r); err != nil {
+		return Restored{}, err
+	}
+	l := &restore{m: m, store: s}
+	err = readDump(ctx, r, l.take)
+	if errors.As(err, new(*DumpError)) && l.begun {
+		err = fmt.Errorf("%w; what stands before that was loaded: load the whole dump here again, or use another namespace", err)
+	}
+	return l.done, err
+}
+
+// checkDump reads a dump to its end, and goes back to its beginning, where that is possible.
+func checkDump(ctx context.Context, r io.Reader) error {
+	file, ok := r.(io.Seeker)
+	if !ok {
+		return nil
+	}
+	begin, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil // a pipe
+	}
+	if err := readDump(ctx, r, func(context.Context, dumpLine, []byte) error { return nil }); err != nil {
+		return err
+	}
+	_, err = file.Seek(begin, io.SeekStart)
+	return err
+}
+
+// maxDumpLine is how long a line of a dump may be: what a task may have printed in all its rounds.
+const maxDumpLine = 1 << 30
+
+// readDump calls take for each line of a dump, the last of them only if it is the end of a whole one.
+func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	check := dumpCheck{}
+	for !check.ended {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		check.line++
+		text, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return check.wrong("%v", err)
+		}
+		if len(text) == 0 {
+			return check.wrong("the dump ends here, before its last line: it was cut off")
+		}
+		line, err := check.parse(text)
+		if err != nil {
+			return err
+		}
+		if err := take(ctx, line, text); err != nil {
+			return err
+		}
+	}
+	if text, _ := readLine(lines); len(text) > 0 {
+		check.line++
+		return check.wrong("something follows the end of the dump")
+	}
+	return nil
+}
+
+var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxDumpLine)
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+		if len(line) > maxDumpLine {
+			return nil, errLongLine
+		}
+	}
+}
+
+// A dumpCheck knows what may come next.
+type dumpCheck struct {
+	line  int
+	found Dumped
+	ended bool
+}
+
+func (c *dumpCheck) wrong(format string, args ...any) error {
+	return &DumpError{c.line, fmt.Sprintf(format, args...)}
+}
+
+func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
+	var line dumpLine
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return line, c.wrong("it is not a line of a dump: %v", err)
+	}
+	if decoder.More() {
+		return line, c.wrong("it is not a line of a dump: something follows the first value")
+	}
+	parts := 0
+	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil} {
+		if is {
+			parts++
+		}
+	}
+	switch {
+	case parts != 1:
+		return line, c.wrong(`it is not a line of a dump: it has none, or several, of "dump", "program", "task", "end"`)
+	case (line.Header != nil) != (c.line == 1):
+		return line, c.wrong(`the line with "dump" is the first one of a dump, and no other`)
+	}
+	return line, c.check(line)
+}
+
+func (c *dumpCheck) check(line dumpLine) error {
+	switch {
+	case line.Header != nil:
+		return c.header(*line.Header)
+	case line.Program != nil:
+		c.found.Programs++
+		if programName(line.Program.Archive) != line.Program.SHA256 {
+			return c.wrong("the program %q is not the one that its sum names", line.Program.SHA256)
+		}
+	case line.Task != nil:
+		c.found.Tasks++
+		r := line.Task.record()
+		if err := r.Validate(); err != nil {
+			return c.wrong("%v", err)
+		}
+	case c.found != *line.End:
+		return c.wrong("the dump had %d tasks and %d programs, and there are %d and %d: lines are missing, or too many",
+			line.End.Tasks, line.End.Programs, c.found.Tasks, c.found.Programs)
+	default:
+		c.ended = true
+	}
+	return nil
+}
+
+func (c *dumpCheck) header(h dumpHeader) error {
+	switch {
+	case h.Format < 1:
+		return c.wrong("it names no format of dumps")
+	case h.Format > dumpFormat:
+		return c.wrong("the dump has format %d, and this release knows format %d: use a newer one", h.Format, dumpFormat)
+	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
+		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
+	case h.LastID < 0:
+		return c.wrong("the last id is %d", h.LastID)
+	}
+	return nil
+}
+
+func programName(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return hex.EncodeToString(sum[:])
+}
+
+func (t *dumpTask) record() redisstate.Record {
+	r := redisstate.Record{ID: t.ID, Hash: make(tdf.Hash, len(t.Hash))}
+	for name, value := range t.Hash {
+		r.Hash[name] = string(value)
+	}
+	for _, odd := range t.Odd {
+		r.Hash[string(odd[0])] = string(odd[1])
+	}
+	for _, u := range t.Updates {
+		r.Updates = append(r.Updates, redisstate.Update{Round: u.Round, Number: u.Number, Time: u.Time, Line: string(u.Line)})
+	}
+	return r
+}
+
+// A restore is a dump that is being loaded.
+type restore struct {
+	m       *Manager
+	store   *redisstate.Store
+	begun   bool
+	last    int64
+	pending []redisstate.Record
+	bytes   int
+	done    Restored
+}
+
+// Bounds of what is held back, to be written in few calls.
+const (
+	pendingTasks = 1000
+	pendingBytes = 16 << 20
+)
+
+func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
+	switch {
+	case line.Header != nil:
+		return l.begin(ctx, *line.Header, text)
+	case line.Program != nil:
+		l.done.Programs++
+		_, err := l.store.PutProgram(ctx, line.Program.Archive)
+		return err
+	case line.Task != nil:
+		return l.task(ctx, line.Task.record(), len(text))
+	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	return l.store.Loaded(ctx, l.last)
+}
+
+// begin takes the namespace for this dump.
+func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
+	l.last = h.LastID
+	mark := programName(bytes.TrimSpace(text))
+	before, err := l.store.LoadingOf(ctx)
+	if err != nil {
+		return err
+	}
+	if before == "" {
+		counts, err := l.store.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		if n := counts.Total(); n > 0 {
+			return fmt.Errorf("the namespace %s has %d tasks: %w; choose another by --namespace", l.m.cfg.Namespace, n, ErrOccupied)
+		}
+		if before, err = l.store.Loading(ctx, mark); err != nil {
+			return err
+		}
+	}
+	if before != mark {
+		return fmt.Errorf("another dump is being loaded into the namespace %s, or was not loaded to its end: %w; load that one again, or choose another namespace",
+			l.m.cfg.Namespace, ErrOccupied)
+	}
+	l.begun = true
+	return nil
+}
+
+func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) error {
+	if _, has := r.Hash["namespace"]; has {
+		r.Hash["namespace"] = l.m.cfg.Namespace
+	}
+	l.pending = append(l.pending, r)
+	l.bytes += bytes
+	if len(l.pending) < pendingTasks && l.bytes < pendingBytes {
+		return nil
+	}
+	return l.flush(ctx)
+}
+
+func (l *restore) flush(ctx context.Context) error {
+	written, err := l.store.Put(ctx, l.pending...)
+	if err != nil {
+		return err
+	}
+	l.done.Tasks += int64(len(l.pending))
+	l.done.There += int64(len(l.pending) - written)
+	l.pending, l.bytes = l.pending[:0], 0
+	return nil
+}

@@ -1,0 +1,210 @@
+package manager
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A signature is what failed rounds have in common that most likely failed for one reason.
+type signature struct {
+	how  string
+	line string // the telling line of what was printed to stderr, without what differs from round to round
+}
+
+// failureIDLength is how many hex digits name a signature.
+const failureIDLength = 8
+
+func (s signature) id() string {
+	sum := sha256.Sum256([]byte(s.how + "\x00" + s.line))
+	return hex.EncodeToString(sum[:])[:failureIDLength]
+}
+
+// A failure is a round that failed.
+type failure struct {
+	task  *tdf.Task
+	round int
+	how   string
+}
+
+func (f *failure) signature() signature { return signature{f.how, normalise(f.line())} }
+
+// line returns the telling line of its stderr. What TDF wrote there about a lost round names its workers.
+func (f *failure) line() string {
+	if f.how == howLost {
+		return ""
+	}
+	return tellingLine(f.task.Rounds[f.round].Error)
+}
+
+// at is when the round had failed.
+func (f *failure) at() tdf.Time {
+	r := &f.task.Rounds[f.round]
+	return max(r.Failure, r.Timeout, r.Lost, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
+}
+
+// How rounds failed, where that is neither an exit status nor a signal.
+const (
+	howTimedOut   = "timed out"
+	howLost       = "lost with its worker"
+	howNoExit     = "no exit status"
+	howNeverRan   = "expired before it ran"
+	howRanTooLong = "expired while it ran"
+	howLate       = "executed after end_before"
+)
+
+// failuresOf returns the failed rounds of a task, among those that were read of it, the last one at the end.
+func failuresOf(t *tdf.Task) []failure {
+	var all []failure
+	for i := range t.Rounds {
+		if how := howFailed(t, i); how != "" {
+			all = append(all, failure{t, i, how})
+		}
+	}
+	return all
+}
+
+// lastFailure returns nil where no round has failed.
+func lastFailure(t *tdf.Task) *failure {
+	all := failuresOf(t)
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
+}
+
+// howFailed tells how a round ended that failed; "" for any other.
+func howFailed(t *tdf.Task, round int) string {
+	r := &t.Rounds[round]
+	ended := ""
+	if round == t.Round {
+		ended = outcome(t)
+	}
+	switch {
+	case r.Timeout > 0 || ended == string(tdf.TimedOut):
+		return howTimedOut
+	case r.Lost > 0:
+		return howLost
+	case r.Failure > 0 || ended == string(tdf.Failed):
+		return howExited(r.Exit)
+	case ended == string(tdf.Expired):
+		return howExpired(r)
+	}
+	return ""
+}
+
+func howExited(exit string) string {
+	switch {
+	case exit == "":
+		return howNoExit
+	case strings.HasPrefix(exit, anySignal):
+		return exit
+	}
+	return "exit status " + exit
+}
+
+func howExpired(r *tdf.Round) string {
+	switch {
+	case r.Entered[tdf.Executed] > 0:
+		return howLate
+	case r.Worker != "":
+		return howRanTooLong
+	}
+	return howNeverRan
+}
+
+// Bounds of what is looked at of a text: its two ends, and so much of a line.
+const (
+	endsLooked = 64 << 10
+	lineLooked = 1000
+	lineKept   = 200
+)
+
+// tellingLine returns the line of a program's stderr that says most about why it failed: the last one that is not
+// indented, as tracebacks are; of a Go program the line of its panic, which its traces come after.
+func tellingLine(text string) string {
+	if line := panicLine(text); line != "" {
+		return clean(line)
+	}
+	indented := ""
+	for tail := text[max(0, len(text)-endsLooked):]; tail != ""; {
+		i := strings.LastIndexByte(tail, '\n')
+		line := clean(tail[i+1:])
+		tail = tail[:max(i, 0)]
+		switch {
+		case strings.TrimSpace(line) == "" || isRemark(line):
+		case line[0] != ' ':
+			return line
+		case indented == "":
+			indented = line
+		}
+	}
+	return strings.TrimSpace(indented)
+}
+
+// isRemark knows lines that runtimes add below the one that tells.
+func isRemark(line string) bool {
+	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
+}
+
+// panicLine returns the line that a Go program's trace begins with, "" if there is no trace.
+func panicLine(text string) string {
+	for _, end := range []string{text[max(0, len(text)-endsLooked):], text[:min(len(text), endsLooked)]} {
+		if !strings.Contains(end, "\ngoroutine ") {
+			continue
+		}
+		for line := range strings.Lines(end) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
+
+// clean makes a line text: without what colours it, and with blanks for what cannot be shown. What was written
+// over, as bars are, is gone.
+func clean(line string) string {
+	line = strings.TrimRight(line, "\r\n")
+	line = line[strings.LastIndexByte(line, '\r')+1:]
+	line = strings.ToValidUTF8(line[:min(len(line), lineLooked)], "\uFFFD")
+	line = escapes.ReplaceAllString(line, "")
+	return strings.TrimRight(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, line), " ")
+}
+
+// What differs between rounds that failed alike, and what stands for it. The order counts.
+var placeholders = []struct {
+	what  *regexp.Regexp
+	stand string
+}{
+	{regexp.MustCompile(`"[^"]*"|` + "`[^`]*`" + `|\B'[^']*'\B`), `"…"`},
+	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
+	{regexp.MustCompile(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
+	{regexp.MustCompile(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
+	{regexp.MustCompile(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // sums, addresses
+	{regexp.MustCompile(`(?:\B[-+])?\d+`), "<n>"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+// normalise puts placeholders for what differs from round to round.
+func normalise(line string) string {
+	for _, p := range placeholders {
+		line = p.what.ReplaceAllString(line, p.stand)
+	}
+	line = strings.TrimSpace(line)
+	if runes := []rune(line); len(runes) > lineKept {
+		line = string(runes[:lineKept])
+	}
+	return line
+}

@@ -1,0 +1,83 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// sourceGate says whether workers could get an open task's program.
+func sourceGate(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Gate, error) {
+	src, err := tdf.ParseSource(t.Source)
+	switch {
+	case t.State != tdf.Open:
+		return Gate{}, nil
+	case err != nil:
+		return Gate{"source", Holds, err.Error(), fmt.Sprintf("tdf set %d --source …", t.ID)}, nil
+	case src.Scheme == tdf.SchemeRedis:
+		return storedGate(ctx, s, src, t)
+	case src.Scheme == tdf.SchemeRsync:
+		return Gate{"source", Ahead, src.String() + ": only a worker can tell whether it is there", ""}, nil
+	}
+	return httpGate(ctx, src), nil
+}
+
+func storedGate(ctx context.Context, s *redisstate.Store, src tdf.Source, t *tdf.Task) (Gate, error) {
+	stored, err := s.HasProgram(ctx, src.Location)
+	if err != nil || stored {
+		return Gate{"source", Passed, "the program is stored in this namespace", ""}, err
+	}
+	return Gate{
+		"source", Holds, src.String() + " is not stored in this namespace: a worker that lacks the program cannot get it",
+		fmt.Sprintf("tdf push DIR, and tdf set %d --source …", t.ID),
+	}, nil
+}
+
+// headTimeout is how long a web server may take to answer.
+const headTimeout = 5 * time.Second
+
+// httpGate asks for the headers of an http source. Only a plain no counts: workers may see what is not seen from here,
+// and the other way round.
+func httpGate(ctx context.Context, src tdf.Source) Gate {
+	ctx, cancel := context.WithTimeout(ctx, headTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, src.Location, nil)
+	if err != nil {
+		return Gate{"source", Ahead, src.String() + ": " + withoutURL(err), ""}
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return Gate{"source", Ahead, src.String() + ": from here: " + withoutURL(err), ""}
+	}
+	response.Body.Close()
+	gate := Gate{"source", Ahead, src.String() + ": from here: " + response.Status, ""}
+	switch code := response.StatusCode; {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		gate.State, gate.Cure = Holds, "put the program there; a worker that has it already does not ask"
+	case code < 300:
+		gate.State = Passed
+	}
+	return gate
+}
+
+// withoutURL returns the reason alone, since a URL may have a password in it.
+func withoutURL(err error) string {
+	if e := new(url.Error); errors.As(err, &e) {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// quoted has a pattern mean a name as it stands.
+func quoted(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+}

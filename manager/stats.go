@@ -1,0 +1,121 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Stats are the numbers by which a namespace is watched over.
+type Stats struct {
+	At     tdf.Time
+	Counts Counts
+
+	Waited tdf.Seconds // since the oldest open task might have been claimed; 0: none might
+	DueLag tdf.Seconds // since the server should have looked at the task that it must look at first
+	Rate   float64     // tasks done in a second, over the last minute
+
+	Server  tdf.Time       // when a server was seen last; 0: never
+	Workers map[string]int // by their states: starting, working, draining; silent: their leases are over
+	Slots   int            // of those that live
+	Busy    int            // how many tasks run
+
+	Programs     int // that are stored in the namespace
+	ProgramBytes int64
+
+	Memory Memory
+}
+
+// Memory is that of Redis, in bytes; all 0 for the embedded one.
+type Memory struct {
+	Used   int64
+	Limit  int64 // maxmemory; 0: none
+	System int64 // what the machine has
+}
+
+// The workers' states, with the one that no worker says of itself.
+const workerSilent = "silent"
+
+// WorkerStates are those by which [Stats] counts workers.
+var WorkerStates = []string{"starting", "working", "draining", workerSilent}
+
+const rateSpan = tdf.Seconds(60)
+
+// Stats asks Redis for the numbers. It takes the same time however many tasks there are.
+func (m *Manager) Stats(ctx context.Context) (Stats, error) {
+	redis, err := m.redis()
+	if err != nil {
+		return Stats{}, err
+	}
+	s := Stats{Workers: map[string]int{}}
+	for _, step := range []func(context.Context, *redisstate.Store, *Stats) error{
+		m.statsOfTasks, m.statsOfWorkers, m.statsOfPrograms, m.statsOfRedis,
+	} {
+		if err := step(ctx, redis, &s); err != nil {
+			return s, fmt.Errorf("reading the statistics: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (m *Manager) statsOfTasks(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
+	if s.At, err = r.Now(ctx); err != nil {
+		return err
+	}
+	if s.Counts, err = r.Counts(ctx); err != nil {
+		return err
+	}
+	first, err := r.FirstOpen(ctx)
+	if err != nil {
+		return err
+	}
+	due, err := r.NextDue(ctx)
+	if err != nil {
+		return err
+	}
+	s.Waited, s.DueLag = max(0, s.At.Sub(first)), max(0, s.At.Sub(due))
+	n, err := r.Between(ctx, s.At.Add(-rateSpan), s.At, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived)
+	s.Rate = float64(n) / float64(rateSpan)
+	return err
+}
+
+func (m *Manager) statsOfWorkers(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
+	if s.Server, err = r.LastServer(ctx); err != nil {
+		return err
+	}
+	s.Busy = int(s.Counts[tdf.Running])
+	workers, err := m.Workers(ctx)
+	for _, w := range workers {
+		switch {
+		case w.State == "gone":
+			continue
+		case !w.Alive:
+			s.Workers[workerSilent]++
+			continue
+		}
+		s.Workers[w.State]++
+		s.Slots += w.Slots
+	}
+	return err
+}
+
+func (m *Manager) statsOfPrograms(ctx context.Context, r *redisstate.Store, s *Stats) error {
+	programs, err := r.Programs(ctx)
+	s.Programs = len(programs)
+	for _, p := range programs {
+		s.ProgramBytes += p.Bytes
+	}
+	return err
+}
+
+func (m *Manager) statsOfRedis(ctx context.Context, r *redisstate.Store, s *Stats) error {
+	info, err := r.Info(ctx, "memory")
+	s.Memory = memoryOf(info)
+	return err
+}
+
+func memoryOf(info redisstate.Info) Memory {
+	return Memory{number(info, "used_memory"), number(info, "maxmemory"), number(info, "total_system_memory")}
+}

@@ -1,0 +1,56 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A Worker is what a worker last said about itself, and who has told it to drain.
+type Worker struct {
+	redisstate.SeenWorker
+	Alive bool // it has not said goodbye, and its lease is not over
+}
+
+// Workers returns the workers that gave a sign of life within a week, by their names.
+func (m *Manager) Workers(ctx context.Context) ([]Worker, error) {
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := m.store.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workers := make([]Worker, len(seen))
+	for i, w := range seen {
+		workers[i] = Worker{w, w.Alive(now)}
+	}
+	return workers, nil
+}
+
+// ErrNoWorker says that no worker of that name is known.
+var ErrNoWorker = fmt.Errorf("no worker of that name was seen within a week")
+
+// Drain tells a worker to claim nothing more, by its next sign of life (every third of its lease): what
+// it runs goes on to its end, and the worker stays, so that nothing starts it again. It holds for whoever
+// starts under its name, too, until [Manager.Resume]. The error may be [ErrNoWorker].
+func (m *Manager) Drain(ctx context.Context, worker string) error {
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return m.drain(ctx, worker, fmt.Sprintf("%s at %s", m.name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
+}
+
+// Resume has a worker that drains claim again. The error may be [ErrNoWorker].
+func (m *Manager) Resume(ctx context.Context, worker string) error { return m.drain(ctx, worker, "") }
+
+func (m *Manager) drain(ctx context.Context, worker, by string) error {
+	known, err := m.store.Drain(ctx, worker, by)
+	if err == nil && !known {
+		err = fmt.Errorf("worker %q: %w", worker, ErrNoWorker)
+	}
+	return err
+}

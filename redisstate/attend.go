@@ -1,0 +1,101 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A SeenWorker is what a worker last said about itself, and who has told it to drain.
+type SeenWorker struct {
+	WorkerInfo
+	Seen    tdf.Time // its last sign of life
+	Drained string   // who has told it to claim nothing; "": nobody
+}
+
+// Alive says whether a worker is believed to live: it has not said goodbye, and its lease is not over.
+func (w *SeenWorker) Alive(now tdf.Time) bool {
+	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
+}
+
+// mostWorkers is how many workers are read at once.
+const mostWorkers = 1000
+
+// Workers returns the workers that gave a sign of life within a week, by their names.
+func (s *Store) Workers(ctx context.Context) ([]SeenWorker, error) {
+	var names []string
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		names, err = s.rdb.ZRange(ctx, s.keys.workers(), 0, -1).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the workers: redis: %w", err)
+	}
+	slices.Sort(names)
+	var all []SeenWorker
+	for page := range slices.Chunk(names, mostWorkers) {
+		some, err := s.readWorkers(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (s *Store) readWorkers(ctx context.Context, names []string) ([]SeenWorker, error) {
+	replies := make([]*redis.MapStringStringCmd, len(names))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, name := range names {
+			replies[i] = p.HGetAll(ctx, s.keys.worker(name))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the workers: redis: %w", err)
+	}
+	var all []SeenWorker
+	for i, name := range names {
+		if h := replies[i].Val(); len(h) > 0 {
+			all = append(all, parseWorker(name, h))
+		}
+	}
+	return all, nil
+}
+
+func parseWorker(name string, h map[string]string) SeenWorker {
+	w := SeenWorker{Drained: h["drain"]}
+	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
+	w.State, w.Avoids = h["state"], h["avoids"]
+	w.PID, _ = strconv.Atoi(h["pid"])
+	w.Slots, _ = strconv.Atoi(h["slots"])
+	w.Lease, _ = tdf.ParseSeconds(h["lease"])
+	w.Seen, _ = tdf.ParseTime(h["seen"])
+	w.Runs = idsOf(strings.Fields(h["runs"]))
+	return w
+}
+
+// Drain tells a worker, by its next sign of life, to claim nothing more; by says who does, "" takes it
+// back. It holds for whoever has the name later, too. False: no worker of that name is known.
+func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
+	known := false
+	err := s.persist(ctx, func(ctx context.Context) error {
+		n, err := s.rdb.Exists(ctx, s.keys.worker(name)).Result()
+		if known = n == 1; err != nil || !known {
+			return err
+		}
+		if by == "" {
+			return s.rdb.HDel(ctx, s.keys.worker(name), "drain").Err()
+		}
+		return s.rdb.HSet(ctx, s.keys.worker(name), "drain", by).Err()
+	})
+	if err != nil {
+		return known, fmt.Errorf("draining worker %s: redis: %w", name, err)
+	}
+	return known, nil
+}

@@ -1,0 +1,235 @@
+package redisstate
+
+import (
+	"maps"
+	"strconv"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Nothing is left of a task that was removed, and nothing else is touched.
+func TestRemoveLeavesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.Group = "g"
+		ids := mustOpen(t, s, d, d)
+		before := dump(t, s)
+		c := mustClaim(t, s, 1)[0]
+		_, err := s.Renew(t.Context(), 60, Renewal{
+			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: Report{Updates: []string{"one"}, FirstUpdate: 1},
+		})
+		must(t, err)
+		must(t, s.Follow(t.Context(), ids[0]))
+		m, err := task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, ids[0]).Remove()
+		mustApply(t, s, m, err)
+		want := maps.Clone(before)
+		delete(want, "task:1")
+		want["open"], want["group:g"] = "2@T", "2@1099511627778"
+		got := dump(t, s)
+		delete(got, "wake:open")
+		delete(want, "wake:open")
+		if diff := changed(t, want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		mustBeSound(t, s)
+		if next := mustOpen(t, s, define("y")); next[0] != 3 {
+			t.Errorf("the id %d is given out again", next[0])
+		}
+	})
+}
+
+// A worker that comes late finds no task to write to.
+func TestNothingRevivesARemovedTask(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		c := mustClaim(t, s, 1)[0]
+		m, err := task(t, s, 1).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, 1).Remove()
+		mustApply(t, s, m, err)
+		before := dump(t, s)
+		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+		must(t, err)
+		if renewed.Lost[0] == nil {
+			t.Error("the lease was renewed")
+		}
+		execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
+		outcomes, err := s.Execute(t.Context(), "w", execute)
+		must(t, err)
+		if outcomes[0].Err == nil {
+			t.Error("the result was taken")
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
+	t.Helper()
+	m, err := task(t, s, id).Change(c)
+	mustApply(t, s, m, err)
+}
+
+// What is changed of an open task is all that changes; it keeps its place in the queue.
+func TestChangeInPlace(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
+		end := tdf.Time(9e9)
+		mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: &end, MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
+		mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
+		mustBeSound(t, s)
+		if got := inputs(mustClaim(t, s, 3)); got != "changed b c" {
+			t.Errorf("claimed %s", got)
+		}
+		got := task(t, s, ids[0])
+		if got.EndBefore != end || got.MaxFails != 2 || got.FailOn != tdf.FailOnExit || got.Revision != 1 || got.Deadline != end {
+			t.Errorf("%+v", got)
+		}
+		if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestChangeOfTimes(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		now, err := s.Now(t.Context())
+		must(t, err)
+		later := now.Add(3600)
+		d := define("later")
+		d.StartAfter, d.FailOn = later, tdf.FailOnAny
+		ids := mustOpen(t, s, d, define("b"), define("c"))
+		mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0)), FailOn: new(tdf.FailOnStderr)})
+		mustChange(t, s, ids[1], tdf.Changes{StartAfter: &later})
+		mustBeSound(t, s)
+		if got := inputs(mustClaim(t, s, 3)); got != "later c" {
+			t.Errorf("claimed %s", got)
+		}
+		if got := s.rdb.HExists(t.Context(), s.keys.Task(ids[0]), "fail_on").Val(); got {
+			t.Error("fail_on is written, and has its default")
+		}
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+		must(t, err)
+		if len(c.Claims) != 0 || c.Next != later {
+			t.Errorf("%d claims, the next at %v, want %v", len(c.Claims), c.Next, later)
+		}
+	})
+}
+
+// A task that was taken from a worker for good goes to the others.
+func TestRequeueElsewhere(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		claim := func(worker string) int {
+			t.Helper()
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: worker, Most: 1, Lease: 60})
+			must(t, err)
+			return len(c.Claims)
+		}
+		for _, worker := range []string{"w.1", "w.11"} {
+			if claim(worker) != 1 {
+				t.Fatalf("%s does not get it", worker)
+			}
+			m, err := task(t, s, 1).Requeue(true)
+			mustApply(t, s, m, err)
+		}
+		if claim("w.1")+claim("w.11") != 0 {
+			t.Error("a worker that must not have it got it")
+		}
+		for _, worker := range []string{"w.", "wx1", "1", "w"} {
+			if claim(worker) != 1 {
+				t.Errorf("%s does not get it", worker)
+			}
+			m, err := task(t, s, 1).Requeue(false)
+			mustApply(t, s, m, err)
+		}
+		if got := task(t, s, 1); got.Releases != 6 || len(got.NotOn) != 2 || got.Fails+got.Losses+got.Timeouts != 0 {
+			t.Errorf("%+v", got)
+		}
+		m, err := task(t, s, 1).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, 1).Reopen()
+		mustApply(t, s, m, err)
+		if claim("w.1") != 1 {
+			t.Error("a task that was opened again still avoids its worker")
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A task that a worker must not run does not hide those behind it.
+func TestNotOnIsPassedOver(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []tdf.Definition
+		for i := range 500 {
+			all = append(all, define(strconv.Itoa(i)))
+		}
+		for _, id := range mustOpen(t, s, all...)[:450] {
+			s.rdb.HSet(t.Context(), s.keys.Task(id), "not_on", "v\nw")
+		}
+		got, from := 0, 0
+		for range 5 {
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, From: from})
+			must(t, err)
+			got, from = got+len(c.Claims), c.From
+		}
+		if got == 0 {
+			t.Error("nothing was claimed")
+		}
+	})
+}
+
+func TestReopenWithChanges(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Archived)
+		m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5))})
+		mustApply(t, s, m, err)
+		got := task(t, s, id)
+		if got.State != tdf.Open || got.Round != 1 || got.Program != "q" || got.Timeout != 5 || got.Reopens != 1 || got.Revision != 0 {
+			t.Errorf("%+v", got)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func TestDrain(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		w := WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
+		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
+			t.Errorf("%v, %v", known, err)
+		}
+		must(t, signed(s.TakeName(t.Context(), w, "")))
+		known, err := s.Drain(t.Context(), "w", "me")
+		if err != nil || !known {
+			t.Errorf("%v, %v", known, err)
+		}
+		second := connect(t, s.addr, s.keys.ns)
+		w.State = "gone"
+		if by, err := s.SeenWorker(t.Context(), w); err != nil || by != "me" {
+			t.Errorf("%q, %v", by, err)
+		}
+		w.State = "working"
+		if by, err := second.TakeName(t.Context(), w, ""); err != nil || by != "me" {
+			t.Errorf("who takes the name is told %q, %v", by, err)
+		}
+		all, err := s.Workers(t.Context())
+		must(t, err)
+		if len(all) != 1 || all[0].Drained != "me" || all[0].Host != "h" || all[0].PID != 5 || len(all[0].Runs) != 2 || all[0].Slots != 2 {
+			t.Errorf("%+v", all)
+		}
+		now, err := s.Now(t.Context())
+		must(t, err)
+		if !all[0].Alive(now) || all[0].Alive(now.Add(61)) {
+			t.Error("it is alive for the time of its lease")
+		}
+		_, err = s.Drain(t.Context(), "w", "")
+		must(t, err)
+		if by, err := second.SeenWorker(t.Context(), w); err != nil || by != "" {
+			t.Errorf("%q, %v", by, err)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Stretch is what is asked of the lists: the tasks in some states, all lists in one order. That is by the
+// scores, which are times; of a group it is by id, and the bounds of time do not count. Nor do they for those that
+// are open or executed, whose scores are not when they came to be so.
+type Stretch struct {
+	States        []tdf.State
+	Group         string // "": of all tasks
+	After, Before tdf.Time
+	OldestFirst   bool
+	Behind        *Place // to go on behind; nil: from the beginning
+}
+
+// groupIDs is how many ids each state has room for in the index of a group.
+const groupIDs = 1 << 40
+
+// A Place is where a list holds a task.
+type Place struct {
+	Order  float64 // the score; in a group the id
+	Member string  // the id; anything else was put there by other hands
+}
+
+// ID returns the id of the task that has the place.
+func (p Place) ID() (id int64, ok bool) {
+	ids := idsOf([]string{p.Member})
+	if len(ids) == 0 {
+		return 0, false
+	}
+	return ids[0], true
+}
+
+// Compare orders places as Redis orders the entries of one list.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(p.Order, other.Order), strings.Compare(p.Member, other.Member))
+}
+
+//go:embed find.lua
+var findSource string
+
+var findScript = redis.NewScript(findSource)
+
+// Find returns up to most places of a stretch, at most 1,000, in its order and all as they were at one
+// moment, and whether these are the last ones. So of a group's tasks none is missed, and none comes
+// twice, however they move from state to state meanwhile.
+func (s *Store) Find(ctx context.Context, of Stretch, most int) (places []Place, last bool, err error) {
+	if len(of.States) == 0 {
+		return nil, true, nil
+	}
+	most = min(most, maxTasksPerCall)
+	keys, args := []string{}, []any{"newest", most}
+	if of.OldestFirst {
+		args[0] = "oldest"
+	}
+	for _, state := range of.States {
+		lane := s.lane(&of, state)
+		keys = append(keys, lane.key)
+		args = append(args, lane.score, lane.member, lane.stop)
+	}
+	reply, err := s.run(ctx, findScript, keys, args)
+	if err != nil {
+		return nil, false, fmt.Errorf("finding tasks: redis: %w", err)
+	}
+	last = true
+	for i, page := range list(reply) {
+		found := of.places(of.States[i], list(page))
+		last = last && len(found) < most
+		places = append(places, found...)
+	}
+	slices.SortFunc(places, of.compare)
+	if len(places) > most {
+		places, last = places[:most], false
+	}
+	return places, last, nil
+}
+
+func (of *Stretch) compare(a, b Place) int {
+	if of.OldestFirst {
+		return a.Compare(b)
+	}
+	return b.Compare(a)
+}
+
+func (of *Stretch) places(state tdf.State, members []any) []Place {
+	places := make([]Place, len(members)/2)
+	for i := range places {
+		score, _ := strconv.ParseFloat(text(members[2*i+1]), 64)
+		places[i] = Place{score - of.base(state), text(members[2*i])}
+	}
+	return places
+}
+
+// base is what the scores of a state begin with in the index of a group.
+func (of *Stretch) base(state tdf.State) float64 {
+	if of.Group == "" {
+		return 0
+	}
+	return float64(groupCode(state)) * groupIDs
+}
+
+// A lane is the part of one sorted set that belongs to a stretch, as find.lua wants it told.
+type lane struct{ key, score, member, stop string }
+
+func (s *Store) lane(of *Stretch, state tdf.State) lane {
+	l := lane{key: s.keys.List(state)}
+	low, high := of.After, of.Before
+	base := of.base(state)
+	if of.Group != "" {
+		l.key = s.keys.Group(of.Group)
+		low, high = tdf.Time(base), tdf.Time(base+groupIDs)
+	} else if state == tdf.Open || state == tdf.Executed {
+		low, high = 0, 0
+	}
+	begin, end := high, low
+	if of.OldestFirst {
+		begin, end = low, high
+	}
+	if begin > 0 {
+		l.score = score(float64(begin))
+	}
+	if end > 0 {
+		l.stop = score(float64(end))
+	}
+	if p := of.Behind; p != nil && !of.isBefore(p.Order+base, float64(begin)) {
+		l.score, l.member = score(p.Order+base), p.Member
+	}
+	return l
+}
+
+// isBefore says whether an order comes before the one that a lane begins with; 0: it has no beginning.
+func (of *Stretch) isBefore(order, begin float64) bool {
+	switch {
+	case begin == 0:
+		return false
+	case of.OldestFirst:
+		return order < begin
+	}
+	return order >= begin
+}
+
+func score(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -1,0 +1,46 @@
+-- find: a page of several sorted sets, all read at one moment. It changes nothing.
+--
+-- KEYS  the sorted sets; one may come several times
+-- ARGV  'newest' or 'oldest': which entries come first
+--       how many entries of each set to return at most
+--       for each key three: the score and the member to go on behind, and the score at which to end;
+--       '' for none
+--
+-- Returns, for each key, members and scores in turn, in the order of the set. An entry of the end's score
+-- is left out by 'oldest', and returned by 'newest'.
+
+local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
+
+-- How many entries have their place before the given one, or in it. Those of one score stand in the order of
+-- their members, and are too many at times to go through them.
+local function before(key, score, member, too)
+  local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
+  local high = redis.call('ZCOUNT', key, '-inf', score)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local m = redis.call('ZRANGE', key, middle, middle)[1]
+    if m < member or too and m == member then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+local function page(key, score, member, stop)
+  local first, last -- from 0, both included
+  if newest then
+    last = (score == '' and redis.call('ZCARD', key) or before(key, score, member, false)) - 1
+    first = stop == '' and 0 or redis.call('ZCOUNT', key, '-inf', '(' .. stop)
+    first = math.max(first, last - most + 1)
+  else
+    first = score == '' and 0 or before(key, score, member, true)
+    last = (stop == '' and redis.call('ZCARD', key) or redis.call('ZCOUNT', key, '-inf', '(' .. stop)) - 1
+    last = math.min(last, first + most - 1)
+  end
+  if last < first then return {} end
+  return redis.call('ZRANGE', key, first, last, 'WITHSCORES')
+end
+
+local pages = {}
+for i, key in ipairs(KEYS) do
+  pages[i] = page(key, ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2])
+end
+return pages

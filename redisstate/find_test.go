@@ -1,0 +1,219 @@
+package redisstate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// walk pages through a stretch; between calls after each page.
+func walk(t *testing.T, s *Store, of Stretch, most int, between func()) []Place {
+	t.Helper()
+	var all []Place
+	for pages := 0; ; pages++ {
+		page, last, err := s.Find(t.Context(), of, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) > most || len(page) == 0 && !last || pages > 10_000 {
+			t.Fatalf("page %d has %d places, most %d, last %v", pages, len(page), most, last)
+		}
+		all = append(all, page...)
+		if last {
+			return all
+		}
+		of.Behind = &page[len(page)-1]
+		between()
+	}
+}
+
+func ids(t *testing.T, places []Place) []int64 {
+	t.Helper()
+	var all []int64
+	for _, p := range places {
+		id, ok := p.ID()
+		if !ok {
+			t.Errorf("a place of %q", p.Member)
+		}
+		all = append(all, id)
+	}
+	return all
+}
+
+// Lists whose scores are equal by the hundred are walked exactly, in either direction and with any size of page.
+func TestFindPagesThroughEqualScores(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var want []Place
+		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
+		lists := map[tdf.State][]redis.Z{}
+		for id := range 400 {
+			score := []float64{0, -3, 1795229855.374808, 1795229855.374809, 1795229855.374808 + 60}[rand.IntN(5)]
+			member := strconv.Itoa(id + 1)
+			state := states[rand.IntN(len(states))]
+			lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
+			want = append(want, Place{score, member})
+		}
+		for state, members := range lists {
+			if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), members...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortFunc(want, Place.Compare)
+		for _, most := range []int{1, 7, 99, 399, 400, 5000} {
+			if got := walk(t, s, Stretch{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
+				t.Errorf("oldest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+			}
+			got := walk(t, s, Stretch{States: states}, most, func() {})
+			slices.Reverse(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("newest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+			}
+		}
+	})
+}
+
+func TestFindBoundsByTime(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i := range 10 {
+			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
+				member := strconv.Itoa(100*len(state) + i) // 40x are open, 70x are running
+				if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		running := []tdf.State{tdf.Running}
+		for _, c := range []struct {
+			of   Stretch
+			want string
+		}{
+			{Stretch{States: running, After: 1007}, "[709 708 707]"},
+			{Stretch{States: running, Before: 1002}, "[701 700]"},
+			{Stretch{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
+			{Stretch{States: running, After: 1003, Before: 1005}, "[704 703]"},
+			{Stretch{States: running, After: 1003, Before: 1003}, "[]"},
+			{Stretch{States: running, After: 1008, Behind: &Place{1002, "702"}, OldestFirst: true}, "[708 709]"},
+			{Stretch{States: running, Before: 1001, Behind: &Place{1002, "702"}}, "[700]"},
+			{Stretch{States: running, Before: 1003, Behind: &Place{1002, "702"}}, "[701 700]"},
+			{Stretch{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
+			{Stretch{}, "[]"},
+		} {
+			if got := fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))); got != c.want {
+				t.Errorf("%+v: %v, want %v", c.of, got, c.want)
+			}
+		}
+	})
+}
+
+// Of a group each task comes once, while all of them move from state to state.
+func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var want []int64
+		move := func(id int64, state tdf.State) {
+			z := redis.Z{Score: float64(groupCode(state))*groupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
+			if err := s.rdb.ZAdd(t.Context(), s.keys.Group("g"), z).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id := int64(1); id <= 120; id++ {
+			want = append(want, id)
+			move(id, tdf.States[rand.IntN(len(tdf.States))])
+		}
+		for _, oldest := range []bool{true, false} {
+			found := walk(t, s, Stretch{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
+				for range 60 {
+					move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
+				}
+			})
+			got := ids(t, found)
+			if !oldest {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("oldest first %v: %v", oldest, got)
+			}
+		}
+	})
+}
+
+func TestFindPassesWhatIsNoTask(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
+			if err := s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, oldest := range []bool{true, false} {
+			found := walk(t, s, Stretch{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
+			if len(found) != 8 {
+				t.Errorf("oldest first %v: %d places of 8: %v", oldest, len(found), found)
+			}
+		}
+	})
+}
+
+func TestGlanceAndTexts(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("some input")
+		d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
+		id := mustOpen(t, s, d)[0]
+		for range 3 {
+			mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
+			mustSettle(t, s, id)
+		}
+		all := func(*tdf.Task) bool { return true }
+		tasks, err := s.Glance(t.Context(), []int64{id, 99, id}, 2, all)
+		if err != nil || len(tasks) != 3 || tasks[1] != nil {
+			t.Fatalf("%v, %v", tasks, err)
+		}
+		got := tasks[0]
+		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds[2].Exit != "1" || got.Rounds[2].Seconds != 2 {
+			t.Errorf("seen: %+v", got)
+		}
+		if got.Input+got.Meta+got.Rounds[2].Output+got.Rounds[2].Error != "" || got.Rounds[1].Worker != "" {
+			t.Errorf("more was read than was asked for: %+v", got)
+		}
+		if tasks, err := s.Glance(t.Context(), []int64{id}, 1, func(*tdf.Task) bool { return false }); err != nil || tasks[0] != nil {
+			t.Errorf("what is not kept came back: %v, %v", tasks, err)
+		}
+		of := []TextsOf{{id, []string{"input", "meta"}}, {99, []string{"input"}}, {id, []string{"2:output", "2:error", "9:error"}}, {id, nil}}
+		for _, c := range []struct {
+			most int64
+			want string
+		}{
+			{1000, `[["some input" "{\"a\":1}"] [""] ["out" "no" ""] []]`},
+			{17, `[["some input" "{\"a\":1}"] [""]]`},
+			{0, `[["some input" "{\"a\":1}"]]`},
+		} {
+			texts, err := s.Texts(t.Context(), of, c.most)
+			if got := fmt.Sprintf("%q", texts); err != nil || got != c.want {
+				t.Errorf("at most %d bytes: %s, %v, want %s", c.most, got, err, c.want)
+			}
+		}
+	})
+}
+
+func TestFitting(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int64
+		most  int64
+		want  int
+	}{
+		{nil, 5, 0},
+		{[]int64{9}, 5, 1},
+		{[]int64{9, 0}, 5, 1},
+		{[]int64{2, 3, 0, 1}, 5, 3},
+		{[]int64{2, 3}, 5, 2},
+		{[]int64{0, 9}, 0, 1},
+	} {
+		if got := fitting(c.sizes, c.most); got != c.want {
+			t.Errorf("%v within %d: %d, want %d", c.sizes, c.most, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package redisstate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+//go:embed put.lua
+var putSource string
+
+var putScript = redis.NewScript(prelude + putSource)
+
+// Bounds of one call: it keeps Redis from its other clients for a few ms.
+const (
+	maxTasksPerPut  = 100
+	maxFieldsPerPut = 5000
+)
+
+// Put writes tasks as they were kept elsewhere, with the ids that they had there: into the list that
+// their state names, into the index of their group, and with the moment at which the server must look at
+// them. A task that is there already is left as it is, so after an error the same tasks may be put
+// again. The counter of ids is raised to the highest of them. It returns how many were written; [ErrFull]
+// says that there is no room for more. Nothing is written where any of the records is not a valid one.
+func (s *Store) Put(ctx context.Context, records ...Record) (written int, err error) {
+	for i := range records {
+		if err := records[i].Validate(); err != nil {
+			return 0, err
+		}
+	}
+	for len(records) > 0 {
+		n := putBatch(records)
+		put, err := s.put(ctx, 0, records[:n])
+		if written += put; err != nil {
+			return written, err
+		}
+		records = records[n:]
+	}
+	return written, nil
+}
+
+// put makes one call; ids up to the last one given, and up to the highest of the records, are taken.
+func (s *Store) put(ctx context.Context, last int64, records []Record) (written int, err error) {
+	for i := range records {
+		last = max(last, records[i].ID)
+	}
+	e := encoder{}
+	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), strconv.FormatInt(last, 10))
+	e.count(len(records))
+	for i := range records {
+		e.record(&records[i])
+	}
+	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
+	rdb := s.patient(sizeOf(e.args))
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		written, err = putScript.Run(ctx, rdb, keys, e.args...).Int()
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return ErrFull
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("putting tasks: redis: %w", err)
+	}
+	return written, nil
+}
+
+// putBatch returns how many of the records make up the next call: at least one.
+func putBatch(records []Record) int {
+	fields, bytes := 0, 0
+	for i := range records {
+		r := &records[i]
+		fields += len(r.Hash) + len(r.Updates)
+		bytes += r.size()
+		if i > 0 && (i >= maxTasksPerPut || fields > maxFieldsPerPut || bytes > maxBytesPerCall) {
+			return i
+		}
+	}
+	return len(records)
+}
+
+// record adds a task, as put.lua's header lists it. One whose state is none that there is gets into no
+// list: the audit finds it, and says what becomes of it.
+func (e *encoder) record(r *Record) {
+	t, _ := tdf.ParseTask(r.ID, r.Hash) // what makes no sense about it is not changed by being moved
+	list, look := 0, "-"
+	score := tdf.Time(0)
+	if code := slices.Index(tdf.Lists, t.State); code >= 0 {
+		places := tdf.Sighting{ID: r.ID, Task: t}.Restore("")
+		list, score = code+3, places.Score.Min
+		if places.Look.Min < tdf.Never {
+			look = places.Look.Min.String()
+		}
+	}
+	e.args = append(e.args, r.ID, list, groupCode(t.State))
+	e.add(score.String(), t.Group, look)
+	e.count(len(r.Hash))
+	for name, value := range r.Hash {
+		e.add(name, value)
+	}
+	e.count(len(r.Updates))
+	for _, u := range r.Updates {
+		e.add(fmt.Sprintf("%d-%d", u.Round, u.Number), u.Time.String(), u.Line)
+	}
+}

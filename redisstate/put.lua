@@ -1,0 +1,65 @@
+-- put: writes tasks as they were kept elsewhere, each with its places in what is derived from it.
+--
+-- from-state  (none)
+-- to-state    the one that the task's hash names
+--
+-- A task that is there already is left as it is, so a call may be made again at any time.
+--
+-- KEYS  1 due   2 task_id   then the lists
+-- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
+--       4 the last id that is taken
+--       n tasks, each: id, place of its list in KEYS ('0': none), code of its state, score, group,
+--       when the server must look at it, if that is not past ('-' = never),
+--       n, n properties and values, n, n updates: id, time and line
+--
+-- Returns how many tasks were written.
+
+local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+cursor = 4
+
+-- Properties and updates stay where they are: a task has their places.
+local function skip(each)
+  local n, from = each * tonumber(take()), cursor + 1
+  cursor = cursor + n
+  return from, cursor
+end
+
+local function read_task()
+  local t = { id = take(), list = tonumber(take()), code = tonumber(take()) }
+  t.score, t.group, t.look = take(), take(), take()
+  t.hash, t.hash_end = skip(2)
+  t.updates, t.updates_end = skip(3)
+  return t
+end
+
+local new = {}
+for _ = 1, tonumber(take()) do
+  local t = read_task()
+  if redis.call('EXISTS', tasks .. t.id) == 0 then new[#new + 1] = t end
+end
+local counter = number(redis.call('GET', KEYS[2]), 0) or 0
+
+local add = {}
+local function put(key, score, id)
+  add[key] = add[key] or {}
+  local of = add[key]
+  of[#of + 1], of[#of + 2] = score, id
+end
+
+for _, t in ipairs(new) do
+  for i = t.hash, t.hash_end, 500 do
+    redis.call('HSET', tasks .. t.id, unpack(ARGV, i, math.min(i + 499, t.hash_end)))
+  end
+  if t.list > 0 then
+    put(KEYS[t.list], t.score, t.id)
+    if t.group ~= '' then put(groups .. t.group, place(t.code, t.id), t.id) end
+  end
+  if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
+  if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end
+  for i = t.updates, t.updates_end, 3 do
+    redis.call('XADD', updates .. t.id, ARGV[i], 'time', ARGV[i + 1], 'line', ARGV[i + 2])
+  end
+end
+for key, of in pairs(add) do bulk('ZADD', key, of) end
+if last > counter then redis.call('SET', KEYS[2], string.format('%.0f', last)) end
+return #new

@@ -1,0 +1,266 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// records reads all tasks that the counter knows.
+func records(t testing.TB, s *Store) []Record {
+	t.Helper()
+	last, err := s.LastID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for id := int64(1); id <= last; id++ {
+		ids = append(ids, id)
+	}
+	var all []Record
+	err = s.Records(t.Context(), ids, func(r Record) error {
+		all = append(all, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// derived is all that is derived from the tasks' hashes, each score to the microsecond; but of `due` only
+// what is not past.
+func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	keys, err := s.rdb.Keys(context.Background(), s.keys.ns+":*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		name := strings.TrimPrefix(key, s.keys.ns+":")
+		if name != "due" && !strings.HasPrefix(name, "group:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
+			continue
+		}
+		for _, z := range s.rdb.ZRangeWithScores(context.Background(), key, 0, -1).Val() {
+			score := tdf.Time(z.Score).String()
+			if name == "due" && tdf.Time(z.Score) <= now {
+				score = "past"
+			}
+			all[name+" "+z.Member.(string)] = score
+		}
+	}
+	return all
+}
+
+// Whatever became of tasks, written anew elsewhere they stand where they stood.
+func TestPutMakesTheSameWorld(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		seed := seeded(t)
+		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
+		for range operations(1_000, 20_000) {
+			p.step(t.Context())
+		}
+		if _, err := s.Renew(t.Context(), 3600, reported(p.claims)...); err != nil {
+			t.Fatal(err)
+		}
+		other := connect(t, s.addr, redistest.Namespace(t))
+		all := records(t, s)
+		if n, err := other.Put(t.Context(), all...); n != len(all) || err != nil {
+			t.Fatalf("%d of %d were written: %v", n, len(all), err)
+		}
+		now, err := other.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := derived(t, s, now), derived(t, other, now)
+		if !maps.Equal(want, got) {
+			for name := range want {
+				if want[name] != got[name] {
+					t.Errorf("%s: %s, want %s", name, got[name], want[name])
+				}
+			}
+			t.Fatalf("%d places, want %d", len(got), len(want))
+		}
+		if !slices.ContainsFunc(all, func(r Record) bool { return len(r.Updates) == 2 }) {
+			t.Error("no task has updates")
+		}
+		again := records(t, other)
+		if !slices.EqualFunc(again, all, func(a, b Record) bool {
+			return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) && slices.Equal(a.Updates, b.Updates)
+		}) {
+			t.Error("the tasks are others than those that were put")
+		}
+		mustBeSound(t, other)
+	})
+}
+
+// reported are renewals with which each claim reports two updates.
+func reported(claims []Claim) []Renewal {
+	var renewals []Renewal
+	for _, c := range claims {
+		renewals = append(renewals, Renewal{
+			ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never,
+			Report: Report{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
+		})
+	}
+	return renewals
+}
+
+// What is there is left alone, whoever has moved it meanwhile, and the counter never goes back.
+func TestPutAgainChangesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.Group = "g"
+		mustOpen(t, s, d, d, d)
+		other := connect(t, s.addr, redistest.Namespace(t))
+		all := records(t, s)
+		if n, err := other.Put(t.Context(), all[1:]...); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		mustClaim(t, other, 1)
+		mustOpen(t, other, d) // task 4
+		before := dump(t, other)
+		if n, err := other.Put(t.Context(), all[1:]...); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+		if diff := changed(t, before, dump(t, other)); diff != "" {
+			t.Error(diff)
+		}
+		if n, err := other.Put(t.Context(), all...); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		if last, err := other.LastID(t.Context()); last != 4 || err != nil {
+			t.Errorf("the last id is %d, %v", last, err)
+		}
+		mustBeSound(t, other)
+	})
+}
+
+// A task that makes no sense is kept as it is, and the audit sees it.
+func TestPutOfATaskOfNoState(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		if _, err := s.Put(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := s.Check(t.Context())
+		if err != nil || len(findings) != 1 || findings[0].ID != 7 {
+			t.Errorf("found %v, %v", findings, err)
+		}
+	})
+}
+
+// A hash may have more properties than a script can pass at once.
+func TestPutOfManyRounds(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
+		for i := range 10_000 {
+			h[tdf.RoundField(i, "open")] = "1700000000"
+		}
+		if n, err := s.Put(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
+			t.Error("it is not what was put")
+		}
+		mustBeSound(t, s)
+	})
+}
+
+func TestPutRefusesWhatIsNoTask(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
+		before := dump(t, s)
+		for problem, bad := range map[string]Record{
+			"id is not from 1":   {ID: 0, Hash: good.Hash},
+			"to 1099511627775":   {ID: 1 << 40, Hash: good.Hash},
+			"no properties":      {ID: 2},
+			"update 0-0":         {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
+			"can follow 1-2":     {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
+			"the update 0-9 is ": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
+		} {
+			if _, err := s.Put(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
+				t.Errorf("%s: %v", problem, err)
+			}
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestPutIntoAFullRedis(t *testing.T) {
+	server := redistest.Start(t, redistest.Args("--maxmemory", "3mb"))
+	s := connect(t, server.Addr, "ns")
+	h := tdf.Hash{"state": "open", "0:output": strings.Repeat("x", 1<<20)}
+	var err error
+	for id := int64(1); id < 10 && err == nil; id++ {
+		_, err = s.Put(t.Context(), Record{ID: id, Hash: h})
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Pages grow and shrink with the tasks, and none is left out.
+func TestRecordsOfAllSizes(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []Record
+		for id := int64(1); id <= 300; id++ {
+			h := tdf.Hash{"state": "archived", "n": strconv.FormatInt(id, 10)}
+			if id%40 > 30 {
+				h["0:output"] = strings.Repeat("x", 600<<10)
+			}
+			all = append(all, Record{ID: 2 * id, Hash: h}) // every other one is missing
+		}
+		if n, err := s.Put(t.Context(), all...); n != len(all) || err != nil {
+			t.Fatal(n, err)
+		}
+		got := records(t, s)
+		if !slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }) {
+			t.Errorf("%d tasks, want %d", len(got), len(all))
+		}
+	})
+}
+
+// A key of somebody else in the place of a task is none.
+func TestRecordsLeaveOutOtherKeys(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"))
+		if err := s.rdb.Set(t.Context(), s.keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+		if got := records(t, s); len(got) != 1 || got[0].ID != 2 {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestStoredPrograms(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		other := connect(t, s.addr, s.keys.ns+"*") // a pattern that this one would match
+		mustOpen(t, s, define("x"))
+		for _, archive := range []string{"one", "three"} {
+			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		programs, err := s.Programs(t.Context())
+		if err != nil || len(programs) != 2 || programs[0].Bytes+programs[1].Bytes != 8 || len(programs[0].SHA256) != 64 {
+			t.Errorf("got %v, %v", programs, err)
+		}
+		if programs, err := other.Programs(t.Context()); err != nil || len(programs) != 0 {
+			t.Errorf("another namespace has %v, %v", programs, err)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Record is a task as it is kept: all of its properties, and what its program reported.
+type Record struct {
+	ID      int64
+	Hash    tdf.Hash
+	Updates []Update // in their order
+}
+
+// maxID is the highest id that the index of a group can hold.
+const maxID = 1<<40 - 1
+
+// Validate says what keeps the record from being that of a task.
+func (r *Record) Validate() error {
+	if r.ID < 1 || r.ID > maxID {
+		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, int64(maxID))
+	}
+	if len(r.Hash) == 0 {
+		return fmt.Errorf("task %d: it has no properties", r.ID)
+	}
+	last := Update{}
+	for _, u := range r.Updates {
+		if u.Round < last.Round || u.Number < 1 || u.Round == last.Round && u.Number <= last.Number {
+			return fmt.Errorf("task %d: the update %d-%d is not one that can follow %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
+		}
+		last = u
+	}
+	return nil
+}
+
+func (r *Record) size() int {
+	bytes := 0
+	for name, value := range r.Hash {
+		bytes += len(name) + len(value)
+	}
+	for _, u := range r.Updates {
+		bytes += len(u.Line)
+	}
+	return bytes
+}
+
+// Bounds of what Records reads at once. The first few tasks tell how large the others may be.
+const (
+	firstRecords = 16
+	mostRecords  = 500
+	largePage    = 4 << 20 // bytes, after which fewer tasks are read at once
+	anyPage      = 64 << 20
+)
+
+// Records reads tasks whole, one page after the other, and calls each for those that there are, in
+// the order of the ids. Each task is as it was at one moment, but for its updates.
+func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
+	for most := firstRecords; len(ids) > 0; {
+		n := min(most, len(ids))
+		records, err := s.records(ctx, ids[:n])
+		if err != nil {
+			return fmt.Errorf("reading tasks: redis: %w", err)
+		}
+		bytes := 0
+		for _, r := range records {
+			bytes += r.size()
+			if err := each(r); err != nil {
+				return err
+			}
+		}
+		if ids = ids[n:]; bytes > largePage {
+			most = max(1, most/4)
+		} else {
+			most = min(2*most, mostRecords)
+		}
+	}
+	return nil
+}
+
+func (s *Store) records(ctx context.Context, ids []int64) ([]Record, error) {
+	hashes := make([]*redis.MapStringStringCmd, len(ids))
+	reported := make([]*redis.IntCmd, len(ids))
+	err := s.pipelineOf(ctx, anyPage, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			hashes[i] = p.HGetAll(ctx, s.keys.Task(id))
+			reported[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for i, id := range ids {
+		if len(hashes[i].Val()) == 0 {
+			continue
+		}
+		r := Record{ID: id, Hash: hashes[i].Val()}
+		if reported[i].Val() > 0 {
+			if r.Updates, err = s.allUpdates(ctx, id); err != nil {
+				return nil, err
+			}
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
+	const page = 1000
+	var all []Update
+	for after := (Update{}); ; after = all[len(all)-1] {
+		updates, err := s.Updates(ctx, id, after, page)
+		if all = append(all, updates...); err != nil || len(updates) < page {
+			return all, err
+		}
+	}
+}
+
+// Loading notes that a dump is being loaded, which its mark names, until Loaded is called. It
+// returns the mark of the one that is under way or was broken off, which may be another one.
+func (s *Store) Loading(ctx context.Context, mark string) (found string, err error) {
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
+			found, err = s.rdb.Get(ctx, s.keys.loading()).Result()
+		}
+		return err
+	})
+	return found, err
+}
+
+// LoadingOf returns the mark of a load that is under way or was broken off; "" if there is none.
+func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
+	err = s.persist(ctx, func(ctx context.Context) (err error) {
+		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {
+			err = nil
+		}
+		return err
+	})
+	return mark, err
+}
+
+// Loaded notes that a dump was loaded whole, and that ids up to the last one are taken.
+func (s *Store) Loaded(ctx context.Context, last int64) error {
+	if _, err := s.put(ctx, last, nil); err != nil {
+		return err
+	}
+	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
+}

@@ -1,0 +1,191 @@
+package sweep
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxRecord is how long a row may be, in bytes: more than a task can take. What is longer is mostly a
+// quote that is not closed.
+const maxRecord = 1 << 20
+
+var (
+	errNoRows  = errors.New("there are no rows")
+	errTooLong = fmt.Errorf("the row has more than %d bytes; is a quote not closed?", maxRecord)
+	errNotUTF8 = errors.New("it is not UTF-8 text")
+)
+
+// CSV reads rows from comma-separated values (RFC 4180), whose first record names the parameters. A byte
+// order mark, CRLF and blank lines are minded. Values are taken as they stand, the names without blanks
+// around them. The sequence ends with the first error, a *[RowError] unless reading itself failed.
+func CSV(r io.Reader) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		c := newCSVReader(r)
+		names, err := c.header()
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
+		for n := 0; ; n++ {
+			row, err := c.row(names)
+			if errors.Is(err, io.EOF) && n > 0 {
+				return
+			}
+			if errors.Is(err, io.EOF) {
+				err = c.at(errNoRows)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+type csvReader struct {
+	*csv.Reader
+	source *boundedReader
+	line   int64 // where the last record began
+	next   int64 // the line behind it
+}
+
+func newCSVReader(r io.Reader) *csvReader {
+	b := &boundedReader{r: r}
+	c := &csvReader{csv.NewReader(withoutBOM(b)), b, 1, 1}
+	c.ReuseRecord = true
+	return c
+}
+
+// record reads the next one; it is good until the one after it.
+func (c *csvReader) record() ([]string, error) {
+	c.source.left = maxRecord
+	fields, err := c.Read()
+	var wrong *csv.ParseError
+	switch {
+	case errors.Is(err, errTooLong):
+		c.line = c.next
+		return nil, c.at(errTooLong)
+	case errors.Is(err, csv.ErrFieldCount):
+		c.line = int64(err.(*csv.ParseError).StartLine)
+		return nil, c.at(fmt.Errorf("it has %s, and the header has %d", counted(len(fields), "value"), c.FieldsPerRecord))
+	case errors.As(err, &wrong):
+		c.line = int64(wrong.StartLine)
+		return nil, c.at(fmt.Errorf("column %d: %w", wrong.Column, wrong.Err))
+	case err != nil:
+		return nil, err
+	}
+	line, _ := c.FieldPos(0)
+	c.line = int64(line)
+	c.next = c.line + 1
+	for _, f := range fields {
+		if !utf8.ValidString(f) {
+			return nil, c.at(errNotUTF8)
+		}
+		c.next += int64(strings.Count(f, "\n"))
+	}
+	return fields, nil
+}
+
+func (c *csvReader) at(err error) error { return &RowError{Line: c.line, Err: err} }
+
+func (c *csvReader) header() ([]string, error) {
+	fields, err := c.record()
+	if errors.Is(err, io.EOF) {
+		return nil, c.at(errors.New("it is empty; the first line has to name the parameters"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = strings.TrimSpace(f)
+		if err := checkName(names[i], names[:i]); err != nil {
+			return nil, c.at(fmt.Errorf("column %d of the header: %w", i+1, err))
+		}
+	}
+	return names, nil
+}
+
+// checkName refuses what is no name of a parameter beside those there are.
+func checkName(name string, others []string) error {
+	switch {
+	case name == "":
+		return errors.New("a parameter has no name")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("the name %q has a control character in it", name)
+	case slices.Contains(others, name):
+		return fmt.Errorf("there are two parameters %q", name)
+	}
+	return nil
+}
+
+func (c *csvReader) row(names []string) (Row, error) {
+	fields, err := c.record()
+	if err != nil {
+		return Row{}, err
+	}
+	row := Row{Line: c.line, Params: make([]Param, len(names))}
+	for i, name := range names {
+		row.Params[i] = Param{Name: name, Text: strings.Clone(fields[i])}
+	}
+	return row, nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// boundedReader fails when more than left bytes are read: nobody has memory without end.
+type boundedReader struct {
+	r    io.Reader
+	left int
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// withoutBOM leaves out the byte order mark that spreadsheets write.
+func withoutBOM(r io.Reader) io.Reader { return &bomReader{r: r} }
+
+type bomReader struct {
+	r     io.Reader
+	begun bool
+}
+
+const bom = "\uFEFF"
+
+func (b *bomReader) Read(p []byte) (int, error) {
+	if b.begun {
+		return b.r.Read(p)
+	}
+	b.begun = true
+	head := make([]byte, len(bom))
+	n, err := io.ReadFull(b.r, head)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	head = head[:n]
+	if string(head) == bom {
+		head = nil
+	}
+	b.r = io.MultiReader(strings.NewReader(string(head)), b.r)
+	if err != nil {
+		return 0, err
+	}
+	return b.r.Read(p)
+}

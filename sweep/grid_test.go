@@ -1,0 +1,150 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestGrid(t *testing.T) {
+	for text, want := range map[string]string{
+		"a=1..3":                       "a=1;a=2;a=3",
+		"a=3..1":                       "a=3;a=2;a=1",
+		"a=1..10/4":                    "a=1;a=5;a=9",
+		"a=10..1/4":                    "a=10;a=6;a=2",
+		"a=-1..1":                      "a=-1;a=0;a=1",
+		"a=5..5":                       "a=5",
+		"a=1..2 b=x,y":                 "a=1 b=x;a=1 b=y;a=2 b=x;a=2 b=y",
+		"  a=x\n\tb=y ":                "a=x b=y",
+		"c=0.1..0.5/0.1":               "c=0.1;c=0.2;c=0.3;c=0.4;c=0.5",
+		"c=0..1/0.25":                  "c=0;c=0.25;c=0.5;c=0.75;c=1",
+		"c=0.5..-0.5/0.25":             "c=0.5;c=0.25;c=0;c=-0.25;c=-0.5",
+		"c=-0.05..0.05/0.05":           "c=-0.05;c=0;c=0.05",
+		"c=1..1.3/.1":                  "",
+		"c=100..300/100":               "c=100;c=200;c=300",
+		"a=1..3,7,x,20..10/5":          "a=1;a=2;a=3;a=7;a=x;a=20;a=15;a=10",
+		`a='x, y',"it's",b\ c`:         "a=x, y;a=it's;a=b c",
+		`a='1..3',''`:                  "a=1..3;a=",
+		`a="say \"hi\" \n"`:            `a=say "hi" \n`,
+		"a=../x,v1..2,1.2.3,a=b":       "a=../x;a=v1..2;a=1.2.3;a=a=b",
+		"a=0.1,0.10,1e5":               "a=0.1;a=0.10;a=1e5",
+		"a=99999999999999..0/1e5":      "",
+		"a=0..99999999999/99999999999": "a=0;a=99999999999",
+	} {
+		g, err := ParseGrid(text)
+		if want == "" {
+			checkError(t, text, err, "is no range")
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got, _ := collect(g.Rows())
+		if diff := cmp.Diff(strings.Split(want, ";"), got); diff != "" || g.Len() != int64(len(got)) {
+			t.Errorf("%s: Len %d\n%s", text, g.Len(), diff)
+		}
+	}
+}
+
+func TestGridRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "is empty",
+		"  ":                        "is empty",
+		"a":                         "write NAME=VALUES",
+		"a =1":                      "write NAME=VALUES",
+		"=1":                        "has no name",
+		"a=":                        "a: a value is empty",
+		"a=1,":                      "a: a value is empty",
+		"a=,1":                      "a: a value is empty",
+		"a=1 b= c=2":                "b: a value is empty",
+		"a=\xff":                    "it is not UTF-8 text",
+		"a=1 a=2":                   `two parameters "a"`,
+		"a='x":                      "a: a quote is not closed",
+		`a=x\`:                      "a: it ends in a backslash",
+		"a=1..":                     "1.. is no range",
+		"a=1..x":                    "1..x is no range",
+		"a=1...3":                   "is no range",
+		"a=01..10":                  "is no range",
+		"a=1..10/-1":                "is no range",
+		"a=1..10/0":                 "has a step of 0",
+		"a=1..10/0.0":               "has a step of 0",
+		"a=0.1..0.5":                "needs a step",
+		"a=1..9999999999999999":     "is no range",
+		"a=0..1/0.000000000000001":  "is no range",
+		"a=1..999999999999999":      "a has more than 1000000000000 values",
+		"a=1..1000000 b=1..1000001": "has more than 1000000000000 points",
+		"a=1..999999999999 b=1..999999999999 c=1..99999": "has more than 1000000000000 points",
+	} {
+		_, err := ParseGrid(text)
+		checkError(t, text, err, want)
+	}
+}
+
+// A grid is counted without walking it, and a row of it is had without those before.
+func TestGridOfMany(t *testing.T) {
+	g, err := ParseGrid("a=1..1000000 b=1..1000000")
+	if err != nil || g.Len() != 1e12 {
+		t.Fatalf("%v, Len %d", err, g.Len())
+	}
+	row := g.row(1e12 - 2)
+	if got := row.JSON(); got != `{"a":1000000,"b":999999}` {
+		t.Errorf("got %s", got)
+	}
+	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
+}
+
+// Decimals are those that counting in whole numbers gives.
+func TestGridDecimals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		decimals := rapid.IntRange(0, 4).Draw(t, "decimals")
+		first := rapid.Int64Range(-1e6, 1e6).Draw(t, "first")
+		step := rapid.Int64Range(1, 1e5).Draw(t, "step")
+		count := rapid.Int64Range(1, 50).Draw(t, "count")
+		write := func(n int64) string { return decimal(n, decimals) }
+		g, err := ParseGrid(fmt.Sprintf("a=%s..%s/%s", write(first), write(first+(count-1)*step), write(step)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := collect(g.Rows())
+		var want []string
+		for i := range count {
+			want = append(want, "a="+write(first+i*step))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func FuzzGrid(f *testing.F) {
+	for _, seed := range []string{"a=1..10 b=x,y c=0.1..0.5/0.1", `a='x, y',"it's" b=\ `, "a=10..1/3", "a=-0.5..0.5/0.25,x", "a=1..", "=,"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := ParseGrid(text)
+		if err != nil {
+			return
+		}
+		n := int64(0)
+		for row := range g.Rows() {
+			if n++; n > 1000 {
+				break
+			}
+			if len(row.Params) != len(g.axes) || row.Line != n {
+				t.Fatalf("row %d: %+v", n, row)
+			}
+		}
+		if n <= 1000 && n != g.Len() {
+			t.Fatalf("%d rows, and Len is %d", n, g.Len())
+		}
+		last := g.row(g.Len() - 1)
+		if _, ok := PointOf(last.JSON()); !ok && strings.ToValidUTF8(text, "") == text {
+			t.Fatalf("the last point is %s", last.JSON())
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package sweep
+
+import (
+	"iter"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// collect returns the rows as "line name=text …", and the error that ended them.
+func collect(rows iter.Seq2[Row, error]) ([]string, error) {
+	var all []string
+	for row, err := range rows {
+		if err != nil {
+			return all, err
+		}
+		words := []string{}
+		for _, p := range row.Params {
+			words = append(words, p.Name+"="+p.Text)
+		}
+		all = append(all, strings.Join(words, " "))
+	}
+	return all, nil
+}
+
+func rowOf(pairs ...string) Row {
+	row := Row{Line: 1}
+	for i := 0; i < len(pairs); i += 2 {
+		row.Params = append(row.Params, Param{Name: pairs[i], Text: pairs[i+1]})
+	}
+	return row
+}
+
+// anyText are texts that an argument of a program can have, mostly made of what means something to somebody.
+func anyText() *rapid.Generator[string] {
+	awkward := rapid.StringOf(rapid.SampledFrom([]rune("ab1 \t\n\r'\"\\$`{}|,=#~*é\u2028.-")))
+	return rapid.OneOf(awkward, rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") }))
+}
+
+func checkError(t *testing.T, what string, err error, want ...string) {
+	t.Helper()
+	for _, part := range want {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: got %v, want an error with %q", what, err, part)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestCSV(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"a,b\n1,x\n2,y\n", []string{"a=1 b=x", "a=2 b=y"}},
+		{"\uFEFFa,b\r\n1,x\r\n2,y", []string{"a=1 b=x", "a=2 b=y"}},
+		{" a , b\n 1 , x\n", []string{"a= 1  b= x"}},
+		{"a\n\n1\n\n\n\"\"\n", []string{"a=1", "a="}},
+		{"a,\"b, c\"\n\"x\ny\",\"say \"\"hi\"\"\"\n", []string{"a=x\ny b, c=say \"hi\""}},
+		{"größe\nπ\n", []string{"größe=π"}},
+	} {
+		got, err := collect(CSV(iotest.OneByteReader(strings.NewReader(c.text))))
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v\n%s", c.text, err, diff)
+		}
+	}
+}
+
+func TestCSVNamesTheLine(t *testing.T) {
+	long := strings.Repeat("x", 2*maxRecord)
+	for text, want := range map[string]string{
+		"":                           "line 1: it is empty",
+		"\uFEFF":                     "line 1: it is empty",
+		"a,b\n":                      "line 1: there are no rows",
+		"a,b\n1,2\n3\n":              "line 3: it has 1 value, and the header has 2",
+		"a,b\n1,2,3\n":               "line 2: it has 3 values, and the header has 2",
+		"a,\"b\n\n\"\n1,2\n\n1\n":    "line 6: it has 1 value, and the header has 2",
+		"a,\n1,2\n":                  "line 1: column 2 of the header: a parameter has no name",
+		"a,b,a\n1,2,3\n":             `line 1: column 3 of the header: there are two parameters "a"`,
+		"a,a \n1,2\n":                `line 1: column 2 of the header: there are two parameters "a"`,
+		"a\n1\nx\"y\n":               `line 3: column 2: bare "`,
+		"a\n1\n\"x\n\n":              "line 3: column",
+		"a\nfine\n\xff\n":            "line 3: it is not UTF-8 text",
+		"a\n1\n\"" + long + "\"\n":   "line 3: the row has more than",
+		"a\n\"1\n2\"\n\"" + long:     "line 4: the row has more than",
+		long + long:                  "line 1: the row has more than",
+		"a\n1\n" + long + ",2\n":     "line 3: the row has more than",
+		"a\x07b\n1\n":                "line 1: column 1 of the header: the name",
+		"a,b\n1,2\n,\n\"\",\"\"\"\n": "line 4: column",
+	} {
+		_, err := collect(CSV(strings.NewReader(text)))
+		checkError(t, fmt.Sprintf("%.40q", text), err, want)
+		if !errors.As(err, new(*RowError)) {
+			t.Errorf("%.40q: %T is no *RowError", text, err)
+		}
+	}
+}
+
+func TestReadingFails(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	for name, rows := range map[string]func(io.Reader) ([]string, error){
+		"CSV":   func(r io.Reader) ([]string, error) { return collect(CSV(r)) },
+		"JSONL": func(r io.Reader) ([]string, error) { return collect(JSONL(r)) },
+	} {
+		for _, text := range []string{"", "a"} {
+			if _, err := rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+				t.Errorf("%s: %q: got %v", name, text, err)
+			}
+		}
+	}
+	for text, rows := range map[string]func(io.Reader) iter.Seq2[Row, error]{"a\n1\n": CSV, "{\"a\":1}\n{\"a\"": JSONL} {
+		if _, err := collect(rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))); !errors.Is(err, broken) {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+// Whatever a writer of CSV writes is read as it was.
+func TestCSVProperty(t *testing.T) {
+	field := anyText().Filter(func(s string) bool { return !strings.Contains(s, "\r") }) // CRLF within quotes becomes LF
+	rapid.Check(t, func(t *rapid.T) {
+		var records [][]string
+		width := rapid.IntRange(2, 4).Draw(t, "width")
+		for range rapid.IntRange(1, 5).Draw(t, "rows") {
+			records = append(records, rapid.SliceOfN(field, width, width).Draw(t, "row"))
+		}
+		var text bytes.Buffer
+		w := csv.NewWriter(&text)
+		if err := w.Write([]string{"a", "b", "c", "d"}[:width]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteAll(records); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for row, err := range CSV(&text) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, p := range row.Params {
+				if p.Text != records[n][i] {
+					t.Fatalf("row %d: got %q, want %q", n, p.Text, records[n][i])
+				}
+			}
+			n++
+		}
+		if n != len(records) {
+			t.Fatalf("%d rows, want %d", n, len(records))
+		}
+	})
+}
+
+func TestJSONL(t *testing.T) {
+	text := "\uFEFF{\"b\": \"x y\", \"a\": 1.50}\r\n\n  {\"a\" : 1e400,\"c\":true , \"d\":null}\n" +
+		`{"e": {"x": [1, 2, "<&>"]}, "f": [ ], "g": "\u00e9\n", "h": -0, "i": 12345678901234567890}`
+	want := []string{
+		`{"b":"x y","a":1.50}`,
+		`{"a":1e400,"c":true,"d":null}`,
+		`{"e":{"x":[1,2,"<&>"]},"f":[],"g":"é\n","h":-0,"i":12345678901234567890}`,
+	}
+	wantTexts := []string{
+		"b=x y a=1.50", "a=1e400 c=true d=", `e={"x":[1,2,"<&>"]} f=[] g=é` + "\n h=-0 i=12345678901234567890",
+	}
+	texts, err := collect(JSONL(iotest.OneByteReader(strings.NewReader(text))))
+	if diff := cmp.Diff(wantTexts, texts); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	var got []string
+	for row, err := range JSONL(strings.NewReader(text)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, row.JSON())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestJSONLNamesTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "line 1: there are no rows",
+		"\n\n":                   "line 2: there are no rows",
+		"\n[1]\n":                "line 2: it is not a JSON object",
+		"{\"a\":1}\n7\n":         "line 2: it is not a JSON object",
+		"{\"a\":1}\n{\"a\":1\n":  "line 2: it is no valid JSON: it ends too early",
+		"{\"a\":1} {\"a\":1}\n":  "line 1: there is something behind the JSON object",
+		"{\"a\":}\n":             `line 1: the value of "a" is no valid JSON`,
+		"{\"a\":":                `line 1: the value of "a" is no valid JSON: it ends too early`,
+		"{\"a\":1,\"a\":2}\n":    `line 1: there are two parameters "a"`,
+		"{\"\":1}\n":             "line 1: a parameter has no name",
+		"{\"a\\u0007\":1}\n":     "line 1: the name",
+		"{1:2}\n":                "line 1: it is no valid JSON",
+		"{\"a\":1]\n":            "line 1: it is no valid JSON",
+		"{\"a\":\"\xff\"}\n":     "line 1: it is not UTF-8 text",
+		"{\"a\":01}\n":           "line 1: ",
+		strings.Repeat("x", 2e6): "line 1: it has more than",
+		"{\"a\":" + strings.Repeat("[", 20_000) + "\n": "line 1: ",
+	} {
+		_, err := collect(JSONL(strings.NewReader(text)))
+		checkError(t, fmt.Sprintf("%.40q", text), err, want)
+	}
+}
+
+// A point is known again by the meta of its task, wherever its row came from.
+func TestPointOf(t *testing.T) {
+	text := anyText().Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") })
+	rapid.Check(t, func(t *rapid.T) {
+		row := rowOf("a", text.Draw(t, "a"), "b", text.Draw(t, "b"))
+		got, ok := PointOf(row.JSON())
+		if !ok || got != row.Point() {
+			t.Fatalf("%s: %v, another point", row.JSON(), ok)
+		}
+		again, err := parseObject([]byte(row.JSON()))
+		if err != nil || again[0].Text != row.Params[0].Text || again[1].Text != row.Params[1].Text {
+			t.Fatalf("%s: %v, read as %+v", row.JSON(), err, again)
+		}
+		slices.Reverse(row.Params)
+		if row.Point() != got {
+			t.Fatal("another point in another order")
+		}
+		row.Params[0].Text += "x"
+		if row.Point() == got {
+			t.Fatal("the same point with another value")
+		}
+	})
+	for _, same := range [][2]string{
+		{`{"a":1,"b":"x"}`, `{"b":"x","a":"1"}`}, {`{"a":null}`, `{"a":""}`}, {`{"a":[1, 2]}`, `{"a":[1,2]}`},
+	} {
+		a, ok := PointOf(same[0])
+		if b, ok2 := PointOf(same[1]); a != b || !ok || !ok2 {
+			t.Errorf("%s and %s are two points", same[0], same[1])
+		}
+	}
+	for _, other := range [][2]string{{`{"a":1.0}`, `{"a":1}`}, {`{"a":"b","c":""}`, `{"a":"","bc":""}`}} {
+		a, _ := PointOf(other[0])
+		if b, _ := PointOf(other[1]); a == b {
+			t.Errorf("%s and %s are one point", other[0], other[1])
+		}
+	}
+	for _, none := range []string{"", "x", "7", "[1]", `{"a":1`, "{\"a\":\"\xff\"}"} {
+		if _, ok := PointOf(none); ok {
+			t.Errorf("%q is a point", none)
+		}
+	}
+}
+
+func TestRowJSON(t *testing.T) {
+	row := rowOf("n", "1.50", "zero", "007", "e", "1e5", "long", "1234567890123456", "neg", "-0.5", "s", `a"<b>`, "empty", "")
+	want := `{"n":1.50,"zero":"007","e":"1e5","long":"1234567890123456","neg":-0.5,"s":"a\"<b>","empty":""}`
+	if got := row.JSON(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,188 @@
+package sweep
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func TestTemplate(t *testing.T) {
+	row := rowOf("a", "1.5", "b", "it's \"so\" $x\\", "empty", "", "some words", "p  q 'r s'", "nl", "x\ny")
+	for template, want := range map[string]string{
+		"--rate {a} --mode {b}":   `--rate 1.5 --mode 'it'\''s "so" $x\'`,
+		"{a}{a} --x={b}":          `1.51.5 --x='it'\''s "so" $x\'`,
+		"{empty} x{empty}":        `'' x''`,
+		`"<{b}>"`:                 `"<it's \"so\" \$x\\>"`,
+		`'<{b}>'`:                 `'<it'\''s "so" $x\>'`,
+		"{some words|raw} {a}":    `p  q 'r s' 1.5`,
+		"{ a } {{a}} {{{a}}}":     `1.5 {a} {1.5}`,
+		`\\{a} "\\{a}" '\{a}'`:    `\\1.5 "\\1.5" '\1.5'`,
+		`\{{{a} "\{{"`:            `\{1.5 "\{"`,
+		"{nl} '{nl}' \"{nl}\"":    "'x\ny' 'x\ny' \"x\ny\"",
+		"a\\\n{a}":                "a\\\n1.5",
+		`{"a"}`:                   "",
+		"no parameters":           "no parameters",
+		"":                        "",
+		`{{"rate": {a}}}`:         `{"rate": 1.5}`,
+		`'{{"mode": "{a}"}}' end`: `'{"mode": "1.5"}' end`,
+	} {
+		tm, err := ParseTemplate(template)
+		if err != nil {
+			t.Errorf("%s: %v", template, err)
+			continue
+		}
+		got, err := tm.Fill(&row)
+		if want == "" && template != "" {
+			checkError(t, template, err, `there is no parameter "a"; there are a, b, empty, some words, nl`)
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", template, got, err, want)
+		}
+	}
+}
+
+func TestTemplateRefuses(t *testing.T) {
+	for template, want := range map[string]string{
+		"{a":            "a { is not closed",
+		"x { y {a}":     "a { is not closed",
+		`{"rate": {a}}`: "a { is not closed",
+		"a}":            "a } closes nothing",
+		`\}`:            "a } closes nothing",
+		"{}":            "{} names no parameter",
+		"{ |raw}":       "{} names no parameter",
+		`\{a}`:          "a backslash right before a parameter",
+		`"\{a}"`:        "a backslash right before a parameter",
+		"'{a}":          "a quote is not closed",
+		`{a} \`:         "it ends in a backslash",
+		"{a}\n{b}":      "a line break outside quotes",
+	} {
+		_, err := ParseTemplate(template)
+		checkError(t, template, err, want, "the template ")
+	}
+}
+
+func TestFillRefuses(t *testing.T) {
+	tm, err := ParseTemplate("{a}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		row  Row
+		want string
+	}{
+		{rowOf("b", "1", "c", "2"), "there is no parameter a; there are b, c"},
+		{rowOf("a", "x\x00y"), "a has a NUL byte in it"},
+		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has 131072 bytes; at most 131071"},
+	} {
+		_, err := tm.Fill(&c.row)
+		checkError(t, "filling", err, c.want)
+		if c.row.Params[0].Name == "a" {
+			_, err = c.row.Words()
+			checkError(t, "words", err, c.want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(anyText(), 1, 5).Draw(t, "values")
+		var row Row
+		for _, v := range values {
+			row.Params = append(row.Params, Param{Name: "p", Text: v})
+		}
+		input, err := row.Words()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words, err := tdf.SplitInput(input); err != nil || !slices.Equal(words, values) {
+			t.Fatalf("%s is split into %q, %v, want %q", input, words, err, values)
+		}
+	})
+}
+
+// A templateWord is a word of a template, in three ways to write it, and what it becomes with values in place.
+type templateWord struct{ written, filled string }
+
+func drawWord(t *rapid.T, row *Row) templateWord {
+	var w templateWord
+	for range rapid.IntRange(1, 3).Draw(t, "pieces") {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("xy {}$#"))).Draw(t, "text")
+		p := rapid.SampledFrom(row.Params).Draw(t, "parameter")
+		escaped := strings.NewReplacer("{", "{{", "}", "}}").Replace(text)
+		place := "{" + p.Name + "}"
+		switch rapid.IntRange(0, 2).Draw(t, "quotes") {
+		case 0:
+			w.written += strings.ReplaceAll(escaped, " ", `\ `) + place
+		case 1:
+			w.written += "'" + escaped + place + "'"
+		case 2:
+			w.written += `"` + strings.ReplaceAll(escaped, "$", `\$`) + place + `"`
+		}
+		w.filled += text + p.Text
+	}
+	return w
+}
+
+// Whatever the values are, the input has the template's words with the values in place.
+func TestFillProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := rowOf("a", anyText().Draw(t, "a"), "b", anyText().Draw(t, "b"))
+		var written, want []string
+		for range rapid.IntRange(1, 4).Draw(t, "words") {
+			w := drawWord(t, &row)
+			written, want = append(written, w.written), append(want, w.filled)
+		}
+		template := strings.Join(written, " ")
+		tm, err := ParseTemplate(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := tm.Fill(&row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tdf.SplitInput(input)
+		if err != nil {
+			t.Fatalf("%s → %s: %v", template, input, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%s → %s\n%s", template, input, diff)
+		}
+	})
+}
+
+// A template that is taken gives, with any value, an input of as many words as with any other.
+func FuzzTemplate(f *testing.F) {
+	f.Add("--rate {a} --mode '{b}'", "x y", `it's "`)
+	f.Add(`"\\{a}" {{\{{ {b}`, "$", "\\")
+	f.Add("{a|raw}", "'", "")
+	f.Add("x\\\n{a}\t''", "", "\n")
+	f.Fuzz(func(t *testing.T, template, a, b string) {
+		tm, err := ParseTemplate(template)
+		if err != nil || strings.Contains(template, rawSuffix) {
+			return
+		}
+		words := func(a, b string) []string {
+			row := rowOf("a", a, "b", b)
+			input, err := tm.Fill(&row)
+			if err != nil {
+				return nil // a parameter that is not there, a NUL, too long
+			}
+			words, err := tdf.SplitInput(input)
+			if err != nil {
+				t.Fatalf("%q → %q: %v", template, input, err)
+			}
+			return words
+		}
+		plain, got := words("1", "2"), words(a, b)
+		if got != nil && len(got) != len(plain) {
+			t.Fatalf("%q has %d words with %q and %q, and %d with 1 and 2", template, len(got), a, b, len(plain))
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A worker that is told to drain finishes what it runs, claims nothing more, and stays; the order
+// holds for whoever starts under its name, until it is taken back.
+func TestDrain(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 90 * time.Millisecond
+	w.cfg.SleepAfterNoProcessClaimed = 10 * time.Millisecond
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
+	p := w.pipe()
+	first := w.open(p.path)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	p.begun()
+	p.ended()
+	w.drain("somebody")
+	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
+	second := w.open(p.path)
+	p.release()
+	if got := w.finished(first); got.State != tdf.Succeeded {
+		t.Errorf("what it ran is %s", got.State)
+	}
+	w.signsOfLife(3)
+	if got := w.task(second); got.State != tdf.Open {
+		t.Errorf("the next task is %s", got.State)
+	}
+	stop()
+	wait()
+
+	ctx, stop = context.WithCancel(t.Context())
+	wait = w.until(ctx, w.worker())
+	eventually(t, "the next worker", func() bool { return w.workerState() == stateDraining })
+	w.signsOfLife(3)
+	if got := w.task(second); got.State != tdf.Open {
+		t.Errorf("with a new worker the next task is %s", got.State)
+	}
+	w.drain("")
+	p.begun()
+	p.ended()
+	eventually(t, "the worker to work", func() bool { return w.workerState() == stateWorking })
+	p.release()
+	w.finished(second)
+	stop()
+	wait()
+}
+
+func (w *world) drain(by string) {
+	w.Helper()
+	if known, err := w.store.Drain(w.Context(), "w1", by); err != nil || !known {
+		w.Fatalf("%v, %v", known, err)
+	}
+}
+
+// signsOfLife waits for so many more.
+func (w *world) signsOfLife(n int) {
+	w.Helper()
+	for range n {
+		seen := w.told()["seen"]
+		eventually(w, "a sign of life", func() bool { return w.told()["seen"] != seen })
+	}
+}
+
+// While a program runs, its process id and the time of its last output are with its task.
+func TestWhatRunsIsToBeFound(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = 90 * time.Millisecond
+	w.script("p", "#!/bin/sh\necho $$\necho begun >\"$1\"; read line <\"$1\"\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	before, err := w.store.Now(t.Context())
+	must(t, err)
+	wait := w.background(t.Context(), w.worker())
+	p.begun()
+	p.ended()
+	eventually(t, "a report", func() bool { return w.task(id).Current().PID != 0 && w.task(id).Current().LastOutput != 0 })
+	r := w.task(id).Current()
+	now, err := w.store.Now(t.Context())
+	must(t, err)
+	// File systems stamp a little late or early: by the tick of the kernel's clock.
+	if r.Tail != strconv.Itoa(r.PID)+"\n" || r.LastOutput < before.Add(-1) || r.LastOutput > now {
+		t.Errorf("pid %d, tail %q, last output %v of %v to %v", r.PID, r.Tail, r.LastOutput, before, now)
+	}
+	p.release()
+	wait()
+	if r = w.finished(id).Current(); r.PID != 0 || r.LastOutput != 0 || strings.TrimSpace(r.Output) == "" {
+		t.Errorf("afterwards: %+v", r)
+	}
+}
