@@ -4,10 +4,10 @@ FUZZTIME ?= 20s
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-run clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-run bench-look clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	go build -o bin/ ./cmd/...
@@ -48,6 +48,10 @@ bench: ## measure what the calls cost
 bench-run: ## measure runs per second, beside xargs, GNU parallel and a bare loop
 	scripts/setup go redis-server parallel
 	cd bench && go run ./run
+
+bench-look: ## measure how soon tdf answers when there are a million tasks
+	scripts/setup go redis-server
+	cd bench && go run ./look
 
 clean: ## remove what the other targets made
 	rm -rf bin dist

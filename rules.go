@@ -213,6 +213,9 @@ func (t *Task) Cancel() (Move, error) {
 // Requeue takes a running task from its worker by hand; the round is over and counts as none of
 // the failures. Elsewhere: this worker does not get it again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
+	if t.Round >= MaxRound {
+		return Move{}, ErrLastRound
+	}
 	m, err := t.Release("by hand")
 	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
 		kept := t.NotOn[max(0, len(t.NotOn)+1-maxNotOn):]
@@ -228,8 +231,15 @@ const maxNotOn = 16
 // Remove takes a finished task out of the world, with all that it printed.
 func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 
-// Reopen opens a finished task again by hand; its counters stay as they are.
+// ErrLastRound says that a task has had as many rounds as it can have.
+var ErrLastRound = fmt.Errorf("it is in round %d, and no task can have more", MaxRound)
+
+// Reopen opens a finished task again by hand; its counters stay as they are. The error may be
+// [ErrLastRound].
 func (t *Task) Reopen() (Move, error) {
+	if t.Round >= MaxRound {
+		return Move{}, ErrLastRound
+	}
 	m, err := t.move(VerbReopen, Open)
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	m.Note = "open again by hand"

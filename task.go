@@ -166,10 +166,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
-	t.Rounds = make([]Round, t.Round+1)
-	for i := range t.Rounds {
-		t.Rounds[i] = p.round(i)
-	}
+	t.Rounds = p.rounds(t.Round + 1)
 	if p.err == nil {
 		p.err = t.Validate()
 	}
@@ -264,6 +261,26 @@ func parseProgress(s string) Progress {
 		return Progress{}
 	}
 	return Progress{fraction, text}
+}
+
+// rounds reads as many, and looks only at those that have properties where there are more rounds than properties:
+// somebody made that number up, or few were asked for, and the work is to be that of what is there.
+func (p *parser) rounds(n int) []Round {
+	rounds := make([]Round, n)
+	if n <= len(p.h) {
+		for i := range rounds {
+			rounds[i] = p.round(i)
+		}
+		return rounds
+	}
+	done := make(map[int]bool)
+	for name := range p.h {
+		number, _, ofRound := strings.Cut(name, ":")
+		if i, err := strconv.Atoi(number); ofRound && err == nil && i >= 0 && i < n && !done[i] {
+			rounds[i], done[i] = p.round(i), true
+		}
+	}
+	return rounds
 }
 
 func (p *parser) round(i int) Round {

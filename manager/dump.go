@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
@@ -47,8 +49,24 @@ type dumpTask struct {
 type dumpUpdate struct {
 	Round  int      `json:"round"`
 	Number int      `json:"number"`
-	Time   tdf.Time `json:"time"`
+	Time   dumpTime `json:"time"`
 	Line   dumpText `json:"line"`
+}
+
+// A dumpTime is a number of seconds, or "inf".
+type dumpTime tdf.Time
+
+func (t dumpTime) MarshalJSON() ([]byte, error) {
+	if tdf.Time(t) == tdf.Never {
+		return []byte(`"inf"`), nil
+	}
+	return []byte(tdf.Time(t).String()), nil
+}
+
+func (t *dumpTime) UnmarshalJSON(data []byte) error {
+	read, err := tdf.ParseTime(strings.Trim(string(data), `"`))
+	*t = dumpTime(read)
+	return err
 }
 
 // Dumped is how many programs and tasks a dump has.
@@ -86,14 +104,15 @@ const dumpPage = 500
 
 // Dump writes the namespace as JSON lines: its tasks, with all that they printed and reported, and the
 // programs that are stored in it (docs/tdf.md, "Dumps"). It may be written while work goes on: each task is as it
-// was at one moment. Redis is read in pages, and w written as they come.
+// was at one moment. Redis is read in pages, and w written as they come. What could not be loaded is left out,
+// with a warning.
 func (m *Manager) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s, err := m.redis()
 	if err != nil {
 		return Dumped{}, err
 	}
 	buffer := bufio.NewWriterSize(w, 1<<16)
-	d := &dump{m: m, store: s, encoder: json.NewEncoder(buffer)}
+	d := &dump{m: m, store: s, encoder: json.NewEncoder(buffer), met: map[string]bool{}, named: map[string]bool{}}
 	d.encoder.SetEscapeHTML(false)
 	err = d.write(ctx)
 	if err == nil {
@@ -110,6 +129,8 @@ type dump struct {
 	m       *Manager
 	store   *redisstate.Store
 	encoder *json.Encoder
+	met     map[string]bool // the programs that were written, or left out
+	named   map[string]bool // the programs that tasks name
 	done    Dumped
 }
 
@@ -122,6 +143,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	last = min(max(last, 0), redisstate.MaxID) // whatever somebody has made of the counter
 	header := dumpHeader{dumpFormat, redisstate.Schema, d.m.cfg.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
@@ -129,71 +151,73 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.programs(ctx); err != nil {
 		return err
 	}
-	if err := d.tasks(ctx, last); err != nil {
+	if err := d.tasks(ctx); err != nil {
 		return err
+	}
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // stored meanwhile, or by other hands
+		if err := d.program(ctx, sha256); err != nil {
+			return err
+		}
 	}
 	return d.encoder.Encode(dumpLine{End: &d.done})
 }
 
-// programs leaves out what no worker would run.
 func (d *dump) programs(ctx context.Context) error {
 	programs, err := d.store.Programs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range programs {
-		archive, err := d.store.Program(ctx, p.SHA256)
-		if err != nil {
-			return err
-		}
-		if programName(archive) != p.SHA256 {
-			d.m.log.Warn("a stored program is not what its name says; it is left out", "sha256", p.SHA256)
-			continue
-		}
-		d.done.Programs++
-		if err := d.encoder.Encode(dumpLine{Program: &dumpProgram{p.SHA256, archive}}); err != nil {
+		if err := d.program(ctx, p.SHA256); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tasks writes those that the counter has given out by now, in their order, and then those beyond.
-func (d *dump) tasks(ctx context.Context, last int64) error {
-	for from := int64(1); from <= last; from += dumpPage {
-		var ids []int64
-		for id := from; id < from+dumpPage && id <= last; id++ {
-			ids = append(ids, id)
-		}
-		if err := d.store.Records(ctx, ids, d.task); err != nil {
-			return err
-		}
+// program writes one, once, and leaves out what no worker would run.
+func (d *dump) program(ctx context.Context, sha256 string) error {
+	if d.met[sha256] {
+		return nil
 	}
-	return d.beyond(ctx, last)
+	d.met[sha256] = true
+	archive, err := d.store.Program(ctx, sha256)
+	switch {
+	case err != nil:
+		return err
+	case archive == nil:
+		d.m.log.Warn("a program is not stored; it is left out", "sha256", sha256)
+	case programName(archive) != sha256:
+		d.m.log.Warn("a stored program is not what its name says; it is left out", "sha256", sha256)
+	case len(archive) > redisstate.MaxProgram:
+		d.m.log.Warn("a stored program is too large; it is left out", "sha256", sha256)
+	default:
+		d.done.Programs++
+		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive}})
+	}
+	return nil
 }
 
-// beyond writes the tasks that came since, or whose ids the counter does not know because somebody has lost it.
-func (d *dump) beyond(ctx context.Context, last int64) error {
-	written := map[int64]bool{}
-	var page redisstate.Page
-	for done := false; !done; {
-		var ids []int64
-		var err error
-		if ids, page, done, err = d.store.Walk(ctx, page, dumpPage); err != nil {
-			return err
+func (d *dump) tasks(ctx context.Context) error {
+	for ids, err := range d.store.IDs(ctx, dumpPage) {
+		if err == nil {
+			err = d.store.Records(ctx, ids, d.task)
 		}
-		ids = slices.DeleteFunc(ids, func(id int64) bool { return id <= last || written[id] })
-		if err := d.store.Records(ctx, ids, d.task); err != nil {
+		if err != nil {
 			return err
-		}
-		for _, id := range ids {
-			written[id] = true
 		}
 	}
 	return nil
 }
 
 func (d *dump) task(r redisstate.Record) error {
+	if err := r.Validate(); err != nil {
+		d.m.log.Warn("a task could not be loaded again; it is left out", "why", err)
+		return nil
+	}
+	if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {
+		d.named[source.SHA256] = true
+	}
 	t := dumpTask{ID: r.ID, Hash: make(map[string]dumpText, len(r.Hash))}
 	for name, value := range r.Hash {
 		if utf8.ValidString(name) {
@@ -203,7 +227,7 @@ func (d *dump) task(r redisstate.Record) error {
 		}
 	}
 	for _, u := range r.Updates {
-		t.Updates = append(t.Updates, dumpUpdate{u.Round, u.Number, u.Time, dumpText(u.Line)})
+		t.Updates = append(t.Updates, dumpUpdate{u.Round, u.Number, dumpTime(u.Time), dumpText(u.Line)})
 	}
 	d.done.Tasks++
 	return d.encoder.Encode(dumpLine{Task: &t})

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -181,8 +182,11 @@ func TestRestoreGoesOn(t *testing.T) {
 		!strings.Contains(err.Error(), "another dump") {
 		t.Errorf("another dump: %v", err)
 	}
-	s := connect(t, to)
-	if _, err := s.Put(t.Context(), redisstate.Record{ID: 1, Hash: tdf.Hash{"state": "open"}}); err != nil {
+	first := func(r redisstate.Record) error {
+		_, err := connect(t, to).Put(t.Context(), r)
+		return err
+	}
+	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {
 		t.Fatal(err)
 	}
 	restored, err := target.Restore(t.Context(), strings.NewReader(dump))
@@ -217,6 +221,8 @@ func TestRestoreRefusesWhatIsNoDump(t *testing.T) {
 		"line 2: the dump had 1 tasks":                 header + end,
 		"line 4: the dump had 1 tasks":                 header + task + strings.Replace(task, ":1,", ":2,", 1) + end,
 		"line 4: something follows":                    header + task + end + "x",
+		"line 6: something follows":                    header + task + end + "\n \r\n" + "{}\n\n",
+		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
 		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
 		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
 		"line 2: task 1: the update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
@@ -252,12 +258,28 @@ func TestRestoreRefusesANamespaceWithTasks(t *testing.T) {
 	}
 }
 
-// A program whose bytes are not those that its name sums up would never run, and is left out.
+// A program whose bytes are not those that its name sums up would never run, and one that is too large could not be
+// stored again: they are left out.
 func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
-	m := newManager(t, cfg, manager.WithLog(silent))
-	client(t, cfg).Set(t.Context(), cfg.Namespace+":program:abc", "x", 0)
-	if done, err := m.Dump(t.Context(), io.Discard); err != nil || done.Programs != 0 {
-		t.Errorf("dumped %+v, %v", done, err)
+	c := client(t, cfg)
+	large := make([]byte, redisstate.MaxProgram+1)
+	sum := fmt.Sprintf("%x", sha256.Sum256(large))
+	c.Set(t.Context(), cfg.Namespace+":program:abc", "x", 0)
+	c.Set(t.Context(), cfg.Namespace+":program:"+sum, large, 0)
+	c.HSet(t.Context(), cfg.Namespace+":program:of another kind", "x", "y")
+	c.ZAdd(t.Context(), cfg.Namespace+":programs", z("abc"), z("of another kind"), z("gone"), z(sum))
+	dump, log := warned(t, cfg)
+	if !strings.Contains(dump, `{"end":{"programs":0,"tasks":0}}`) {
+		t.Errorf("dumped %.200q", dump)
 	}
+	for _, want := range []string{
+		`is not what its name says; it is left out" sha256=abc`, `is not stored; it is left out" sha256="of another kind"`,
+		`is not stored; it is left out" sha256=gone`, `is too large; it is left out" sha256=` + sum,
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("%q is not logged:\n%s", want, log)
+		}
+	}
+	c.Del(t.Context(), cfg.Namespace+":program:"+sum)
 }

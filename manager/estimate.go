@@ -14,9 +14,13 @@ type Work struct {
 	Slots   int           // how many programs can run at once
 	Runs    []tdf.Seconds // how long tasks like these ran
 
+	Later int64 // tasks that may not run yet; the estimate is without them
+
 	// What was seen to end: so many tasks in so many seconds.
 	Done int64
 	Over tdf.Seconds
+
+	Still tdf.Seconds // since one was seen to end, or there was nothing that could have
 }
 
 // An Estimate says when work will be done: with some 80 % certainty between Low and High from now.
@@ -38,10 +42,12 @@ const (
 func (w Work) Estimate() Estimate {
 	left := float64(w.Waiting) + float64(w.Running)/2
 	switch {
+	case left == 0 && w.Later > 0:
+		return Estimate{Unknown: "all that is left starts later"}
 	case left == 0:
 		return Estimate{}
 	case w.Slots < 1:
-		return Estimate{Unknown: "no worker is there"}
+		return Estimate{Unknown: "no worker claims tasks"}
 	case len(w.Runs) < leastRuns:
 		return Estimate{Unknown: "too few tasks are done to tell"}
 	}
@@ -69,9 +75,7 @@ func moments(runs []tdf.Seconds) (mean, deviation float64) {
 }
 
 // stalled: tasks run, or could, and none of them ends.
-func (w Work) stalled() bool {
-	return w.Done == 0 && w.Over > 2*slices.Max(w.Runs)+60
-}
+func (w Work) stalled() bool { return w.Still > 2*slices.Max(w.Runs)+60 }
 
 // atWork returns how many slots this work has, by what was seen to end: as many as run at once are rate ×
 // mean. They may be fewer than there are, where others share them, or much time goes by between two runs.

@@ -83,9 +83,11 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c := &situation{}
-	if c.task, c.invalid = s.Task(ctx, id); c.task == nil {
-		return nil, c.invalid
+	seen, err := s.Inspect(ctx, id)
+	if err != nil {
+		return nil, err
 	}
+	c.task, c.invalid = seen.Task, seen.Invalid
 	for _, ask := range []func() error{
 		func() (err error) { c.now, err = s.Now(ctx); return err },
 		func() (err error) { c.server, err = s.LastServer(ctx); return err },
@@ -95,12 +97,22 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },
 		func() (err error) { c.source, err = sourceGate(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = m.took(ctx, c.task); return err },
+		func() error { return m.readWhy(ctx, c.task) },
 	} {
 		if err := ask(); err != nil {
 			return nil, fmt.Errorf("explaining task %d: %w", id, err)
 		}
 	}
 	return c, nil
+}
+
+// readWhy reads what a finished task printed about its end.
+func (m *Manager) readWhy(ctx context.Context, t *tdf.Task) error {
+	if f := lastFailure(t); !t.State.Finished() || f == nil || f.round != t.Round {
+		return nil
+	}
+	_, _, err := fill(ctx, m.store, []*tdf.Task{t}, func(*tdf.Task) []textOf { return []textOf{{t.Round, tdf.RoundError}} }, 0)
+	return err
 }
 
 // mostTook is how many rounds are compared with.

@@ -191,3 +191,35 @@ func TestQuotedNamesMeanThemselves(t *testing.T) {
 		}
 	}
 }
+
+// Explaining needs nothing of what rounds printed but whether it is there, and the end of the last one.
+func TestExplainReadsWhatItNeeds(t *testing.T) {
+	m := onEmbedded(t)
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive(t, m, 4, func(i int, h tdf.Hash) {
+		h["0:executed"] = now.String()
+		switch i {
+		case 0:
+			fails(h, "3", "first\nno luck\n")
+		case 1: // by a worker of the original TDF
+			h["state"], h["outcome"], h["0:claim"], h["0:output"], h["0:error"] = "executed", "", "", "", ""
+		case 2: // which is still writing
+			h["state"], h["outcome"], h["0:claim"], h["0:output"] = "executed", "", "", ""
+		case 3:
+			h["state"], h["outcome"], h["meta"] = "open", "", strings.Repeat("x", 5000)
+		}
+	})
+	for id, want := range map[int64]string{1: "exit status 3: no luck", 2: "ended 0.", 3: "the result is not whole", 4: "it makes no sense"} {
+		e, err := m.Explain(t.Context(), id)
+		said := ""
+		for _, g := range e.Gates {
+			said += g.What + "\n"
+		}
+		if err != nil || !strings.Contains(said, want) {
+			t.Errorf("task %d: %v, %q is not said:\n%s", id, err, want, said)
+		}
+	}
+}

@@ -130,11 +130,12 @@ func (g grouping) add(t *tdf.Task) bool {
 
 // group returns the group of this round alone.
 func (f *failure) group() FailureGroup {
-	s, r := f.signature(), &f.task.Rounds[f.round]
+	line := f.line()
+	s, r := f.signed(line), &f.task.Rounds[f.round]
 	g := FailureGroup{
 		ID: s.id(), How: s.how, Line: s.line, Rounds: 1,
 		Workers: map[string]int{}, Programs: map[string]int{f.task.Program: 1},
-		Example: FailureExample{f.task.ID, f.round, f.line()}, First: f.at(), Last: f.at(),
+		Example: FailureExample{f.task.ID, f.round, line}, First: f.at(), Last: f.at(),
 	}
 	if r.Worker != "" {
 		g.Workers[r.Worker] = 1

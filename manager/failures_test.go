@@ -41,6 +41,25 @@ func fails(h tdf.Hash, exit, text string) {
 	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
 }
 
+// A group is found by its ID as far back as failures are grouped.
+func TestForgivenFailuresAreFound(t *testing.T) {
+	m := onEmbedded(t)
+	archive(t, m, 1, func(_ int, h tdf.Hash) {
+		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
+		for round := 1; round <= 5; round++ { // given back, but for the last
+			h[tdf.RoundField(round, "worker")] = "good"
+		}
+		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
+	})
+	all, err := m.Failures(t.Context(), Query{States: tdf.States}, "")
+	if err != nil || len(all.Groups) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if ids := found(t, m, Query{Failure: all.Groups[0].ID}); len(ids) != 1 {
+		t.Errorf("found %v", ids)
+	}
+}
+
 // A thousand tasks fail in three ways: page by page they make the same groups as all at once, and each
 // group's ID finds just its tasks.
 func TestFailuresOfPagesAddUp(t *testing.T) {

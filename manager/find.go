@@ -85,8 +85,12 @@ func (m *Manager) finder(ctx context.Context, q Query, after string) (*finder, e
 		return nil, err
 	}
 	at, err := q.position(after)
+	rounds := roundsLooked
+	if q.Failure != "" { // as far back as for the groups
+		rounds = roundsOfFailures
+	}
 	f := &finder{
-		ctx: ctx, store: m.store, q: q, bounds: usualBounds, rounds: roundsLooked, texts: q.texts,
+		ctx: ctx, store: m.store, q: q, bounds: usualBounds, rounds: rounds, texts: q.texts,
 		atOnce: mostAtOnce, begun: time.Now(), at: at,
 	}
 	return f, err

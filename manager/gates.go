@@ -55,7 +55,7 @@ func (c *situation) finished() []Gate {
 	if t.State == tdf.Archived {
 		return []Gate{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
 	}
-	return []Gate{ended, {"manager", Ahead, "a manager has not archived it", ""}}
+	return []Gate{ended, {"archive", Passed, "not archived: it is kept as it is until somebody does", ""}}
 }
 
 // endState is the state that a finished task's outcome belongs to.
@@ -63,7 +63,7 @@ func endState(t *tdf.Task) tdf.State {
 	if t.Outcome == tdf.Cancelled {
 		return tdf.Expired
 	}
-	return tdf.State(outcome(t))
+	return tdf.State(endedAs(t))
 }
 
 func (c *situation) definition() Gate {
@@ -73,14 +73,11 @@ func (c *situation) definition() Gate {
 	return Gate{"definition", Passed, "it makes sense", ""}
 }
 
-// serverSilence is how long a server may be silent before nobody counts on it.
-const serverSilence = tdf.Seconds(10)
-
 func (c *situation) serverGate() Gate {
 	switch silent := c.now.Sub(c.server); {
 	case c.server == 0:
 		return Gate{"server", Holds, "no server was ever seen in this namespace", "start tdf-server, or tdf up"}
-	case silent > serverSilence:
+	case silent > serverPatience:
 		return Gate{"server", Holds, fmt.Sprintf("no server has been seen for %s", span(silent)), "start tdf-server, or tdf up"}
 	}
 	return Gate{"server", Passed, "there is one", ""}
@@ -166,7 +163,7 @@ func (c *situation) free() Gate {
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
 			gate.What += "; " + o.why + ": " + some(names)
-			cures = append(cures, o.cure)
+			cures = append(cures, strings.ReplaceAll(o.cure, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
 		}
 	}
 	gate.Cure = strings.Join(cures, "; ")
@@ -176,11 +173,14 @@ func (c *situation) free() Gate {
 // Why a worker that lives does not take a task, and what would change that.
 var obstacles = []struct{ why, cure string }{
 	{notOn, "start another worker"},
-	{draining, "tdf drain --undo"},
+	{draining, "tdf drain --undo " + workerNames},
 	{stopping, "start another worker"},
 	{avoiding, "mend the host, which tdf workers tells about; it tries again within a minute"},
 	{busy, "wait, or start more workers"},
 }
+
+// workerNames stands for the names of those that it is about.
+const workerNames = "WORKER…"
 
 const (
 	notOn    = "must not run it (not_on)"
@@ -207,11 +207,13 @@ func (c *situation) obstacle(w *redisstate.SeenWorker) string {
 	return ""
 }
 
+// mostNamed is how many workers are named.
+const mostNamed = 5
+
 // some names the first few.
 func some(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
+	if len(names) > mostNamed {
+		return strings.Join(names[:mostNamed], ", ") + ", …"
 	}
 	return strings.Join(names, ", ")
 }

@@ -18,9 +18,21 @@ type Act struct {
 	// (finished ones).
 	Verb tdf.Verb
 
+	From []tdf.State // only where a task is in one of these; none: wherever the verb can be done
+
 	Changes   tdf.Changes // to reopen with, or to change to
 	Elsewhere bool        // release: the workers that have the tasks do not get them again
 }
+
+// A Found is a task as it was found that is meant: if it is in another round by then, something has become
+// of it meanwhile, and it is left as it is.
+type Found struct {
+	ID    int64
+	Round int // AnyRound: whichever
+}
+
+// AnyRound is for tasks that are meant whatever has become of them.
+const AnyRound = -1
 
 // Acted is what became of it.
 type Acted struct {
@@ -43,7 +55,11 @@ func (m *Manager) Cancel(ctx context.Context, ids ...int64) error {
 }
 
 func (m *Manager) actJoined(ctx context.Context, act Act, ids []int64) error {
-	acted, err := m.Act(ctx, act, ids...)
+	found := make([]Found, len(ids))
+	for i, id := range ids {
+		found[i] = Found{id, AnyRound}
+	}
+	acted, err := m.Act(ctx, act, found...)
 	return errors.Join(append(acted.Refused, err)...)
 }
 
@@ -54,19 +70,33 @@ const (
 
 // Act does something to tasks by hand, to each by itself, and notes in its log who did. An error
 // means that some of them were not reached; what became of the others is told all the same.
-func (m *Manager) Act(ctx context.Context, act Act, ids ...int64) (Acted, error) {
+func (m *Manager) Act(ctx context.Context, act Act, found ...Found) (Acted, error) {
 	decide, err := act.decider()
 	if err != nil {
 		return Acted{}, err
 	}
-	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	var acted Acted
+	h := hand{act: act, decide: decide, rounds: make(map[int64]int, len(found))}
+	var ids []int64
+	for _, f := range found {
+		if _, twice := h.rounds[f.ID]; !twice {
+			ids = append(ids, f.ID)
+		}
+		h.rounds[f.ID] = f.Round
+	}
 	for page := range slices.Chunk(ids, handBatch) {
-		if err := m.actOn(ctx, act.Verb, decide, page, &acted); err != nil {
-			return acted, fmt.Errorf("%s tasks: %w", act.Verb, err)
+		if err := h.do(ctx, m, page); err != nil {
+			return h.acted, fmt.Errorf("%s tasks: %w", act.Verb, err)
 		}
 	}
-	return acted, nil
+	return h.acted, nil
+}
+
+// A hand does one act.
+type hand struct {
+	act    Act
+	decide func(*tdf.Task) (tdf.Move, error)
+	rounds map[int64]int // in which the tasks were found
+	acted  Acted
 }
 
 // decider returns what decides over one task.
@@ -91,7 +121,7 @@ func (a Act) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 	return nil, fmt.Errorf("%q is nothing that is done to tasks by hand", a.Verb)
 }
 
-func (m *Manager) actOn(ctx context.Context, verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), ids []int64, acted *Acted) error {
+func (h *hand) do(ctx context.Context, m *Manager, ids []int64) error {
 	for try := 1; len(ids) > 0; try++ {
 		seen, err := m.store.Load(ctx, ids)
 		if err != nil {
@@ -99,9 +129,9 @@ func (m *Manager) actOn(ctx context.Context, verb tdf.Verb, decide func(*tdf.Tas
 		}
 		var units []redisstate.Unit
 		for _, s := range seen {
-			move, err := decideByHand(verb, decide, s)
+			move, err := h.move(s)
 			if err != nil {
-				acted.Refused = append(acted.Refused, err)
+				h.acted.Refused = append(h.acted.Refused, err)
 				continue
 			}
 			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
@@ -111,11 +141,11 @@ func (m *Manager) actOn(ctx context.Context, verb tdf.Verb, decide func(*tdf.Tas
 		for i, o := range outcomes {
 			switch {
 			case o.Err == nil:
-				acted.Done++
+				h.acted.Done++
 			case try < handTries:
 				ids = append(ids, units[i].Moves[0].ID)
 			default:
-				acted.Refused = append(acted.Refused, o.Err)
+				h.acted.Refused = append(h.acted.Refused, o.Err)
 			}
 		}
 		if err != nil {
@@ -125,14 +155,19 @@ func (m *Manager) actOn(ctx context.Context, verb tdf.Verb, decide func(*tdf.Tas
 	return nil
 }
 
-func decideByHand(verb tdf.Verb, decide func(*tdf.Task) (tdf.Move, error), s redisstate.Seen) (tdf.Move, error) {
-	if s.Task == nil {
-		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: verb, State: tdf.None}
+func (h *hand) move(s redisstate.Seen) (tdf.Move, error) {
+	t := s.Task
+	if t == nil {
+		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.act.Verb, State: tdf.None}
 	}
-	move, err := decide(s.Task)
+	round := h.rounds[s.ID]
+	if round != AnyRound && round != t.Round || len(h.act.From) > 0 && !slices.Contains(h.act.From, t.State) {
+		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.act.Verb, State: t.State, Round: t.Round}
+	}
+	move, err := h.decide(t)
 	var elsewhere *tdf.StateError
 	if err != nil && !errors.As(err, &elsewhere) {
-		err = fmt.Errorf("%s task %d: %w", verb, s.ID, err)
+		err = fmt.Errorf("%s task %d: %w", h.act.Verb, s.ID, err)
 	}
 	return move, err
 }

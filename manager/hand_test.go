@@ -48,7 +48,11 @@ func TestActs(t *testing.T) {
 	ids := open(t, m, "ok", "ok", "ok")
 	act := func(a manager.Act, done int, refused string, ids ...int64) {
 		t.Helper()
-		acted, err := m.Act(ctx, a, ids...)
+		var found []manager.Found
+		for _, id := range ids {
+			found = append(found, manager.Found{ID: id, Round: manager.AnyRound})
+		}
+		acted, err := m.Act(ctx, a, found...)
 		if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != done || text != "["+refused+"]" {
 			t.Errorf("%s: done %d, refused %s, %v; want %d, [%s]", a.Verb, acted.Done, text, err, done, refused)
 		}
@@ -72,8 +76,34 @@ func TestActs(t *testing.T) {
 	if n := len(tm.Tasks()); n != 2 {
 		t.Errorf("%d tasks are left", n)
 	}
-	if _, err := m.Act(ctx, manager.Act{Verb: tdf.VerbClaim}, 1); err == nil {
+	if _, err := m.Act(ctx, manager.Act{Verb: tdf.VerbClaim}, manager.Found{ID: 1}); err == nil {
 		t.Error("a claim was made by hand")
+	}
+}
+
+// What has become of a task since it was found is not undone by whoever found it before.
+func TestActsOnWhatWasFound(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok", "ok")
+	cancel, reopen := manager.Act{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Running}}, manager.Act{Verb: tdf.VerbReopen}
+	acted, err := m.Act(ctx, cancel, manager.Found{ID: ids[0]})
+	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[cancel task 1: it is open in round 0 by now]" {
+		t.Errorf("%+v, %v", acted, err)
+	}
+	if err := m.Cancel(ctx, ids...); err != nil {
+		t.Fatal(err)
+	}
+	found := manager.Found{ID: ids[0], Round: 0}
+	if acted, err := m.Act(ctx, reopen, found, found); err != nil || acted.Done != 1 {
+		t.Errorf("%+v, %v", acted, err)
+	}
+	if err := m.Cancel(ctx, ids[0]); err != nil { // somebody else's, in its next round
+		t.Fatal(err)
+	}
+	acted, err = m.Act(ctx, reopen, found)
+	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[reopen task 1: it is expired in round 1 by now]" {
+		t.Errorf("%+v, %v", acted, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -211,6 +212,7 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is no pattern"},
 		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is no pattern"},
 		{script(map[string]string{".tdfignore": "run.sh\n"}), "no run.sh at its top"},
+		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "it is nested 33 directories deep, and workers unpack at most 32"},
 	} {
 		dir := plant(t, t.TempDir(), c.files)
 		if _, err := manager.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "packing "+dir) {
@@ -274,6 +276,29 @@ func TestPackTooLarge(t *testing.T) {
 	check(t, err)
 	if _, got := fetched(t, p); got["one"] != "-rw-r--r-- "+string(noise) {
 		t.Error("one is another one")
+	}
+}
+
+// What workers would refuse by default is not packed, and what they would take is.
+func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
+	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
+	p, err := manager.Pack(deep)
+	check(t, err)
+	fetched(t, p)
+	large := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript})
+	f, err := os.Create(filepath.Join(large, "zeros"))
+	check(t, err)
+	defer f.Close()
+	check(t, f.Truncate(fetch.DefaultBytes)) // with run.sh it is more than that
+	if _, err := manager.Pack(large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes)) {
+		t.Errorf("got %v", err)
+	}
+	many := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript})
+	for i := range fetch.DefaultEntries {
+		check(t, os.Symlink("run.sh", filepath.Join(many, strconv.Itoa(i))))
+	}
+	if _, err := manager.Pack(many); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the %d files and directories", fetch.DefaultEntries)) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -22,6 +22,13 @@ const (
 	reservedPrefix = ".tdf-" // of what workers keep beside a program
 )
 
+// What workers unpack by default (docs/programs.md, "Limits").
+const (
+	mostEntries  = 100_000 // files, directories and links
+	mostDepth    = 32      // nested directories
+	mostUnpacked = 1 << 30 // bytes
+)
+
 // A packTree is what of a directory goes into its archive, by name.
 type packTree struct {
 	entries map[string]packEntry
@@ -66,6 +73,9 @@ func readPackTree(root *os.Root) (*packTree, error) {
 	if err := t.checkRunScript(); err != nil {
 		return nil, err
 	}
+	if t.bytes > mostUnpacked {
+		return nil, fmt.Errorf("it has %d bytes, and workers unpack at most %d; name in a .tdfignore what the program does not need", t.bytes, mostUnpacked)
+	}
 	return t, t.checkLinks()
 }
 
@@ -77,6 +87,12 @@ func leftOut(name string) bool {
 func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
 		return fmt.Errorf("the name %q cannot be packed: it has control characters or a backslash, or is not UTF-8", path.Base(name))
+	}
+	if n := strings.Count(name, "/"); n > mostDepth {
+		return fmt.Errorf("it is nested %d directories deep, and workers unpack at most %d", n, mostDepth)
+	}
+	if len(t.entries) == mostEntries {
+		return fmt.Errorf("it is one more than the %d files and directories that workers unpack; name in a .tdfignore what the program does not need", mostEntries)
 	}
 	info, err := d.Info()
 	if err != nil {

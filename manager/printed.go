@@ -18,9 +18,9 @@ const LastRound = -1
 var ErrNoRound = errors.New("there is no such round")
 
 // Printed reads a task with the texts of one round and of no other: stdout, stderr, tail and result. It returns that
-// round's number. Errors are [tdf.ErrNoTask] and [ErrNoRound].
+// round's number. Of other rounds it knows the last two. Errors are [tdf.ErrNoTask] and [ErrNoRound].
 func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, int, error) {
-	t, err := m.glance(ctx, id, roundsLooked)
+	t, err := m.glance(ctx, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -29,18 +29,14 @@ func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, 
 		round = LastRun(t)
 	case round < 0 || round > t.Round:
 		return nil, 0, fmt.Errorf("round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)
-	case t.Round-round >= roundsLooked:
-		if t, err = m.glance(ctx, id, t.Round-round+roundsLooked); err != nil {
-			return nil, 0, err
-		}
 	}
-	_, _, err = fill(ctx, m.store, []*tdf.Task{t}, func(*tdf.Task) []textOf { return textsOf(round) }, 0)
+	t.Rounds[round], err = m.store.Round(ctx, id, round)
 	return t, round, err
 }
 
 // glance reads a task without its texts.
-func (m *Manager) glance(ctx context.Context, id int64, rounds int) (*tdf.Task, error) {
-	found, err := m.store.Glance(ctx, []int64{id}, rounds, func(*tdf.Task) bool { return true })
+func (m *Manager) glance(ctx context.Context, id int64) (*tdf.Task, error) {
+	found, err := m.store.Glance(ctx, []int64{id}, roundsLooked, func(*tdf.Task) bool { return true })
 	if err == nil && found[0] == nil {
 		err = fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 	}
@@ -48,9 +44,4 @@ func (m *Manager) glance(ctx context.Context, id int64, rounds int) (*tdf.Task, 
 		return nil, err
 	}
 	return found[0], nil
-}
-
-// textsOf are all texts of a round.
-func textsOf(round int) []textOf {
-	return []textOf{{round, tdf.RoundOutput}, {round, tdf.RoundError}, {round, tdf.RoundTail}, {round, "result"}}
 }

@@ -35,17 +35,18 @@ type Restored struct {
 // Restore loads what [Manager.Dump] wrote into this namespace, which must be without tasks (else the error
 // wraps [ErrOccupied]), and need not be the one that was dumped. What is wrong with the dump is a *[DumpError]; where
 // r can be read twice, like a file, nothing is written then. Tasks keep their ids, and stand where they stood:
-// those that ran still belong to their workers, until their leases are over. A load that was broken off goes
-// on when the same dump is loaded again.
+// those that ran still belong to their workers, until their leases are over. Tasks may be opened meanwhile: they get
+// other ids. A load that was broken off goes on when the same dump is loaded again.
 func (m *Manager) Restore(ctx context.Context, r io.Reader) (Restored, error) {
 	s, err := m.redis()
 	if err != nil {
 		return Restored{}, err
 	}
-	if err := checkDump(ctx, r); err != nil {
+	highest, err := checkDump(ctx, r)
+	if err != nil {
 		return Restored{}, err
 	}
-	l := &restore{m: m, store: s}
+	l := &restore{m: m, store: s, last: highest}
 	err = readDump(ctx, r, l.take)
 	if errors.As(err, new(*DumpError)) && l.begun {
 		err = fmt.Errorf("%w; what stands before that was loaded: load the whole dump here again, or use another namespace", err)
@@ -53,43 +54,53 @@ func (m *Manager) Restore(ctx context.Context, r io.Reader) (Restored, error) {
 	return l.done, err
 }
 
-// checkDump reads a dump to its end, and goes back to its beginning, where that is possible.
-func checkDump(ctx context.Context, r io.Reader) error {
+// checkDump reads a dump to its end, and goes back to its beginning, where that is possible. It returns the
+// highest id.
+func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	file, ok := r.(io.Seeker)
 	if !ok {
-		return nil
+		return 0, nil
 	}
 	begin, err := file.Seek(0, io.SeekCurrent)
 	if err != nil {
-		return nil // a pipe
+		return 0, nil // a pipe
 	}
-	if err := readDump(ctx, r, func(context.Context, dumpLine, []byte) error { return nil }); err != nil {
-		return err
+	err = readDump(ctx, r, func(_ context.Context, line dumpLine, _ []byte) error {
+		if line.Task != nil {
+			highest = max(highest, line.Task.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	_, err = file.Seek(begin, io.SeekStart)
-	return err
+	return highest, err
 }
 
 // maxDumpLine is how long a line of a dump may be: what a task may have printed in all its rounds.
 const maxDumpLine = 1 << 30
 
-// readDump calls take for each line of a dump, the last of them only if it is the end of a whole one.
+// readDump calls take for each line of a dump, the last of them only if it is the end of a whole one, and nothing
+// follows it. Blank lines count for nothing.
 func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	check := dumpCheck{}
 	for !check.ended {
-		if err := context.Cause(ctx); err != nil {
+		text, err := check.next(ctx, lines)
+		if err != nil {
 			return err
 		}
-		check.line++
-		text, err := readLine(lines)
-		if err != nil && err != io.EOF {
-			return check.wrong("%v", err)
-		}
-		if len(text) == 0 {
+		if text == nil {
 			return check.wrong("the dump ends here, before its last line: it was cut off")
 		}
 		line, err := check.parse(text)
+		if err != nil {
+			return err
+		}
+		if check.ended {
+			err = check.nothingFollows(ctx, lines)
+		}
 		if err != nil {
 			return err
 		}
@@ -97,11 +108,35 @@ func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, l
 			return err
 		}
 	}
-	if text, _ := readLine(lines); len(text) > 0 {
-		check.line++
-		return check.wrong("something follows the end of the dump")
-	}
 	return nil
+}
+
+// next reads the next line that is not blank, without what is blank around it; nil: there is none.
+func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		c.line++
+		line, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return nil, c.wrong("%v", err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			return text, nil
+		}
+		if err == io.EOF {
+			return nil, nil
+		}
+	}
+}
+
+func (c *dumpCheck) nothingFollows(ctx context.Context, lines *bufio.Reader) error {
+	text, err := c.next(ctx, lines)
+	if err == nil && text != nil {
+		err = c.wrong("something follows the end of the dump")
+	}
+	return err
 }
 
 var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxDumpLine)
@@ -123,6 +158,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // A dumpCheck knows what may come next.
 type dumpCheck struct {
 	line  int
+	begun bool
 	found Dumped
 	ended bool
 }
@@ -150,9 +186,10 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	switch {
 	case parts != 1:
 		return line, c.wrong(`it is not a line of a dump: it has none, or several, of "dump", "program", "task", "end"`)
-	case (line.Header != nil) != (c.line == 1):
+	case (line.Header != nil) == c.begun:
 		return line, c.wrong(`the line with "dump" is the first one of a dump, and no other`)
 	}
+	c.begun = true
 	return line, c.check(line)
 }
 
@@ -188,7 +225,7 @@ func (c *dumpCheck) header(h dumpHeader) error {
 		return c.wrong("the dump has format %d, and this release knows format %d: use a newer one", h.Format, dumpFormat)
 	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
 		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
-	case h.LastID < 0:
+	case h.LastID < 0 || h.LastID > redisstate.MaxID:
 		return c.wrong("the last id is %d", h.LastID)
 	}
 	return nil
@@ -208,7 +245,7 @@ func (t *dumpTask) record() redisstate.Record {
 		r.Hash[string(odd[0])] = string(odd[1])
 	}
 	for _, u := range t.Updates {
-		r.Updates = append(r.Updates, redisstate.Update{Round: u.Round, Number: u.Number, Time: u.Time, Line: string(u.Line)})
+		r.Updates = append(r.Updates, redisstate.Update{Round: u.Round, Number: u.Number, Time: tdf.Time(u.Time), Line: string(u.Line)})
 	}
 	return r
 }
@@ -218,7 +255,7 @@ type restore struct {
 	m       *Manager
 	store   *redisstate.Store
 	begun   bool
-	last    int64
+	last    int64 // the highest id that is known so far to be one of the dump
 	pending []redisstate.Record
 	bytes   int
 	done    Restored
@@ -244,28 +281,22 @@ func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	return l.store.Loaded(ctx, l.last)
+	return l.store.Loaded(ctx)
 }
 
-// begin takes the namespace for this dump.
+// begin takes the namespace, and the ids, for this dump.
 func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
-	l.last = h.LastID
-	mark := programName(bytes.TrimSpace(text))
+	l.last = max(l.last, h.LastID)
+	mark := programName(text)
 	before, err := l.store.LoadingOf(ctx)
+	if err == nil && before == "" {
+		before, err = mark, l.mustBeEmpty(ctx)
+	}
+	if err == nil && before == mark {
+		before, err = l.store.Loading(ctx, mark, l.last)
+	}
 	if err != nil {
 		return err
-	}
-	if before == "" {
-		counts, err := l.store.Counts(ctx)
-		if err != nil {
-			return err
-		}
-		if n := counts.Total(); n > 0 {
-			return fmt.Errorf("the namespace %s has %d tasks: %w; choose another by --namespace", l.m.cfg.Namespace, n, ErrOccupied)
-		}
-		if before, err = l.store.Loading(ctx, mark); err != nil {
-			return err
-		}
 	}
 	if before != mark {
 		return fmt.Errorf("another dump is being loaded into the namespace %s, or was not loaded to its end: %w; load that one again, or choose another namespace",
@@ -273,6 +304,14 @@ func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
 	}
 	l.begun = true
 	return nil
+}
+
+func (l *restore) mustBeEmpty(ctx context.Context) error {
+	counts, err := l.store.Counts(ctx)
+	if n := counts.Total(); n > 0 {
+		return fmt.Errorf("the namespace %s has %d tasks: %w; choose another by --namespace", l.m.cfg.Namespace, n, ErrOccupied)
+	}
+	return err
 }
 
 func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) error {
@@ -289,6 +328,9 @@ func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) erro
 
 func (l *restore) flush(ctx context.Context) error {
 	written, err := l.store.Put(ctx, l.pending...)
+	if errors.Is(err, redisstate.ErrTaken) {
+		return fmt.Errorf("%w, which is not the dump's: remove that one and load the dump again, or load it into another namespace", err)
+	}
 	if err != nil {
 		return err
 	}

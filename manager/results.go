@@ -34,22 +34,23 @@ func (m *Manager) Results(ctx context.Context, q Query, printed bool) iter.Seq2[
 }
 
 // byID calls read with queries that mean together what q means, by id, until it returns false. Without a group,
-// which has an index by id, these are all ids that were given out, some at a time.
+// which has an index by id, these are all ids there are, some at a time.
 func (m *Manager) byID(ctx context.Context, q Query, read func(Query) (bool, error)) error {
 	if len(q.IDs) > 0 || q.Group != "" {
 		q.IDs = slices.Sorted(slices.Values(q.IDs))
 		_, err := read(q)
 		return err
 	}
-	last, err := m.store.LastID(ctx)
-	for from, more := int64(1), true; err == nil && more && from <= last; from += idsPerPage {
-		q.IDs = nil
-		for id := from; id <= min(last, from+idsPerPage-1); id++ {
-			q.IDs = append(q.IDs, id)
+	for ids, err := range m.store.IDs(ctx, idsPerPage) {
+		if err != nil {
+			return err
 		}
-		more, err = read(q)
+		q.IDs = ids
+		if more, err := read(q); err != nil || !more {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // readAll calls take with the tasks that q means, with these texts, until it returns false.

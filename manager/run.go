@@ -73,7 +73,7 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 	if len(groups) == 0 {
 		r.scope = []string{""}
 	}
-	r.server = serverWatch{store: m.store, log: m.log, patience: serverPatience + tdf.For(m.cfg.RoundDuration)}
+	r.server = serverWatch{store: m.store, log: m.log}
 	r.progress = newProgress(m.progress)
 	return r, nil
 }

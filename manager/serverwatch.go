@@ -7,7 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// serverPatience is how long a server may be silent, beyond a round's duration.
+// serverPatience is how long a server may be silent before nobody counts on it: it says every few seconds that it is there,
+// however long its rounds are.
 const serverPatience = tdf.Seconds(10)
 
 // lookPause is the time between two looks.
@@ -15,11 +16,10 @@ const lookPause = tdf.Seconds(2)
 
 // serverWatch says so when there is no server: without one, nothing that was executed is judged.
 type serverWatch struct {
-	store    Store
-	log      *slog.Logger
-	patience tdf.Seconds
-	looked   tdf.Time
-	missing  bool
+	store   Store
+	log     *slog.Logger
+	looked  tdf.Time
+	missing bool
 }
 
 func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
@@ -31,7 +31,7 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(last) > w.patience
+	missing := now.Sub(last) > serverPatience
 	switch {
 	case missing && !w.missing && last == 0:
 		w.log.Warn("no server was ever seen in this namespace; no task will be done before one runs: start tdf-server")

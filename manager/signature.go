@@ -31,7 +31,10 @@ type failure struct {
 	how   string
 }
 
-func (f *failure) signature() signature { return signature{f.how, normalise(f.line())} }
+func (f *failure) signature() signature { return f.signed(f.line()) }
+
+// signed is for those who know its line already.
+func (f *failure) signed(line string) signature { return signature{f.how, normalise(line)} }
 
 // line returns the telling line of its stderr. What TDF wrote there about a lost round names its workers.
 func (f *failure) line() string {
@@ -119,9 +122,10 @@ func howExpired(r *tdf.Round) string {
 
 // Bounds of what is looked at of a text: its two ends, and so much of a line.
 const (
-	endsLooked = 64 << 10
-	lineLooked = 1000
-	lineKept   = 200
+	endsLooked  = 64 << 10
+	linesLooked = 100 // of those that may tell something
+	lineLooked  = 1000
+	lineKept    = 200
 )
 
 // tellingLine returns the line of a program's stderr that says most about why it failed: the last one that is not
@@ -131,11 +135,16 @@ func tellingLine(text string) string {
 		return clean(line)
 	}
 	indented := ""
-	for tail := text[max(0, len(text)-endsLooked):]; tail != ""; {
+	tail := text[max(0, len(text)-endsLooked):]
+	for looked := 0; tail != "" && looked < linesLooked; {
 		i := strings.LastIndexByte(tail, '\n')
-		line := clean(tail[i+1:])
+		raw := strings.TrimRight(tail[i+1:], " \t\r")
 		tail = tail[:max(i, 0)]
-		switch {
+		if raw == "" || indented != "" && (raw[0] == ' ' || raw[0] == '\t') {
+			continue
+		}
+		looked++
+		switch line := clean(raw); {
 		case strings.TrimSpace(line) == "" || isRemark(line):
 		case line[0] != ' ':
 			return line

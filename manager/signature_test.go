@@ -22,6 +22,8 @@ func TestTellingLine(t *testing.T) {
 		"go, fatal":     {"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [chan receive]:\nmain.main()\n", "fatal error: all goroutines are asleep - deadlock!"},
 		"only a word":   {"don't panic: it is fine\nreal cause\n", "real cause"},
 		"long go trace": {"panic: bad\n\ngoroutine 1 [running]:\n" + strings.Repeat("main.f()\n\t/x.go:5 +0x1d\n", 20_000), "panic: bad"},
+		"much below":    {"real cause\n" + strings.Repeat("   \t\n    more\n", 3_000), "real cause"},
+		"only remarks":  {"real cause\n" + strings.Repeat("note: x\n", 3_000), ""},
 		"all indented":  {"  one\n  two\n", "two"},
 		"colours":       {"\x1b[1;31merror:\x1b[0m bad \x1b]8;;http://x\x07link\x1b]8;;\x07\n", "error: bad link"},
 		"bar":           {" 10%\r 50%\rfailed at 50%\n", "failed at 50%"},

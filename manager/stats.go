@@ -13,7 +13,7 @@ type Stats struct {
 	At     tdf.Time
 	Counts Counts
 
-	Waited tdf.Seconds // since the oldest open task might have been claimed; 0: none might
+	Waited tdf.Seconds // since the oldest open task might have been claimed; 0: none might, or it is not known
 	DueLag tdf.Seconds // since the server should have looked at the task that it must look at first
 	Rate   float64     // tasks done in a second, over the last minute
 
@@ -67,18 +67,60 @@ func (m *Manager) statsOfTasks(ctx context.Context, r *redisstate.Store, s *Stat
 	if s.Counts, err = r.Counts(ctx); err != nil {
 		return err
 	}
-	first, err := r.FirstOpen(ctx)
-	if err != nil {
-		return err
-	}
 	due, err := r.NextDue(ctx)
 	if err != nil {
 		return err
 	}
-	s.Waited, s.DueLag = max(0, s.At.Sub(first)), max(0, s.At.Sub(due))
-	n, err := r.Between(ctx, s.At.Add(-rateSpan), s.At, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived)
-	s.Rate = float64(n) / float64(rateSpan)
+	s.DueLag = max(0, s.At.Sub(due))
+	if s.Waited, err = m.waited(ctx, s.At); err != nil {
+		return err
+	}
+	n, err := m.doneSince(ctx, s.At.Add(-rateSpan), s.At)
+	s.Rate = n / float64(rateSpan)
 	return err
+}
+
+// Bounds of waited.
+const (
+	firstOpen = 50                      // so many are looked at, since what others opened may come first and tell nothing
+	longAgo   = tdf.Time(1_000_000_000) // the year 2001: times before it are none
+)
+
+// waited returns since when the oldest of the first open tasks might have been claimed, as far as they tell. Tasks that were
+// opened by hand, or by a component of the original TDF, may have a score that is no time at all.
+func (m *Manager) waited(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
+	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
+	var longest tdf.Seconds
+	for _, t := range page.Tasks {
+		if from := max(t.StartAfter, t.Ready, t.Current().Entered[tdf.Open]); from > longAgo {
+			longest = max(longest, now.Sub(from))
+		}
+	}
+	return longest, err
+}
+
+// sampledArchived is how many of the archived tasks say what part of them was done when.
+const sampledArchived = 200
+
+// doneSince returns how many tasks were judged in a span. Those that were archived in it count as far as they were judged in
+// it, too: of many, by a sample.
+func (m *Manager) doneSince(ctx context.Context, from, to tdf.Time) (float64, error) {
+	waiting, err := m.store.Between(ctx, from, to, judged...)
+	if err != nil {
+		return 0, err
+	}
+	archived, err := m.store.Between(ctx, from, to, tdf.Archived)
+	if err != nil || archived == 0 {
+		return float64(waiting), err
+	}
+	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Archived}, After: from}, "", sampledArchived)
+	lately := 0
+	for _, t := range page.Tasks {
+		if t.Current().Entered[endState(t)] >= from {
+			lately++
+		}
+	}
+	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(page.Tasks))), err
 }
 
 func (m *Manager) statsOfWorkers(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {

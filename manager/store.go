@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -15,13 +16,17 @@ type Store interface {
 	Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
+	Task(ctx context.Context, id int64) (*tdf.Task, error)
 	Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error)
+	Round(ctx context.Context, id int64, round int) (tdf.Round, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
 	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
 	Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error)
 	Texts(ctx context.Context, of []redisstate.TextsOf, most int64) ([][]string, error)
+	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastID(ctx context.Context) (int64, error)
+	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
 	Follow(ctx context.Context, id int64) error
 	LastServer(ctx context.Context) (tdf.Time, error)

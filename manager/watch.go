@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
@@ -15,8 +16,10 @@ type Watch struct {
 	query  Query // of the tasks that have ended
 	seen   []seenDone
 	first  seenDone
+	moved  tdf.Time // when a task was seen to end last, or nothing was there that could have
 	runs   []tdf.Seconds
-	sought tdf.Time // when runs was read
+	share  float64  // of the group's open tasks that start later
+	sought tdf.Time // when runs and share were read
 }
 
 type seenDone struct {
@@ -32,8 +35,11 @@ type Status struct {
 	Rate      float64 // tasks done in a second, over the last half minute
 	RateSoFar float64 // likewise, since the first look
 
+	Later int64 // open tasks that start later; of a group with more than 400 open ones, as far as a sample tells
+
 	Server  tdf.Time // when a server was seen last; 0: never
 	Workers int      // that live
+	Drained int      // of these, those that claim nothing
 	Slots   int      // how many programs they can run at once, as far as they claim any
 	Busy    int      // how many tasks run, of all groups
 
@@ -60,7 +66,9 @@ func (m *Manager) Watch(group string) *Watch {
 const (
 	watchWindow  = tdf.Seconds(30)
 	sampledRuns  = 200
-	samplePauses = tdf.Seconds(10) // between two readings of the sample
+	sampledOpen  = 200             // from each end
+	samplePauses = tdf.Seconds(10) // between two readings of the samples
+	soon         = tdf.Seconds(1)  // what starts by then counts as waiting: it may have been opened just now
 )
 
 // Look asks Redis how things stand. It takes the same time however many tasks there are.
@@ -70,22 +78,42 @@ func (w *Watch) Look(ctx context.Context) (Status, error) {
 		return s, fmt.Errorf("watching: %w", err)
 	}
 	if len(w.runs) < leastRuns || s.At.Sub(w.sought) >= samplePauses {
-		if w.runs, err = w.m.lastRuns(ctx, w.query); err != nil {
+		if err := w.sample(ctx, &s); err != nil {
 			return s, fmt.Errorf("watching: %w", err)
 		}
-		w.sought = s.At
 	}
-	ended, over := w.note(s.At, s.Done())
-	if over > 0 {
-		s.Rate = float64(ended) / float64(over)
+	w.judge(&s)
+	return s, nil
+}
+
+// sample reads what is looked at in a few tasks only.
+func (w *Watch) sample(ctx context.Context, s *Status) (err error) {
+	if w.runs, err = w.m.lastRuns(ctx, w.query); err != nil {
+		return err
+	}
+	if w.query.Group != "" && s.Later > 0 {
+		w.share, err = w.m.shareOfLater(ctx, w.query.Group, s.At.Add(soon))
+	}
+	w.sought = s.At
+	return err
+}
+
+// judge says how it goes, by what was read now and before.
+func (w *Watch) judge(s *Status) {
+	open := s.Counts[tdf.Open]
+	s.Later = min(s.Later, open)
+	if w.query.Group != "" {
+		s.Later = min(s.Later, int64(math.Round(w.share*float64(open))))
+	}
+	work := Work{Waiting: open - s.Later, Running: s.Counts[tdf.Running], Later: s.Later, Slots: s.Slots, Runs: w.runs}
+	w.note(s.At, s.Done(), &work)
+	if work.Over > 0 {
+		s.Rate = float64(work.Done) / float64(work.Over)
 	}
 	if so := s.At.Sub(w.first.at); so > 0 {
 		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
 	}
-	s.Estimate = Work{
-		Waiting: s.Counts[tdf.Open], Running: s.Counts[tdf.Running], Slots: s.Slots, Runs: w.runs, Done: ended, Over: over,
-	}.Estimate()
-	return s, nil
+	s.Estimate = work.Estimate()
 }
 
 func (w *Watch) read(ctx context.Context) (s Status, err error) {
@@ -96,6 +124,9 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 		return s, err
 	}
 	if s.Server, err = w.m.store.LastServer(ctx); err != nil {
+		return s, err
+	}
+	if s.Later, err = w.m.store.Between(ctx, s.At.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
 		return s, err
 	}
 	all := s.Counts
@@ -110,8 +141,11 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 		if worker.Alive {
 			s.Workers++
 		}
-		if worker.Alive && worker.claims() {
+		switch {
+		case worker.Alive && worker.claims():
 			s.Slots += worker.Slots
+		case worker.Alive:
+			s.Drained++
 		}
 	}
 	return s, err
@@ -120,17 +154,37 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 // claims: it takes tasks, as long as it lives.
 func (w *Worker) claims() bool { return w.Drained == "" && w.State != "draining" && w.State != "gone" }
 
-// note returns how many tasks have ended in how many seconds, lately. Tasks that are opened again, or removed,
-// are as if they had not ended.
-func (w *Watch) note(now tdf.Time, done int64) (ended int64, over tdf.Seconds) {
+// note says how many tasks have ended in how many seconds, lately, and since when none has. Tasks that are opened again,
+// or removed, are as if they had not ended.
+func (w *Watch) note(now tdf.Time, done int64, work *Work) {
 	if len(w.seen) == 0 {
-		w.first = seenDone{now, done}
+		w.first, w.moved = seenDone{now, done}, now
+	} else if idle := work.Waiting+work.Running == 0 || work.Slots == 0; idle || done > w.seen[len(w.seen)-1].done {
+		w.moved = now
 	}
 	w.seen = append(w.seen, seenDone{now, done})
 	for len(w.seen) > 2 && now.Sub(w.seen[1].at) >= watchWindow {
 		w.seen = w.seen[1:]
 	}
-	return max(0, done-w.seen[0].done), now.Sub(w.seen[0].at)
+	work.Done, work.Over, work.Still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
+}
+
+// shareOfLater returns what part of a group's open tasks starts later, by those with the lowest and the highest ids.
+func (m *Manager) shareOfLater(ctx context.Context, group string, than tdf.Time) (float64, error) {
+	later, looked := 0, 0
+	for _, oldest := range []bool{false, true} {
+		page, err := m.Find(ctx, Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", sampledOpen)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range page.Tasks {
+			if max(t.StartAfter, t.Ready) > than {
+				later++
+			}
+		}
+		looked += len(page.Tasks)
+	}
+	return float64(later) / float64(max(1, looked)), nil
 }
 
 // lastRuns returns how long the last tasks ran that ended.
@@ -160,46 +214,51 @@ func runTime(r *tdf.Round) (took tdf.Seconds, ran bool) {
 // CancelOpen gives up the tasks of a group that are open at this moment; "" is for all tasks. Those that run are left
 // alone, also where they only just began. It returns how many were given up.
 func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
-	var acted Acted
-	var ids []int64
-	for t, err := range m.All(ctx, Query{Group: group, States: []tdf.State{tdf.Open}}) {
+	states := []tdf.State{tdf.Open}
+	var found []Found
+	for t, err := range m.All(ctx, Query{Group: group, States: states}) {
 		if err != nil {
 			return 0, fmt.Errorf("cancelling open tasks: %w", err)
 		}
-		ids = append(ids, t.ID)
+		found = append(found, Found{t.ID, AnyRound})
 	}
-	for page := range slices.Chunk(ids, handBatch) {
-		if err := m.actOn(ctx, tdf.VerbCancel, cancelOpen, page, &acted); err != nil {
-			return acted.Done, fmt.Errorf("cancelling open tasks: %w", err)
-		}
-	}
-	return acted.Done, nil
+	acted, err := m.Act(ctx, Act{Verb: tdf.VerbCancel, From: states}, found...)
+	return acted.Done, err
 }
 
-func cancelOpen(t *tdf.Task) (tdf.Move, error) {
-	if t.State != tdf.Open {
-		return tdf.Move{}, &tdf.StateError{ID: t.ID, Verb: tdf.VerbCancel, State: t.State, Round: t.Round}
-	}
-	return t.Cancel()
-}
-
-// Outcomes counts the tasks of a group that have ended by their outcomes; "" is for all tasks. Those that are
-// archived, or expired, are looked at one by one: 1,000,000 of them take some 10 s.
+// Outcomes counts the tasks of a group that have ended by their outcomes, each task once, also where managers archive some
+// meanwhile; "" is for all tasks. Where some are archived, or expired, all are looked at one by one: 1,000,000 take some 10 s.
 func (m *Manager) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
-	w := m.Watch(group)
-	counts, err := m.Counts(ctx, w.groups...)
+	counts, err := m.Counts(ctx, m.Watch(group).groups...)
 	if err != nil {
 		return nil, fmt.Errorf("counting outcomes: %w", err)
 	}
 	outcomes := map[string]int64{}
-	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut} {
-		outcomes[string(state)] = counts[state]
-	}
-	for t, err := range m.All(ctx, Query{Group: group, States: []tdf.State{tdf.Expired, tdf.Archived}}) {
-		if err != nil {
-			return nil, fmt.Errorf("counting outcomes: %w", err)
+	if counts[tdf.Expired]+counts[tdf.Archived] == 0 {
+		for _, state := range judged {
+			outcomes[string(state)] = counts[state]
 		}
-		outcomes[t.Outcome]++
+		return outcomes, nil
+	}
+	q := Query{Group: group, States: append(slices.Clone(judged), tdf.Archived), OldestFirst: true}
+	err = m.byID(ctx, q, func(q Query) (bool, error) {
+		return m.readAll(ctx, q, func(*tdf.Task) []textOf { return nil }, func(t *tdf.Task) bool {
+			outcomes[endedAs(t)]++
+			return true
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting outcomes: %w", err)
 	}
 	return outcomes, nil
+}
+
+// endedAs is the outcome, also of a task that is archived and was judged by a server of the original TDF.
+func endedAs(t *tdf.Task) string {
+	for _, state := range judged {
+		if outcome(t) == "" && t.Current().Entered[state] > 0 {
+			return string(state)
+		}
+	}
+	return outcome(t)
 }

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"maps"
+	"math"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -88,7 +89,7 @@ func TestWatchRate(t *testing.T) {
 	if second.Rate != want || second.RateSoFar != want {
 		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
 	}
-	if _, err := m.Act(t.Context(), manager.Act{Verb: tdf.VerbReopen}, 1, 2, 3, 4, 5, 6, 7, 8); err != nil {
+	if err := m.Reopen(t.Context(), 1, 2, 3, 4, 5, 6, 7, 8); err != nil {
 		t.Fatal(err)
 	}
 	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
@@ -121,7 +122,7 @@ func TestCancelOpen(t *testing.T) {
 		t.Errorf("there are %v, %v", counts, err)
 	}
 	outcomes, err := m.Outcomes(t.Context(), "g")
-	if want := map[string]int64{"succeeded": 0, "failed": 0, "timed_out": 0, "cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
+	if want := map[string]int64{"cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
 		t.Errorf("the outcomes are %v, %v", outcomes, err)
 	}
 }
@@ -143,7 +144,7 @@ func TestOutcomesOfArchivedTasks(t *testing.T) {
 	ended(t, s, 31, 1, "g", "expired", "expired", "1")
 	ended(t, s, 41, 9, "other", "archived", "failed", "1")
 	outcomes, err := m.Outcomes(t.Context(), "g")
-	if want := map[string]int64{"succeeded": 4, "failed": 2, "timed_out": 0, "expired": 1}; err != nil || !maps.Equal(outcomes, want) {
+	if want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}; err != nil || !maps.Equal(outcomes, want) {
 		t.Errorf("the outcomes are %v, %v", outcomes, err)
 	}
 }
@@ -182,7 +183,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": early}},
 		{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": late, "start_after": "9000000000"}},
 		{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": now.Add(-30).String()}},
-		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String()}},
+		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"}},
 		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": early}},
 	}
 	if _, err := s.Put(ctx, records...); err != nil {
@@ -210,5 +211,116 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 	if stats.Rate*60 < 1 || stats.Rate*60 > 2.01 {
 		t.Errorf("%v are done in a minute", stats.Rate*60)
+	}
+}
+
+// What may not run yet is told apart, of all tasks and of a group.
+func TestWatchTellsWhatStartsLater(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(group string, start tdf.Time, n int) {
+		d := m.Define("p", "rsync:/p/run.sh", "")
+		d.Group, d.StartAfter = group, start
+		if _, err := m.Open(t.Context(), many(d, n)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("g", now.Add(7*86400), 300)
+	open("g", 0, 300)
+	open("later", 9e9, 10)
+	open("soon", 0, 10)
+	for i, group := range []string{"g", "later", "soon"} {
+		ended(t, s, 10_001+int64(100*i), 5, group, "succeeded", "succeeded", "1")
+	}
+	alive(t, s, "w", "working", 1)
+	for group, want := range map[string]struct {
+		later    int64
+		low      tdf.Seconds
+		estimate bool
+	}{"": {310, 310, true}, "g": {300, 300, true}, "later": {10, 0, false}, "soon": {0, 10, true}} {
+		s, err := m.Watch(group).Look(t.Context())
+		if e := s.Estimate; err != nil || s.Later != want.later || math.Abs(float64(e.Low-want.low)) > 0.001 || (e.Unknown == "") != want.estimate {
+			t.Errorf("group %q: %d start later, %+v, %v; want %+v", group, s.Later, s.Estimate, err, want)
+		}
+	}
+}
+
+// A task that a component of the original TDF judged has the outcome that its state tells, or told.
+func TestOutcomesOfTheOriginal(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 3, "g", "succeeded", "", "1")
+	ended(t, s, 11, 2, "g", "failed", "", "1")
+	if _, err := s.Put(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := m.Outcomes(t.Context(), "g")
+	if want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}; err != nil || !maps.Equal(outcomes, want) {
+		t.Errorf("the outcomes are %v, %v", outcomes, err)
+	}
+}
+
+// An open task that was put there by hand, or by a component of the original TDF, has a score that is no time.
+func TestWaitedIsKnownOrNot(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
+	alive(t, s, "w", "working", 2)
+	c.HSet(t.Context(), cfg.Namespace+":task:1", "id", 1, "state", "open", "round", "0", "program", "p", "source", "rsync:/p/run.sh")
+	c.ZAdd(t.Context(), cfg.Namespace+":open", redis.Z{Score: 0, Member: "1"})
+	diagnoses, err := m.Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diagnoses {
+		if d.Subject == "tasks" {
+			t.Errorf("nothing is known, and it says %+v", d)
+		}
+	}
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
+		h["state"] = "open"
+		if _, err := s.Put(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats, err := m.Stats(t.Context()); err != nil || stats.Waited < 100 || stats.Waited > 100+stats.At.Sub(now)+1e-3 {
+		t.Errorf("waited %v, %v", stats.Waited, err)
+	}
+}
+
+// What is archived was done before: now, or long ago.
+func TestArchivingIsNoRate(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 600, "", "succeeded", "succeeded", "1")
+	for id := range int64(600) {
+		move, err := read(t, s, id+1).Archive()
+		apply(t, s, move, err)
+	}
+	if stats, err := m.Stats(t.Context()); err != nil || stats.Rate != 0 {
+		t.Errorf("all was done long ago, and the rate is %v, %v", stats.Rate, err)
+	}
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := make([]redisstate.Record, 200)
+	for i := range records {
+		records[i] = redisstate.Record{ID: int64(i + 1001), Hash: tdf.Hash{
+			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
+		}}
+	}
+	if _, err := s.Put(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := m.Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
+		t.Errorf("200 were done just now, and the rate is %v, %v", stats.Rate, err)
 	}
 }

@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"errors"
 	"maps"
 	"strconv"
 	"testing"
@@ -179,6 +180,36 @@ func TestNotOnIsPassedOver(t *testing.T) {
 		}
 		if got == 0 {
 			t.Error("nothing was claimed")
+		}
+	})
+}
+
+// Two who change a task at once do not undo each other's change: the later one is told, and looks again.
+func TestChangesDoNotOvertakeEachOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := mustOpen(t, s, define("a"))[0]
+		seen := task(t, s, id)
+		first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9))})
+		second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5))})
+		must(t, errors.Join(err, err2))
+		mustApply(t, s, first, nil)
+		before := dump(t, s)
+		outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
+		must(t, err)
+		if e := new(tdf.StateError); !errors.As(outcomes[0].Err, &e) {
+			t.Errorf("got %v", outcomes[0].Err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		seen.Revision = 1
+		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5)), EndBefore: new(tdf.Time(9e9))})
+		mustApply(t, s, second, err)
+		mustBeSound(t, s)
+		loaded, err := s.Load(t.Context(), []int64{id})
+		must(t, err)
+		if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
+			t.Errorf("%+v", got)
 		}
 	})
 }

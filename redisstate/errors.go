@@ -29,6 +29,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // can still be finished and archived.
 var ErrFull = errors.New("redis is full (maxmemory is reached), and takes nothing new; archive and remove finished tasks, or raise maxmemory")
 
+// ErrTaken says that a task cannot be put because another one has its id.
+var ErrTaken = errors.New("another task has this id")
+
 // passing are the replies of a Redis that will be well again by itself or by its operator's hand.
 var passing = map[string]string{
 	"LOADING":     "it is loading its data",

@@ -33,7 +33,7 @@ func stateNames() []string {
 }
 
 // Glance reads tasks without their texts: the input, meta, checkpoint and log, and what the rounds printed. Of
-// the rounds only the last so many are read. At first keep sees a task's state, round, program, group and
+// the rounds only the last so many are read. At first keep sees a task's state, program, group and
 // outcome; one that it does not keep, or that is not there, is nil.
 func (s *Store) Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error) {
 	hashes := make([]tdf.Hash, len(ids))
@@ -43,13 +43,16 @@ func (s *Store) Glance(ctx context.Context, ids []int64, rounds int, keep func(*
 	if err := s.loadFields(ctx, ids, hashes, func(int) []string { return headFields }); err != nil {
 		return nil, err
 	}
-	kept := func(i int) bool { // what makes no sense is for the server to say
-		t, _ := tdf.ParseTask(ids[i], hashes[i])
-		return len(hashes[i]) > 0 && keep(t)
+	for i, h := range hashes {
+		if len(h) == 0 || !keep(head(ids[i], h)) {
+			hashes[i] = nil
+		}
+	}
+	if err := s.dropMadeUp(ctx, ids, hashes); err != nil {
+		return nil, err
 	}
 	err := s.loadFields(ctx, ids, hashes, func(i int) []string {
-		if !kept(i) {
-			hashes[i] = nil
+		if hashes[i] == nil {
 			return nil
 		}
 		return facts(currentRound(hashes[i]), rounds)
@@ -57,10 +60,41 @@ func (s *Store) Glance(ctx context.Context, ids []int64, rounds int, keep func(*
 	tasks := make([]*tdf.Task, len(ids))
 	for i, h := range hashes {
 		if h != nil {
-			tasks[i], _ = tdf.ParseTask(ids[i], h)
+			tasks[i], _ = tdf.ParseTask(ids[i], h) // what makes no sense is for the server to say
 		}
 	}
 	return tasks, err
+}
+
+func head(id int64, h tdf.Hash) *tdf.Task {
+	return &tdf.Task{
+		ID: id, State: tdf.State(h["state"]), Outcome: h["outcome"], Definition: tdf.Definition{Program: h["program"], Group: h["group"]},
+	}
+}
+
+// manyRounds is from where on a task's number of rounds is doubted.
+const manyRounds = 100
+
+// dropMadeUp takes the round from those hashes of which it can't be true: each round leaves a property at least. Somebody wrote it
+// who wanted, or got, more work done than there is.
+func (s *Store) dropMadeUp(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+	properties := make([]*redis.IntCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, h := range hashes {
+			if currentRound(h) >= manyRounds {
+				properties[i] = p.HLen(ctx, s.keys.Task(ids[i]))
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("loading tasks: redis: %w", err)
+	}
+	for i, n := range properties {
+		if n != nil && n.Val() <= int64(currentRound(hashes[i])) {
+			delete(hashes[i], "round")
+		}
+	}
+	return nil
 }
 
 func facts(current, rounds int) []string {
@@ -114,6 +148,14 @@ func fitting(sizes []int64, most int64) int {
 	return len(sizes)
 }
 
+func sum(sizes []int64) int64 {
+	sum := int64(0)
+	for _, size := range sizes {
+		sum += size
+	}
+	return sum
+}
+
 func (s *Store) sizes(ctx context.Context, of []TextsOf) ([]int64, error) {
 	replies := make([][]*redis.IntCmd, len(of))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -137,12 +179,8 @@ func (s *Store) sizes(ctx context.Context, of []TextsOf) ([]int64, error) {
 }
 
 func (s *Store) readTexts(ctx context.Context, of []TextsOf, sizes []int64) ([][]string, error) {
-	bytes := int64(0)
-	for _, size := range sizes {
-		bytes += size
-	}
 	replies := make([]*redis.SliceCmd, len(of))
-	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
+	err := s.pipelineOf(ctx, int(sum(sizes)), func(p redis.Pipeliner) {
 		for i, t := range of {
 			if sizes[i] > 0 {
 				replies[i] = p.HMGet(ctx, s.keys.Task(t.ID), t.Names...)

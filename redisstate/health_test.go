@@ -26,26 +26,24 @@ func infoOf(t *testing.T, s *Store) Info {
 	return info
 }
 
-func TestFirstOpenAndBetween(t *testing.T) {
+func TestBetween(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		if first, err := s.FirstOpen(t.Context()); first != tdf.Never || err != nil {
-			t.Errorf("without tasks: %v, %v", first, err)
-		}
 		records := []Record{
 			{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},
 			{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": "900.5"}},
 			{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": "1000"}},
 			{ID: 4, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2000"}},
+			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "inf"}},
 			{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
 		}
 		if _, err := s.Put(t.Context(), records...); err != nil {
 			t.Fatal(err)
 		}
-		if first, err := s.FirstOpen(t.Context()); first != 900.5 || err != nil {
-			t.Errorf("the first is of %v, %v", first, err)
-		}
 		if n, err := s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded); n != 2 || err != nil {
 			t.Errorf("there are %d, %v", n, err)
+		}
+		if n, err := s.Between(t.Context(), 950, tdf.Never, tdf.Open); n != 2 || err != nil {
+			t.Errorf("there are %d open ones, %v", n, err)
 		}
 	})
 }

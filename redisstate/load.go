@@ -25,7 +25,7 @@ var (
 	}, roundFields(0, []string{"executed", "claim", "exit"}))
 	judgedBy = []string{
 		"timeout", "outcome", "ready", "deadline", "lease_until", "max_timeouts", "max_losses",
-		"timeouts", "losses", "releases", "reopens",
+		"timeouts", "losses", "releases", "reopens", "revision",
 	}
 	// What an open task may make no sense by, or what may change when it is opened again.
 	definedBy     = []string{"program", "source", "input", "meta"}
@@ -34,15 +34,34 @@ var (
 
 // Load reads what the rules need to judge tasks.
 func (s *Store) Load(ctx context.Context, ids []int64) ([]Seen, error) {
-	return s.load(ctx, ids, executed)
+	return s.load(ctx, ids, func(h tdf.Hash) []string {
+		if executedFirst(h) {
+			return nil
+		}
+		return more(h)
+	})
 }
 
-// executed tasks in their first round need no second look.
-func executed(h tdf.Hash) bool { return h["state"] == string(tdf.Executed) && h["round"] == "0" }
+// executedFirst: tasks that were executed in their first round need no second look.
+func executedFirst(h tdf.Hash) bool { return h["state"] == string(tdf.Executed) && h["round"] == "0" }
 
-func never(tdf.Hash) bool { return false }
+// Inspect reads all there is to know about a task but its log, its checkpoint, and what its rounds printed; of the rounds the
+// last two. The error is [tdf.ErrNoTask] where there is none.
+func (s *Store) Inspect(ctx context.Context, id int64) (Seen, error) {
+	seen, err := s.load(ctx, []int64{id}, func(h tdf.Hash) []string {
+		return slices.Concat(headFields, definedBy, facts(currentRound(h), 2))
+	})
+	if err != nil {
+		return Seen{}, err
+	}
+	if seen[0].Task == nil {
+		return Seen{}, noTask(id)
+	}
+	return seen[0], nil
+}
 
-func (s *Store) load(ctx context.Context, ids []int64, enough func(tdf.Hash) bool) ([]Seen, error) {
+// load reads what judges most tasks, and then the rest that it is told to by that.
+func (s *Store) load(ctx context.Context, ids []int64, rest func(tdf.Hash) []string) ([]Seen, error) {
 	hashes := make([]tdf.Hash, len(ids))
 	for i := range hashes {
 		hashes[i] = tdf.Hash{}
@@ -50,7 +69,13 @@ func (s *Store) load(ctx context.Context, ids []int64, enough func(tdf.Hash) boo
 	if err := s.loadFields(ctx, ids, hashes, func(int) []string { return judgedByFirst }); err != nil {
 		return nil, err
 	}
-	if err := s.loadFields(ctx, ids, hashes, func(i int) []string { return more(hashes[i], enough) }); err != nil {
+	err := s.loadFields(ctx, ids, hashes, func(i int) []string {
+		if len(hashes[i]) == 0 {
+			return nil
+		}
+		return rest(hashes[i])
+	})
+	if err != nil {
 		return nil, err
 	}
 	if err := s.loadTexts(ctx, ids, hashes); err != nil {
@@ -68,10 +93,7 @@ func (s *Store) load(ctx context.Context, ids []int64, enough func(tdf.Hash) boo
 
 // more are the properties that only some tasks need: those of the round that they are in,
 // of the rounds that were lost before it, and of an open task those that may make no sense.
-func more(h tdf.Hash, enough func(tdf.Hash) bool) []string {
-	if len(h) == 0 || enough(h) {
-		return nil
-	}
+func more(h tdf.Hash) []string {
 	round := currentRound(h)
 	names := slices.Concat(judgedBy, roundFields(round, roundJudgedBy))
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
@@ -101,26 +123,39 @@ func currentRound(h tdf.Hash) int {
 	return max(n, 0)
 }
 
+// loadFields asks for the properties of each task that names says, and puts those that there are into its hash.
 func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
-	replies := make([]*redis.SliceCmd, len(ids))
-	asked := make([][]string, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			if asked[i] = names(i); len(asked[i]) > 0 {
-				replies[i] = p.HMGet(ctx, s.keys.Task(id), asked[i]...)
-			}
+	return s.loadLarge(ctx, 0, ids, hashes, names)
+}
+
+// namesAtOnce is how many properties one command asks for: Redis has other clients.
+const namesAtOnce = 1000
+
+// loadLarge is loadFields where so many bytes may come.
+func (s *Store) loadLarge(ctx context.Context, bytes int, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
+	type question struct {
+		task  int
+		names []string
+		reply *redis.SliceCmd
+	}
+	var asked []question
+	for i := range ids {
+		for some := range slices.Chunk(names(i), namesAtOnce) {
+			asked = append(asked, question{task: i, names: some})
+		}
+	}
+	err := s.pipelineOf(ctx, bytes, func(p redis.Pipeliner) {
+		for i, q := range asked {
+			asked[i].reply = p.HMGet(ctx, s.keys.Task(ids[q.task]), q.names...)
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("loading tasks: redis: %w", err)
 	}
-	for i := range ids {
-		if replies[i] == nil {
-			continue
-		}
-		for j, v := range replies[i].Val() { // none where the key is no hash
+	for _, q := range asked {
+		for j, v := range q.reply.Val() { // none where the key is no hash
 			if v, ok := v.(string); ok {
-				hashes[i][asked[i][j]] = v
+				hashes[q.task][q.names[j]] = v
 			}
 		}
 	}
@@ -171,7 +206,7 @@ func (s *Store) loadTexts(ctx context.Context, ids []int64, hashes []tdf.Hash) e
 
 // Sight reads tasks together with the lists that hold them.
 func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) {
-	seen, err := s.load(ctx, ids, never)
+	seen, err := s.load(ctx, ids, more)
 	if err != nil {
 		return nil, err
 	}
@@ -198,26 +233,9 @@ func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) 
 	return sightings, nil
 }
 
-// Task reads a task whole; the error is [tdf.ErrNoTask] where there is none. A task that
-// came by other hands and makes no sense is returned together with a *[tdf.PropertyError].
-func (s *Store) Task(ctx context.Context, id int64) (*tdf.Task, error) {
-	tasks, invalid, err := s.tasks(ctx, []int64{id})
-	if err != nil {
-		return nil, err
-	}
-	if tasks[0] == nil {
-		return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
-	}
-	return tasks[0], invalid[0]
-}
-
-// Tasks reads tasks whole; nil stands for one that is not there.
+// Tasks reads tasks whole, each as it was at one moment; nil stands for one that is not there. Redis does nothing else while it
+// writes out one of them: see [Store.Task] for a task that may have many rounds.
 func (s *Store) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
-	tasks, _, err := s.tasks(ctx, ids)
-	return tasks, err
-}
-
-func (s *Store) tasks(ctx context.Context, ids []int64) ([]*tdf.Task, []error, error) {
 	replies := make([]*redis.MapStringStringCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -225,16 +243,15 @@ func (s *Store) tasks(ctx context.Context, ids []int64) ([]*tdf.Task, []error, e
 		}
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading tasks: redis: %w", err)
+		return nil, fmt.Errorf("reading tasks: redis: %w", err)
 	}
 	tasks := make([]*tdf.Task, len(ids))
-	invalid := make([]error, len(ids))
 	for i, id := range ids {
 		if h := replies[i].Val(); len(h) > 0 {
-			tasks[i], invalid[i] = tdf.ParseTask(id, h)
+			tasks[i], _ = tdf.ParseTask(id, h)
 		}
 	}
-	return tasks, invalid, nil
+	return tasks, nil
 }
 
 // Now returns the time by Redis's clock.

@@ -49,7 +49,7 @@ func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 		archive, err = s.patient(int(size)).Get(ctx, s.keys.program(sha256)).Bytes()
 		return err
 	})
-	if err == redis.Nil {
+	if err == redis.Nil || err != nil && isWrongType(err) {
 		return nil, nil
 	}
 	return archive, err

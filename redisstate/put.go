@@ -22,13 +22,15 @@ var putScript = redis.NewScript(prelude + putSource)
 const (
 	maxTasksPerPut  = 100
 	maxFieldsPerPut = 5000
+	maxBytesPerPut  = maxBytesPerCall / 2
 )
 
 // Put writes tasks as they were kept elsewhere, with the ids that they had there: into the list that
 // their state names, into the index of their group, and with the moment at which the server must look at
 // them. A task that is there already is left as it is, so after an error the same tasks may be put
-// again. The counter of ids is raised to the highest of them. It returns how many were written; [ErrFull]
-// says that there is no room for more. Nothing is written where any of the records is not a valid one.
+// again; [ErrTaken] says that another one has its id. The counter of ids is raised to the highest of them. It
+// returns how many were written; [ErrFull] says that there is no room for more. Nothing is written where any of
+// the records is not a valid one.
 func (s *Store) Put(ctx context.Context, records ...Record) (written int, err error) {
 	for i := range records {
 		if err := records[i].Validate(); err != nil {
@@ -69,6 +71,9 @@ func (s *Store) put(ctx context.Context, last int64, records []Record) (written 
 	if err != nil {
 		return 0, fmt.Errorf("putting tasks: redis: %w", err)
 	}
+	if written < 0 {
+		return 0, fmt.Errorf("task %d: %w", -written, ErrTaken)
+	}
 	return written, nil
 }
 
@@ -79,7 +84,7 @@ func putBatch(records []Record) int {
 		r := &records[i]
 		fields += len(r.Hash) + len(r.Updates)
 		bytes += r.size()
-		if i > 0 && (i >= maxTasksPerPut || fields > maxFieldsPerPut || bytes > maxBytesPerCall) {
+		if i > 0 && (i >= maxTasksPerPut || fields > maxFieldsPerPut || bytes > maxBytesPerPut) {
 			return i
 		}
 	}
@@ -100,7 +105,7 @@ func (e *encoder) record(r *Record) {
 		}
 	}
 	e.args = append(e.args, r.ID, list, groupCode(t.State))
-	e.add(score.String(), t.Group, look)
+	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look)
 	e.count(len(r.Hash))
 	for name, value := range r.Hash {
 		e.add(name, value)

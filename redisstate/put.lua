@@ -3,16 +3,17 @@
 -- from-state  (none)
 -- to-state    the one that the task's hash names
 --
--- A task that is there already is left as it is, so a call may be made again at any time.
+-- A task that is there already is left as it is, so a call may be made again at any time. One that was opened at
+-- another moment (which is known to the microsecond), or for another group, is another task: neither ever changes.
 --
 -- KEYS  1 due   2 task_id   then the lists
 -- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
 --       4 the last id that is taken
---       n tasks, each: id, place of its list in KEYS ('0': none), code of its state, score, group,
---       when the server must look at it, if that is not past ('-' = never),
+--       n tasks, each: id, place of its list in KEYS ('0': none), code of its state, score, group, when it was
+--       opened ('' = nobody knows), when the server must look at it, if that is not past ('-' = never),
 --       n, n properties and values, n, n updates: id, time and line
 --
--- Returns how many tasks were written.
+-- Returns how many tasks were written; or -id of one that is another task here: nothing was written then.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
@@ -26,16 +27,25 @@ end
 
 local function read_task()
   local t = { id = take(), list = tonumber(take()), code = tonumber(take()) }
-  t.score, t.group, t.look = take(), take(), take()
+  t.score, t.group, t.opened, t.look = take(), take(), take(), take()
   t.hash, t.hash_end = skip(2)
   t.updates, t.updates_end = skip(3)
   return t
 end
 
+local function is_there(t)
+  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error: it is no hash
+  return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
+end
+
 local new = {}
 for _ = 1, tonumber(take()) do
   local t = read_task()
-  if redis.call('EXISTS', tasks .. t.id) == 0 then new[#new + 1] = t end
+  if redis.call('EXISTS', tasks .. t.id) == 0 then
+    new[#new + 1] = t
+  elseif not is_there(t) then
+    return -tonumber(t.id)
+  end
 end
 local counter = number(redis.call('GET', KEYS[2]), 0) or 0
 

@@ -3,11 +3,14 @@ package redisstate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -147,6 +150,66 @@ func TestPutAgainChangesNothing(t *testing.T) {
 	})
 }
 
+// A task that was opened here is not taken for the one of its id that is put, and nothing is written then.
+func TestPutWhereAnotherTaskIs(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		grouped := define("x")
+		grouped.Group = "g"
+		mustOpen(t, s, define("x"), grouped, define("x"))
+		all := records(t, s)
+		for _, c := range []struct {
+			what string
+			id   int
+			make func(other *Store)
+		}{
+			{"opened", 1, func(other *Store) { mustOpen(t, other, define("x"), define("x")) }},
+			{"of another group", 2, func(other *Store) {
+				mustPut(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
+			}},
+			{"opened by hand", 3, func(other *Store) { mustPut(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}}) }},
+			{"no task", 2, func(other *Store) {
+				if err := other.rdb.Set(t.Context(), other.keys.Task(2), "x", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}},
+		} {
+			other := connect(t, s.addr, redistest.Namespace(t))
+			c.make(other)
+			before := dump(t, other)
+			want := fmt.Sprintf("task %d: another task has this id", c.id)
+			if n, err := other.Put(t.Context(), all...); n != 0 || !errors.Is(err, ErrTaken) || err.Error() != want {
+				t.Errorf("%s: %d were written: %v", c.what, n, err)
+			}
+			if diff := changed(t, before, dump(t, other)); diff != "" {
+				t.Errorf("%s: %s", c.what, diff)
+			}
+		}
+	})
+}
+
+func mustPut(t testing.TB, s *Store, records ...Record) {
+	t.Helper()
+	if n, err := s.Put(t.Context(), records...); n != len(records) || err != nil {
+		t.Fatalf("%d of %d were written: %v", n, len(records), err)
+	}
+}
+
+// What is put in one call keeps Redis busy for some ms only.
+func TestPutInSmallCalls(t *testing.T) {
+	var all []Record
+	for id := int64(1); id <= 7; id++ {
+		all = append(all, Record{ID: id, Hash: tdf.Hash{"0:output": strings.Repeat("x", 900<<10)}})
+	}
+	all = append(all, Record{ID: 8, Hash: tdf.Hash{"0:output": strings.Repeat("x", 5<<20)}}, Record{ID: 9, Hash: tdf.Hash{"state": "open"}})
+	var calls []int
+	for rest := all; len(rest) > 0; rest = rest[putBatch(rest):] {
+		calls = append(calls, putBatch(rest))
+	}
+	if want := []int{2, 2, 2, 1, 1, 1}; !slices.Equal(calls, want) {
+		t.Errorf("the calls have %v tasks, want %v", calls, want)
+	}
+}
+
 // A task that makes no sense is kept as it is, and the audit sees it.
 func TestPutOfATaskOfNoState(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -185,6 +248,7 @@ func TestPutRefusesWhatIsNoTask(t *testing.T) {
 			"id is not from 1":   {ID: 0, Hash: good.Hash},
 			"to 1099511627775":   {ID: 1 << 40, Hash: good.Hash},
 			"no properties":      {ID: 2},
+			"update 0--1":        {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},
 			"update 0-0":         {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
 			"can follow 1-2":     {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
 			"the update 0-9 is ": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
@@ -229,6 +293,66 @@ func TestRecordsOfAllSizes(t *testing.T) {
 		got := records(t, s)
 		if !slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }) {
 			t.Errorf("%d tasks, want %d", len(got), len(all))
+		}
+	})
+}
+
+// A meter notes how much comes at most between two commands.
+type meter struct {
+	net.Conn
+	since int
+	most  *atomic.Int64 // of all connections
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	m.since = 0
+	return m.Conn.Write(p)
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.since += n
+	m.most.Store(max(m.most.Load(), int64(m.since)))
+	return n, err
+}
+
+// metered has the store's connections metered.
+func metered(t testing.TB, s *Store) (most *atomic.Int64) {
+	most = &atomic.Int64{}
+	options := *s.rdb.Options()
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &meter{Conn: c, most: most}, err
+	}
+	if err := s.rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.rdb = redis.NewClient(&options)
+	return most
+}
+
+// However small the tasks before were, no more is asked for at once than memory is meant for.
+func TestRecordsTakeLittleMemory(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const large = 1 << 20
+		all := make([]Record, 700)
+		for i := range all {
+			all[i] = Record{ID: int64(i + 1), Hash: tdf.Hash{"state": "archived", "round": "1"}}
+			if i >= 640 {
+				all[i].Hash["0:output"] = strings.Repeat("x", large)
+			}
+		}
+		mustPut(t, s, all...)
+		bound := int64(readAtOnce)
+		if infoOf(t, s)["redis_version"] == "" {
+			bound = recordsUnseen * (large + 100) // it does not tell
+		}
+		most := metered(t, s)
+		if got := records(t, s); len(got) != len(all) {
+			t.Errorf("%d tasks, want %d", len(got), len(all))
+		}
+		if n := most.Load(); n < large || n > bound {
+			t.Errorf("%d bytes came at once, want at most %d", n, bound)
 		}
 	})
 }

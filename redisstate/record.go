@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -17,20 +18,20 @@ type Record struct {
 	Updates []Update // in their order
 }
 
-// maxID is the highest id that the index of a group can hold.
-const maxID = 1<<40 - 1
+// MaxID is the highest id that the index of a group can hold.
+const MaxID int64 = 1<<40 - 1
 
 // Validate says what keeps the record from being that of a task.
 func (r *Record) Validate() error {
-	if r.ID < 1 || r.ID > maxID {
-		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, int64(maxID))
+	if r.ID < 1 || r.ID > MaxID {
+		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, MaxID)
 	}
 	if len(r.Hash) == 0 {
 		return fmt.Errorf("task %d: it has no properties", r.ID)
 	}
 	last := Update{}
 	for _, u := range r.Updates {
-		if u.Round < last.Round || u.Number < 1 || u.Round == last.Round && u.Number <= last.Number {
+		if u.Round < last.Round || u.Number < 0 || u.Round == last.Round && u.Number <= last.Number {
 			return fmt.Errorf("task %d: the update %d-%d is not one that can follow %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
 		}
 		last = u
@@ -49,43 +50,50 @@ func (r *Record) size() int {
 	return bytes
 }
 
-// Bounds of what Records reads at once. The first few tasks tell how large the others may be.
+// Bounds of what Records reads at once, beside readAtOnce.
 const (
-	firstRecords = 16
-	mostRecords  = 500
-	largePage    = 4 << 20 // bytes, after which fewer tasks are read at once
-	anyPage      = 64 << 20
+	mostRecords   = 500
+	recordsUnseen = 16 // where Redis does not tell how large they are
 )
 
-// Records reads tasks whole, one page after the other, and calls each for those that there are, in
-// the order of the ids. Each task is as it was at one moment, but for its updates.
+// Records reads tasks whole, a few MiB at once, and calls each for those that there are, in the order of
+// the ids. Each task is as it was at one moment, but for its updates.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
-	for most := firstRecords; len(ids) > 0; {
-		n := min(most, len(ids))
-		records, err := s.records(ctx, ids[:n])
+	for page := range slices.Chunk(ids, mostRecords) {
+		sizes, err := s.recordSizes(ctx, page)
 		if err != nil {
-			return fmt.Errorf("reading tasks: redis: %w", err)
+			return err
 		}
-		bytes := 0
-		for _, r := range records {
-			bytes += r.size()
-			if err := each(r); err != nil {
-				return err
+		for len(page) > 0 {
+			n := fitting(sizes, readAtOnce)
+			records, err := s.records(ctx, page[:n], sum(sizes[:n]))
+			if err != nil {
+				return fmt.Errorf("reading tasks: redis: %w", err)
 			}
-		}
-		if ids = ids[n:]; bytes > largePage {
-			most = max(1, most/4)
-		} else {
-			most = min(2*most, mostRecords)
+			for _, r := range records {
+				if err := each(r); err != nil {
+					return err
+				}
+			}
+			page, sizes = page[n:], sizes[n:]
 		}
 	}
 	return nil
 }
 
-func (s *Store) records(ctx context.Context, ids []int64) ([]Record, error) {
+// recordSizes returns how much of what is read at once each task takes.
+func (s *Store) recordSizes(ctx context.Context, ids []int64) ([]int64, error) {
+	sizes, told, err := s.memoryOf(ctx, ids)
+	if !told {
+		sizes = slices.Repeat([]int64{readAtOnce / recordsUnseen}, len(ids))
+	}
+	return sizes, err
+}
+
+func (s *Store) records(ctx context.Context, ids []int64, bytes int64) ([]Record, error) {
 	hashes := make([]*redis.MapStringStringCmd, len(ids))
 	reported := make([]*redis.IntCmd, len(ids))
-	err := s.pipelineOf(ctx, anyPage, func(p redis.Pipeliner) {
+	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			hashes[i] = p.HGetAll(ctx, s.keys.Task(id))
 			reported[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
@@ -121,15 +129,19 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 	}
 }
 
-// Loading notes that a dump is being loaded, which its mark names, until Loaded is called. It
-// returns the mark of the one that is under way or was broken off, which may be another one.
-func (s *Store) Loading(ctx context.Context, mark string) (found string, err error) {
+// Loading notes that a dump is being loaded, which its mark names, until Loaded is called, and that ids up to the
+// last one are taken: what is opened meanwhile gets others. It returns the mark of the load that is under way or
+// was broken off; if that is another one, nothing else was done.
+func (s *Store) Loading(ctx context.Context, mark string, last int64) (found string, err error) {
 	err = s.persist(ctx, func(ctx context.Context) (err error) {
 		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
 			found, err = s.rdb.Get(ctx, s.keys.loading()).Result()
 		}
 		return err
 	})
+	if err == nil && found == mark {
+		_, err = s.put(ctx, last, nil)
+	}
 	return found, err
 }
 
@@ -144,10 +156,7 @@ func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
 	return mark, err
 }
 
-// Loaded notes that a dump was loaded whole, and that ids up to the last one are taken.
-func (s *Store) Loaded(ctx context.Context, last int64) error {
-	if _, err := s.put(ctx, last, nil); err != nil {
-		return err
-	}
+// Loaded notes that a dump was loaded whole.
+func (s *Store) Loaded(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
 }

@@ -99,6 +99,8 @@ local function read_shape()
   s.read = { '', 'state', 'round', 'log', of .. s.from }
   if s.from == 'running' then
     for _, name in ipairs({ 'claim', 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
+  elseif s.from == s.to then
+    s.read[#s.read + 1] = 'revision'
   end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
@@ -163,6 +165,23 @@ local function found(m, state, round)
   return string.format('-%s %s %s', m[ID], round, state)
 end
 
+-- The value that a move writes into a property; nil: it does not.
+local function written(m, name)
+  local s = m[SHAPE]
+  for i = 1, #s.set, 2 do
+    if s.set[i] == name then return s.set[i + 1] end
+  end
+  for i = 1, #s.own do
+    if s.own[i] == name then return ARGV[m[OWN] + i] end
+  end
+end
+
+-- A change counts one up from what it was made for: two at once would undo each other's.
+local function overtaken(m, revision)
+  local to = written(m, 'revision')
+  return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
+end
+
 -- Whether the task is where the move starts: nil, or what is there instead. 'done': an
 -- execution that this very claim has committed before. A claim's own result is also taken
 -- where somebody else's late one has moved the task to executed without being this round's.
@@ -182,6 +201,7 @@ local function check(m)
     end
   end
   if state ~= s.from then return found(m, state, s.round) end
+  if s.from == s.to and overtaken(m, claim) then return found(m, state, s.round) end
   if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
     return found(m, state, s.round)
   end

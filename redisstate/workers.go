@@ -117,7 +117,7 @@ func (s *Store) GiveUp(ctx context.Context, name string) (int, error) {
 }
 
 func (s *Store) giveUp(ctx context.Context, name string, ids []int64) (int, error) {
-	running, err := s.load(ctx, ids, never)
+	running, err := s.load(ctx, ids, more)
 	if err != nil {
 		return 0, err
 	}

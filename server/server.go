@@ -29,6 +29,7 @@ type Server struct {
 	log   *slog.Logger
 	watch watch
 	audit audit
+	seen  time.Time // when Redis was told last that the server is there
 }
 
 // New returns a server of that name; names only tell servers apart in logs and in $ns:servers.
@@ -51,10 +52,13 @@ func (s *Server) Run(ctx context.Context) error {
 			more, err = s.settleDue(ctx)
 			busy = more.Total() > 0
 			done.add(more)
+			if err == nil && time.Since(s.seen) >= signPause {
+				err = s.sign(ctx)
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("the round was cut short", "error", err)
-			waitFor(ctx, s.pause())
+			waitFor(ctx, min(s.pause(), signPause))
 		}
 		if done.Total() > 0 {
 			s.log.Info("round", done.attrs()...)
@@ -65,6 +69,20 @@ func (s *Server) Run(ctx context.Context) error {
 
 // pause is how long an idle server waits at most; never so short that it would spin.
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
+
+// signPause is how long a server is silent at most, however long its rounds are: less than what others take for an [absence], so
+// that a server that is started beside it sees it, and much less than the 10 s after which managers and tdf miss it.
+const signPause = 2 * time.Second
+
+// sign tells Redis that the server is there.
+func (s *Server) sign(ctx context.Context) error {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	s.seen = time.Now()
+	return s.store.SeenServer(ctx, s.name, now)
+}
 
 // reluctance is the pause after something was due and nothing could be done about it.
 const reluctance = 50 * time.Millisecond
@@ -83,7 +101,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	if err != nil {
 		return false
 	}
-	until := max(next.Sub(now).Std(), time.Millisecond)
+	until := min(max(next.Sub(now).Std(), time.Millisecond), signPause)
 	if next <= now && !busy {
 		until = reluctance
 	}
@@ -100,11 +118,11 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	now, err := s.store.Now(ctx)
-	if err != nil {
+	if err := s.sign(ctx); err != nil {
 		return done, err
 	}
-	if err := s.store.SeenServer(ctx, s.name, now); err != nil {
+	now, err := s.store.Now(ctx)
+	if err != nil {
 		return done, err
 	}
 	more, err := s.audited(ctx, now)

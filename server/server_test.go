@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,4 +172,30 @@ func TestServerIsWoken(t *testing.T) {
 			s.Error(err)
 		}
 	})
+}
+
+// A server says that it is there however long its rounds are: who waits for it would think it gone.
+func TestServerSignsWithinARound(t *testing.T) {
+	s := newSite(t, redistest.Shared(t))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
+	go func() { ended <- server.Run(ctx) }()
+	var signs []tdf.Time
+	for len(signs) < 2 {
+		last, err := s.store.LastServer(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last > 0 && !slices.Contains(signs, last) {
+			signs = append(signs, last)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if signPause >= absence.Std() {
+		t.Errorf("it is silent for %v, and taken for absent after %v s", signPause, absence)
+	}
 }

@@ -102,6 +102,9 @@ func (c *csvReader) header() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
+		return nil, c.at(fmt.Errorf("the header is the one name %q: are the values separated by semicolons or tabs? They have to be by commas", fields[0]))
+	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = strings.TrimSpace(f)

@@ -44,6 +44,8 @@ func TestCSVNamesTheLine(t *testing.T) {
 		"a,b\n1,2\n3\n":              "line 3: it has 1 value, and the header has 2",
 		"a,b\n1,2,3\n":               "line 2: it has 3 values, and the header has 2",
 		"a,\"b\n\n\"\n1,2\n\n1\n":    "line 6: it has 1 value, and the header has 2",
+		"a;b\n1;2\n":                 `line 1: the header is the one name "a;b": are the values separated by semicolons`,
+		"a\tb\n1\t2\n":               `line 1: the header is the one name "a\tb": are the values`,
 		"a,\n1,2\n":                  "line 1: column 2 of the header: a parameter has no name",
 		"a,b,a\n1,2,3\n":             `line 1: column 3 of the header: there are two parameters "a"`,
 		"a,a \n1,2\n":                `line 1: column 2 of the header: there are two parameters "a"`,

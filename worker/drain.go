@@ -15,8 +15,8 @@ type drain struct {
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey takes what the last sign of life was answered.
-func (d *drain) obey(by string, log *slog.Logger) {
+// obey takes what the last sign of life was answered, and says whether that is new.
+func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by
 	d.by = by
@@ -27,9 +27,10 @@ func (d *drain) obey(by string, log *slog.Logger) {
 	case was != "" && by == "":
 		log.Info("told to go on")
 	default:
-		return
+		return false
 	}
 	d.changed.give()
+	return true
 }
 
 func (d *drain) on() bool {

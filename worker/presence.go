@@ -98,16 +98,17 @@ func (w *Worker) goodbye(told context.Context) {
 }
 
 func (s *session) announceUntil(over context.Context) {
-	told := s.told.Done()
+	told, next := s.told.Done(), s.Worker.renewal()
 	for {
 		select {
-		case <-time.After(s.Worker.renewal()):
+		case <-time.After(next):
 		case <-told:
 			told = nil
 			s.log.Info("told to stop: nothing more is claimed")
 		case <-over.Done():
 			return
 		}
+		next = s.Worker.renewal()
 		drained, err := s.store.SeenWorker(over, s.infoWithTasks())
 		var taken *redisstate.NameTakenError
 		switch {
@@ -118,8 +119,8 @@ func (s *session) announceUntil(over context.Context) {
 			return
 		case err != nil && over.Err() == nil:
 			s.log.Warn("a sign of life could not be given", "error", err)
-		case err == nil:
-			s.drain.obey(drained, s.log)
+		case err == nil && s.drain.obey(drained, s.log):
+			next = 0 // whoever looks is to see it
 		}
 	}
 }

@@ -79,6 +79,7 @@ func (a *app) root() *cobra.Command {
 		for _, make := range g.commands {
 			c := make(a)
 			c.GroupID = g.id
+			completeNoFiles(c)
 			root.AddCommand(c)
 		}
 	}
@@ -94,9 +95,9 @@ type group struct {
 // groups are all commands there are.
 var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
-	{"look", "Look:", []func(*app) *cobra.Command{newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
+	{"look", "Look:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
 	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain}},
-	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newWatch, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
+	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 
 // tool reads the configuration: flags win over the environment, and that over the file.
@@ -166,11 +167,7 @@ func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
 func (a *app) managerOf(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
-	m, err := manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
-	if err != nil {
-		return nil, fmt.Errorf("connecting to redis at %s: %w", tool.Manager.Redis.Addr(), err)
-	}
-	return m, nil
+	return manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
 }
 
 // who names the user for the tasks' logs.

@@ -30,7 +30,7 @@ func (c *changes) any() bool {
 }
 
 // read returns the changes that the flags ask for. A program that is a directory is stored.
-func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+func (c *changes) read(ctx context.Context, a *app, m *manager.Manager) (tdf.Changes, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
 		return all, err
@@ -51,7 +51,10 @@ func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, er
 	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
 		return all, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
 	}
-	pushed, err := m.Push(ctx, c.program)
-	all.Program, all.Source = &pushed.Program, &pushed.Source
-	return all, err
+	packed, err := manager.Pack(c.program)
+	if err != nil {
+		return all, usage("%v", err)
+	}
+	all.Program, all.Source = &packed.Name, &packed.Source
+	return all, a.store(ctx, m, packed)
 }

@@ -43,7 +43,7 @@ func newLoad(a *app) *cobra.Command {
 			"those that ran are lost when their leases are over, and run again as max_losses says.\n" +
 			"A file is checked before anything is written. A load that was broken off goes on when it is made again.",
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			in, done, err := a.dumpFile(args)
 			if err != nil {

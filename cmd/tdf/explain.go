@@ -21,7 +21,7 @@ func newExplain(a *app) *cobra.Command {
 		Long: "Lists what a task has to pass until it is done: what it has passed, what holds it now, and what would change that.\n" +
 			"The status is 3 when something holds it. Whether a source of http is there is asked from here; workers may see it otherwise.",
 		Example: "  tdf explain 17",
-		Args:    cobra.MatchAll(someArguments("ID"), cobra.MaximumNArgs(1)),
+		Args:    one("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID(args[0])
 			if err != nil {

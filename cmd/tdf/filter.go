@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,7 @@ type filter struct {
 	states, outcomes     []string
 	campaign, program    string
 	worker, exit         string
-	olderThan, newerThan time.Duration
+	olderThan, newerThan string
 	output, err, failure string
 }
 
@@ -27,12 +26,12 @@ func (f *filter) flags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "in this `STATE`, or one of several: open, running, executed, succeeded, failed, timed_out, expired, archived")
 	flags.StringSliceVar(&f.outcomes, "outcome", nil, "that ended with this `OUTCOME`, archived or not: succeeded, failed, timed_out, expired, cancelled")
-	flags.StringVar(&f.campaign, "campaign", "", "of this campaign (group) `NAME`")
+	flags.StringVar(&f.campaign, "campaign", "", "of the campaign `NAME` (the tasks' group)")
 	flags.StringVar(&f.program, "of", "", "of this `PROGRAM`, by its name; * and ? stand for characters")
 	flags.StringVar(&f.worker, "worker", "", "last run by this worker `NAME`")
 	flags.StringVar(&f.exit, "exit", "", "whose last run ended with this `STATUS`: 0 to 255, signal, or 'signal: killed'")
-	flags.DurationVar(&f.olderThan, "older-than", 0, "that entered their state more than this `TIME` ago, such as 90s, 2h")
-	flags.DurationVar(&f.newerThan, "newer-than", 0, "that entered their state less than this `TIME` ago")
+	flags.StringVar(&f.olderThan, "older-than", "", "that entered their state more than this `TIME` ago, such as 90s, 2h")
+	flags.StringVar(&f.newerThan, "newer-than", "", "that entered their state less than this `TIME` ago")
 	flags.StringVar(&f.output, "output-has", "", "whose last run has this `TEXT` in its output")
 	flags.StringVar(&f.err, "error-has", "", "whose last run has this `TEXT` in its error")
 	flags.StringVar(&f.failure, "failure", "", "whose last failure is of this group: an `ID` of tdf failures")
@@ -40,8 +39,7 @@ func (f *filter) flags(c *cobra.Command) {
 
 // names says whether anything is asked for.
 func (f *filter) names(ids []string) bool {
-	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure != "" ||
-		f.olderThan+f.newerThan != 0
+	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
 
 // query returns what the flags and the arguments, which are ids, ask for.
@@ -62,22 +60,46 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 			return q, usage("--outcome %q is none of succeeded, failed, timed_out, expired, cancelled", o)
 		}
 	}
-	if f.olderThan < 0 || f.newerThan < 0 {
-		return q, usage("--older-than and --newer-than are from 0 up")
+	if err := f.known(ctx, m); err != nil {
+		return q, err
 	}
-	if f.olderThan+f.newerThan > 0 {
-		now, err := m.Now(ctx)
-		if err != nil {
-			return q, err
-		}
-		if f.olderThan > 0 {
-			q.Before = now.Add(-tdf.For(f.olderThan))
-		}
-		if f.newerThan > 0 {
-			q.After = now.Add(-tdf.For(f.newerThan))
-		}
+	return q, f.times(ctx, m, &q)
+}
+
+// known refuses a campaign that there is not, which most likely is a slip.
+func (f *filter) known(ctx context.Context, m *manager.Manager) error {
+	if f.campaign == "" {
+		return nil
 	}
-	return q, nil
+	counts, err := m.Counts(ctx, f.campaign)
+	if err == nil && counts.Total() == 0 {
+		err = usage("there is no task of a campaign %q in this namespace", f.campaign)
+	}
+	return err
+}
+
+func (f *filter) times(ctx context.Context, m *manager.Manager, q *manager.Query) error {
+	if f.olderThan+f.newerThan == "" {
+		return nil
+	}
+	now, err := m.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		flag, text string
+		to         *tdf.Time
+	}{{"older-than", f.olderThan, &q.Before}, {"newer-than", f.newerThan, &q.After}} {
+		if t.text == "" {
+			continue
+		}
+		span, err := parseSpan(t.text)
+		if err != nil || span == tdf.Forever {
+			return usage("--%s %q is no span: seconds, 90s, 2h30m", t.flag, t.text)
+		}
+		*t.to = now.Add(-span)
+	}
+	return nil
 }
 
 func parseStates(names []string) ([]tdf.State, error) {
@@ -106,7 +128,7 @@ func parseIDs(args []string) ([]int64, error) {
 		}
 		switch {
 		case err != nil || to < from:
-			return nil, usage("%q is not the id of a task, nor a range such as 12-40", arg)
+			return nil, usage("%q is not the id of a task, nor a range such as 12-40 (a campaign is --campaign NAME, a group of failures --failure ID)", arg)
 		case to-from >= maxRange:
 			return nil, usage("%q names more than %d tasks", arg, maxRange)
 		}

@@ -21,6 +21,9 @@ type hand struct {
 	past   string      // what was done to them
 	states []tdf.State // that a filter means by itself
 
+	outcomes []string    // likewise
+	from     []tdf.State // in which tasks are meant; none: in any
+
 	everything, yes, dryRun bool
 	act                     func(context.Context, *manager.Manager) (manager.Act, error)
 }
@@ -45,16 +48,16 @@ func (h *hand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer m.Close()
-	ids, in, err := h.meant(ctx, m, args)
+	found, in, err := h.meant(ctx, m, args)
 	if err != nil {
 		return err
 	}
-	h.a.say("%s: %s", h.verbName(), describe(len(ids), in))
-	if len(ids) == 0 {
+	h.a.say("%s: %s", h.verbName(), describe(len(found), in))
+	if len(found) == 0 {
 		return nil
 	}
 	if h.dryRun {
-		return h.list(ids)
+		return h.list(found)
 	}
 	if err := h.confirm(); err != nil {
 		return err
@@ -65,8 +68,12 @@ func (h *hand) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	acted, err := m.Act(ctx, act, ids...)
+	act.From = h.from
+	acted, err := m.Act(ctx, act, found...)
 	h.tell(acted)
+	if h.verb == tdf.VerbReopen && acted.Done > 0 {
+		h.a.say("how far they are: %s", strings.TrimSpace("tdf watch "+h.filter.campaign))
+	}
 	if err == nil && len(acted.Refused) > 0 {
 		return errNotWell
 	}
@@ -82,25 +89,25 @@ var names = map[tdf.Verb]string{
 }
 
 // meant returns the tasks that are meant, and how many of them are in which state.
-func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) ([]int64, map[tdf.State]int, error) {
+func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) ([]manager.Found, map[tdf.State]int, error) {
 	q, err := h.filter.query(ctx, m, args)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(q.States) == 0 && len(q.IDs) == 0 {
-		q.States = h.states
+	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
+		q.States, q.Outcomes = h.states, h.outcomes
 	}
-	q.OldestFirst = true
-	var ids []int64
+	q.OldestFirst, h.from = true, q.States
+	var found []manager.Found
 	in := map[tdf.State]int{}
 	for t, err := range m.All(ctx, q) {
 		if err != nil {
 			return nil, nil, err
 		}
-		ids = append(ids, t.ID)
+		found = append(found, manager.Found{ID: t.ID, Round: t.Round})
 		in[t.State]++
 	}
-	return ids, in, nil
+	return found, in, nil
 }
 
 func describe(n int, in map[tdf.State]int) string {
@@ -120,9 +127,9 @@ func describe(n int, in map[tdf.State]int) string {
 	return fmt.Sprintf("%d %s: %s", n, noun, strings.Join(parts, ", "))
 }
 
-func (h *hand) list(ids []int64) error {
-	for _, id := range ids {
-		if _, err := fmt.Fprintln(h.a.stdout, id); err != nil {
+func (h *hand) list(found []manager.Found) error {
+	for _, f := range found {
+		if _, err := fmt.Fprintln(h.a.stdout, f.ID); err != nil {
 			return err
 		}
 	}
@@ -210,7 +217,7 @@ func newRetry(a *app) *cobra.Command {
 	var with changes
 	h := &hand{a: a, verb: tdf.VerbReopen, past: "opened again", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}}
 	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
-		c, err := with.read(ctx, m)
+		c, err := with.read(ctx, a, m)
 		return manager.Act{Verb: tdf.VerbReopen, Changes: c}, err
 	}
 	c := h.command(&cobra.Command{
@@ -223,7 +230,7 @@ func newRetry(a *app) *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if h.filter.failure != "" { // these are also found where a manager has archived them
-			h.states = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+			h.states, h.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
 		}
 		return run(c, args)
 	}
@@ -234,7 +241,7 @@ func newSet(a *app) *cobra.Command {
 	var to changes
 	h := &hand{a: a, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open}}
 	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
-		c, err := to.read(ctx, m)
+		c, err := to.read(ctx, a, m)
 		return manager.Act{Verb: tdf.VerbChange, Changes: c}, err
 	}
 	c := h.command(&cobra.Command{

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -122,14 +123,6 @@ func again(command, cursor string) string {
 
 func tasks(n int) string { return counted(n, "task") }
 
-// counted puts a number before what it counts.
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
-}
-
 // A taskPrinter prints tasks, page by page.
 type taskPrinter struct {
 	a      *app
@@ -155,13 +148,30 @@ func (p *taskPrinter) print(tasks []*tdf.Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
-	s := p.a.sheet("id", "state", "campaign", "program", "round", "worker", "age", "exit", "seconds", "input")
+	names := columnNames
+	if p.narrow() {
+		names = narrowNames
+	}
+	s := p.a.sheet(slices.Clone(names)...)
 	for _, t := range tasks {
-		s.row(p.columns(t)...)
+		all := p.columns(t)
+		row := make([]string, len(names))
+		for i, name := range names {
+			row[i] = all[slices.Index(columnNames, name)]
+		}
+		s.row(row...)
 	}
 	s.headless, p.headed = p.headed, true
 	return s.write()
 }
+
+var (
+	columnNames = []string{"id", "state", "campaign", "program", "round", "worker", "age", "exit", "seconds", "input"}
+	narrowNames = []string{"id", "state", "worker", "age", "exit", "input"} // that tell most
+)
+
+// narrow: the terminal has no room for all columns.
+func (p *taskPrinter) narrow() bool { return p.a.style.width > 0 && p.a.style.width < 120 }
 
 func (p *taskPrinter) columns(t *tdf.Task) []string {
 	r := &t.Rounds[manager.LastRun(t)]

@@ -84,8 +84,12 @@ func (o *opening) run(ctx context.Context) error {
 	defer m.Close()
 	p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
 	if err := p.prepare(ctx, tool); err != nil {
+		if ctx.Err() != nil {
+			o.a.say("interrupted; nothing was opened")
+		}
 		return err
 	}
+	p.sayRules()
 	if o.dryRun {
 		return p.show()
 	}

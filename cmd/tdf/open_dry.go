@@ -17,7 +17,7 @@ func (p *plan) show() error {
 		return err
 	}
 	if p.found.known > 0 {
-		p.a.say("%s are there already", countOf(p.found.known, "point"))
+		p.a.say("%s are there already", counted(p.found.known, "point"))
 	}
 	tellDouble(p.a, p.found.double)
 	if len(p.first) > 0 {

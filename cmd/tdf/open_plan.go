@@ -20,6 +20,7 @@ type plan struct {
 	sweep  *rowSource
 	packed *manager.Packed // nil: the program has a source of its own
 	base   tdf.Definition  // of every task, but for input and meta
+	rule   string          // what makes a round fail, and who says so
 
 	points tally            // what the campaign has is in it with --extend only
 	found  *walk            // through all rows; nil: they can be read once only
@@ -66,11 +67,16 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if err := p.base.Validate(); err != nil {
 		return usage("%v", err)
 	}
+	p.rule = fmt.Sprintf("fail_on is %s: %s", rule, why)
+	return nil
+}
+
+// sayRules tells what holds for the tasks that nobody has asked for.
+func (p *plan) sayRules() {
 	if p.sweep.rows != nil && p.sweep.input == nil {
 		p.a.say("no --input: each task gets all parameters, in their order")
 	}
-	p.a.say("fail_on is %s: %s", rule, why)
-	return nil
+	p.a.say("%s", p.rule)
 }
 
 // checkCampaign sees to it that a sweep has a name, and that nothing is opened a second time.
@@ -90,7 +96,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 		if isSweep {
 			how = "--extend opens the points that it does not have; else take another name"
 		}
-		err = usage("campaign %s has %s already (%s); %s", p.base.Group, countOf(counts.Total(), "task"), counts, how)
+		err = usage("campaign %s has %s already (%s); %s", p.base.Group, counted(counts.Total(), "task"), counts, how)
 	}
 	return err
 }
@@ -131,7 +137,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		p.a.say("campaign %s has %s without parameters in their meta, which say nothing about points", p.base.Group, countOf(without, "task"))
+		p.a.say("campaign %s has %s without parameters in their meta, which say nothing about points", p.base.Group, counted(without, "task"))
 	}
 	return nil
 }
@@ -144,7 +150,6 @@ func (p *plan) countTasks(ctx context.Context) error {
 	rows := 0
 	for c, err := range p.sweep.candidates(p.base) {
 		if ctx.Err() != nil {
-			p.a.say("interrupted; nothing was opened")
 			return context.Cause(ctx)
 		}
 		if err != nil {

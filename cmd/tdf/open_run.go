@@ -22,7 +22,7 @@ const (
 // carryOut opens the tasks, and says which those are, however it ends.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.admitted == 0 {
-		p.a.say("campaign %s has all %s already: nothing was opened", p.base.Group, countOf(p.found.known, "point"))
+		p.a.say("campaign %s has all %s already: nothing was opened", p.base.Group, counted(p.found.known, "point"))
 		return nil
 	}
 	if p.packed != nil {
@@ -165,15 +165,15 @@ func (r *openRun) tellDone(n int64) {
 		w = r.found
 	}
 	if w.known > 0 {
-		r.a.say("%s were there already", countOf(w.known, "point"))
+		r.a.say("%s were there already", counted(w.known, "point"))
 	}
 	tellDouble(r.a, w.double)
 	name := sweep.Quote(r.base.Group)
 	switch {
 	case r.base.Group != "":
-		r.a.say("opened %s in campaign %s: tdf watch %s", countOf(n, "task"), name, name)
+		r.a.say("opened %s in campaign %s: tdf watch %s", counted(n, "task"), name, name)
 	default:
-		r.a.say("opened %s: tdf show %d", countOf(n, "task"), r.opened[0].first)
+		r.a.say("opened %s: tdf show %d", counted(n, "task"), r.opened[0].first)
 	}
 }
 
@@ -187,10 +187,10 @@ func tellDouble(a *app, double int64) {
 func (r *openRun) wereOpened(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {
-		text = countOf(n, "task") + " opened"
+		text = counted(n, "task") + " opened"
 	}
 	if r.unsure > 0 {
-		text += ", and " + countOf(int64(r.unsure), "task") + " more may have been: Redis did not answer"
+		text += ", and " + counted(int64(r.unsure), "task") + " more may have been: Redis did not answer"
 	}
 	if r.sweep.rows != nil && (n > 0 || r.unsure > 0) {
 		text += "; the same with --extend --campaign " + sweep.Quote(r.base.Group) + " opens the rest"

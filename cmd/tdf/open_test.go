@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,11 +124,17 @@ func TestOpenInterrupted(t *testing.T) {
 // Who is told to stop while a file is checked has opened nothing.
 func TestOpenInterruptedEarly(t *testing.T) {
 	addr := redistest.Shared(t)
-	c := newCall(t, addr)
+	proxy := redistest.NewProxy(t, addr)
+	var asked atomic.Bool // what the campaign has; then the rows are checked
+	proxy.DropReplies(1, func(command []string) bool {
+		asked.Store(asked.Load() || redistest.Scripts(command))
+		return false
+	})
+	c := newCall(t, proxy.Addr)
 	var status int
 	var ended sync.WaitGroup
-	ended.Go(func() { status = c.open(nil, "--grid", "a=1..99999 b=1..1000") })
-	wait(t, "the beginning", func() bool { return strings.Contains(c.err.String(), "fail_on is") })
+	ended.Go(func() { status = c.open(nil, "--grid", "a=1..99999 b=1..1000", "--campaign", "c") })
+	wait(t, "the beginning", asked.Load)
 	c.tell()
 	ended.Wait()
 	if status != statusInterrupted || c.out.String() != "" || len(c.ids(addr)) > 0 {

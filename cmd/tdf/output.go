@@ -31,7 +31,7 @@ func newOutput(a *app) *cobra.Command {
 		Long: "Prints what the program of a task printed to stdout in the round that ran last: to the byte, but on a terminal with control characters shown as such.\n" +
 			"Of a round that runs now it prints what is known, the last 4 KiB of stdout and stderr together, and with --follow what comes, to its end.",
 		Example: "  tdf output 17 --error",
-		Args:    cobra.MatchAll(someArguments("ID"), cobra.MaximumNArgs(1)),
+		Args:    one("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			if p.id, err = parseID(args[0]); err != nil {
@@ -108,6 +108,13 @@ func (p *printout) whole(t *tdf.Task) error {
 	if p.stderr {
 		printed, complete = r.ErrorBytes, errorWhole(r)
 	}
+	switch {
+	case !over(t, p.round):
+	case p.text(t) == "" && !p.stderr && r.Error != "":
+		p.a.say("it printed nothing to stdout, and %s to stderr: --error shows that", bytesText(int64(len(r.Error))))
+	case p.text(t) == "" && r.Tail == "":
+		p.a.say("it printed nothing there")
+	}
 	if !complete {
 		p.a.say("this is cut: %s were printed; all of it is in the files of worker %s ([worker] task_output_filename)", bytesText(printed), r.Worker)
 	}
@@ -140,6 +147,8 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	var tail tailing
 	if t.State == tdf.Open {
 		p.a.say("task %d waits to be run", t.ID)
+	} else {
+		p.a.say("round %d on %s: what it prints comes from the worker's next sign of life on, within 10 s by default", p.round, t.Rounds[p.round].Worker)
 	}
 	for !over(t, p.round) {
 		if err := p.more(&tail, t.Rounds[p.round].Tail); err != nil {

@@ -49,14 +49,7 @@ func (a *app) push(ctx context.Context, dir string) error {
 func (a *app) store(ctx context.Context, m *manager.Manager, packed manager.Packed) error {
 	p, err := m.PushPacked(ctx, packed)
 	if err == nil {
-		a.say("stored program %s: %s, %s", p.Program, countOf(int64(p.Files), "file"), countOf(p.Bytes, "byte"))
+		a.say("stored program %s: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
 	}
 	return err
-}
-
-func countOf(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

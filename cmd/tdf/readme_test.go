@@ -27,7 +27,7 @@ func TestReadme(t *testing.T) {
 	for _, command := range shown[1:] {
 		line := command[1]
 		if strings.Contains(line, " ID ") {
-			script += mend + "exec sh -c '" + strings.Replace(line, " ID ", " $(cut -f1 group) ", 1) + " --yes'\nsettled\n"
+			script += mend + "exec sh -c '" + strings.Replace(line, " ID ", " $(cut -f1 group) ", 1) + " --yes'\n"
 			continue
 		}
 		script += line + "\n"

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +18,7 @@ type export struct {
 	csv      bool
 	jsonl    bool
 	noOutput bool
+	wait     bool
 }
 
 func newResults(a *app) *cobra.Command {
@@ -28,7 +29,7 @@ func newResults(a *app) *cobra.Command {
 			"CSV has a column for each parameter; a cell that is no text is in base64, and the column base64 names it. JSON lines are those of\n" +
 			"tdf show --json without the details. docs/python.md reads both into pandas. Texts that begin with = are formulas to spreadsheets.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOne("CAMPAIGN"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if e.csv && e.jsonl {
 				return usage("--csv or --jsonl, not both")
@@ -45,6 +46,7 @@ func newResults(a *app) *cobra.Command {
 	e.filter.flags(c)
 	c.Flags().BoolVar(&e.csv, "csv", false, "comma-separated values, the names in the first row (the default)")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "a JSON object a line")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait until no task of the campaign is open, running or executed")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "without what was printed to stdout and stderr")
 	return c
 }
@@ -59,7 +61,7 @@ func (e *export) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.known(ctx, m); err != nil {
+	if err := e.finished(ctx, m); err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(e.a.stdout, 1<<16)
@@ -74,16 +76,36 @@ func (e *export) run(ctx context.Context) error {
 	return err
 }
 
-// known refuses a campaign that there is not, which most likely is a slip.
-func (e *export) known(ctx context.Context, m *manager.Manager) error {
-	if e.filter.campaign == "" {
-		return nil
+const waitPause = 500 * time.Millisecond
+
+// finished waits until all is done, if it is to; else it says that not all is.
+func (e *export) finished(ctx context.Context, m *manager.Manager) error {
+	var groups []string
+	if e.filter.campaign != "" {
+		groups = []string{e.filter.campaign}
 	}
-	counts, err := m.Counts(ctx, e.filter.campaign)
-	if err == nil && counts.Total() == 0 {
-		err = fmt.Errorf("there is no task of a campaign %q", e.filter.campaign)
+	for told := false; ; told = true {
+		counts, err := m.Counts(ctx, groups...)
+		switch n := counts.Unfinished(); {
+		case err != nil || n == 0:
+			return err
+		case !e.wait:
+			e.a.say("%s not done yet: --wait waits for all, tdf watch %s shows how far they are", are(n), e.filter.campaign)
+			return nil
+		case !told:
+			e.a.say("waiting: %s not done yet", are(n))
+		}
+		if err := sleep(ctx, waitPause); err != nil {
+			return err
+		}
 	}
-	return err
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "1 task is"
+	}
+	return counted(n, "task") + " are"
 }
 
 func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {

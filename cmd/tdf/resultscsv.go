@@ -128,6 +128,9 @@ func (c *columns) names(printed bool) []string {
 	return append(names, lastColumns...)
 }
 
+// oneEnd leaves out the newline at the end, which would break the row's line where all else is in one.
+func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
+
 // row returns the cells of a task.
 func (c *columns) row(t *tdf.Task, names []string) []string {
 	cells := fixedCells(t)
@@ -166,7 +169,7 @@ func fixedCells(t *tdf.Task) map[string]string {
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round),
-		"opened": stamp(t.Rounds[0].Entered[tdf.Open]), "output": r.Output, "error": r.Error,
+		"opened": stamp(t.Rounds[0].Entered[tdf.Open]), "output": oneEnd(r.Output), "error": oneEnd(r.Error),
 	}
 	if r.Worker == "" {
 		return cells

@@ -131,6 +131,7 @@ func setUp(env *testscript.Env) error {
 	set("worker", "grace", "0")
 	env.Setenv("REDIS", addr)
 	env.Setenv("NS", namespace)
+	env.Setenv("NO_COLOR", "1") // scripts of colours take it back
 	if env.Getenv("GORACE") == "" {
 		env.Setenv("GORACE", "atexit_sleep_ms=0")
 	}

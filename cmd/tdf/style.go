@@ -62,3 +62,11 @@ func oneLine(text string, most int) string {
 	runes := []rune(line)
 	return string(runes[:most-1]) + "…"
 }
+
+// counted puts a number before what it counts.
+func counted[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + what
+}

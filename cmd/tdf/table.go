@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // A sheet is rows under a heading: on a terminal in columns, else with tabs between them.
@@ -66,16 +67,31 @@ func (s *sheet) columns() string {
 	w.Style().Options = table.OptionsNoBordersAndSeparators
 	w.Style().Box.PaddingLeft, w.Style().Box.PaddingRight = "", "  "
 	w.SetAllowedRowLength(s.a.style.width)
-	for _, row := range s.shown() {
-		w.AppendRow(cells(row))
+	for i, row := range s.shown() {
+		w.AppendRow(s.cells(row, i == 0 && !s.headless))
 	}
 	return w.Render() + "\n"
 }
 
-func cells(columns []string) table.Row {
+// cells colours, where there is colour, the heading and what says how well something is.
+func (s *sheet) cells(columns []string, heading bool) table.Row {
 	row := make(table.Row, len(columns))
 	for i, c := range columns {
-		row[i] = flat.Replace(c)
+		c = flat.Replace(c)
+		switch colour := colours[c]; {
+		case !s.a.style.colour:
+		case heading:
+			c = text.Bold.Sprint(c)
+		case colour != 0 && s.rows[0][i] == "STATE":
+			c = colour.Sprint(c)
+		}
+		row[i] = c
 	}
 	return row
+}
+
+// colours of states, of tasks and of workers.
+var colours = map[string]text.Color{
+	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow, "running": text.FgCyan,
+	"working": text.FgGreen, "draining": text.FgYellow, "silent": text.FgRed,
 }

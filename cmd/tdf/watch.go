@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
@@ -40,11 +41,11 @@ func newWatch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch [CAMPAIGN]", Short: "Show how far the tasks are, and when they may be done",
 		Long: "Shows the states of all tasks, or of a campaign's, how many are done in a second (over the last half minute, and since it was\n" +
-			"called), the workers that live and their busy slots, and when all may be done: a range, by the times that the last\n" +
-			"200 tasks ran, which holds in some 8 of 10 cases. Ctrl-C ends the watching and nothing else.\n" +
+			"called), the workers that live and their busy slots, and when all may be done that may run now: a range, by the times that\n" +
+			"the last 200 tasks ran, which holds in some 8 of 10 cases. Ctrl-C ends the watching and nothing else.\n" +
 			"With --until-done the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMostOne("CAMPAIGN"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -132,8 +133,11 @@ func (w *watching) warn(s *manager.Status) {
 	if s.ServerMissing() {
 		w.sayOnce("no server is there; no task will be done before one runs: start tdf-server, or tdf up")
 	}
-	if s.Workers == 0 {
+	switch {
+	case s.Workers == 0:
 		w.sayOnce("no worker is there; no task will run before one does: start tdf-worker, or tdf up")
+	case s.Workers == s.Drained:
+		w.sayOnce("all workers drain, start or stop; no task will run before one claims again: tdf workers says more")
 	}
 }
 
@@ -163,7 +167,7 @@ func (w *watching) show(s *manager.Status, last bool) error {
 	var err error
 	switch {
 	case w.rewrites():
-		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+oneLine(line, max(1, w.a.style.width-1)))
+		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+oneLine(bar(s)+" "+line, max(1, w.a.style.width-1)))
 	case !last && w.shown != "" && (now.Sub(w.at) < watchedPause || what(s) == w.shown):
 		return nil
 	default:
@@ -174,9 +178,22 @@ func (w *watching) show(s *manager.Status, last bool) error {
 	return err
 }
 
+// barWidth is that of the bar on a terminal.
+const barWidth = 20
+
+// bar draws how much is done.
+func bar(s *manager.Status) string {
+	b := progressbar.NewOptions64(max(s.Counts.Total(), 1),
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(barWidth), progressbar.OptionUseANSICodes(false),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
+	)
+	_ = b.Set64(s.Done()) // an error: more than the total, which is drawn as all
+	return strings.TrimSpace(b.String())
+}
+
 // what tells whether something changed.
 func what(s *manager.Status) string {
-	return fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Busy, s.Slots)
+	return fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 }
 
 // endLine leaves the line on the terminal as it is.
@@ -196,16 +213,23 @@ func (w *watching) line(s *manager.Status) string {
 	if s.RateSoFar > 0 {
 		parts = append(parts, fmt.Sprintf("%s/s (%s/s so far)", rate(s.Rate), rate(s.RateSoFar)))
 	}
-	parts = append(parts, fmt.Sprintf("%d workers, %d/%d busy", s.Workers, s.Busy, s.Slots))
+	workers := fmt.Sprintf("%s, %d/%d busy", counted(s.Workers, "worker"), s.Busy, s.Slots)
+	if s.Drained > 0 {
+		workers += fmt.Sprintf(", %d not claiming", s.Drained)
+	}
+	parts = append(parts, workers)
 	if s.Counts.Unfinished() > 0 {
 		parts = append(parts, left(s.Estimate))
+	}
+	if s.Later > 0 {
+		parts = append(parts, fmt.Sprintf("%d start later", s.Later))
 	}
 	return strings.Join(parts, "; ")
 }
 
 func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
 
-// left says when all will be done.
+// left says when all will be done that may run now.
 func left(e manager.Estimate) string {
 	low, high := ago(e.Low), ago(e.High)
 	switch {
@@ -238,16 +262,26 @@ func (w *watching) object(s *manager.Status) any {
 		Slots     int                 `json:"slots"`
 		Busy      int                 `json:"busy"`
 		Server    float64             `json:"server_seen"`
-		ETA       *eta                `json:"eta"` // null: unknown
+		Later     int64               `json:"later"` // open ones that start later; the ETA is without them
+		ETA       *eta                `json:"eta"`   // null: unknown
 		Unknown   string              `json:"eta_unknown,omitempty"`
 	}{
 		float64(s.At), w.campaign, counts, s.Done(), s.Counts.Total(), s.Rate, s.RateSoFar,
-		s.Workers, s.Slots, s.Busy, float64(s.Server), nil, s.Estimate.Unknown,
+		s.Workers, s.Slots, s.Busy, float64(s.Server), s.Later, nil, s.Estimate.Unknown,
 	}
 	if s.Estimate.Unknown == "" {
 		o.ETA = &eta{float64(s.Estimate.Low), float64(s.Estimate.High)}
 	}
 	return o
+}
+
+func allSucceeded(outcomes map[string]int64) bool {
+	for outcome, n := range outcomes {
+		if n > 0 && outcome != string(tdf.Succeeded) {
+			return false
+		}
+	}
+	return true
 }
 
 // close says how it went.
@@ -264,7 +298,7 @@ func (w *watching) close(ctx context.Context, s *manager.Status) error {
 		}
 	}
 	w.say("done: %s", strings.Join(parts, ", "))
-	if !w.stopping && outcomes[string(tdf.Succeeded)] == s.Counts.Total() {
+	if !w.stopping && allSucceeded(outcomes) {
 		return nil
 	}
 	if outcomes[string(tdf.Failed)]+outcomes[string(tdf.TimedOut)] > 0 {

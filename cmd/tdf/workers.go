@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -125,12 +127,34 @@ func workerJSON(w manager.Worker) any {
 		State   string  `json:"state"` // starting, working, draining, gone; silent: its lease is over
 		Slots   int     `json:"slots"`
 		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last sign of life
-		Seen    float64 `json:"seen"`
+		Seen    string  `json:"seen"`
 		Lease   float64 `json:"lease"`
 		Drained string  `json:"drained,omitempty"`
 		Avoids  string  `json:"avoids,omitempty"`
-	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, float64(w.Seen), float64(w.Lease), w.Drained, w.Avoids}
+	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, w.Avoids}
 }
+
+// completeWorkers offers the names of workers to a shell.
+func (a *app) completeWorkers(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completionBound)
+	defer cancel()
+	m, err := a.manager(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer m.Close()
+	workers, _ := m.Workers(ctx)
+	var names []string
+	for _, w := range workers {
+		if !slices.Contains(args, w.Name) {
+			names = append(names, w.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completionBound is how long a shell waits for what it offers.
+const completionBound = 2 * time.Second
 
 func newDrain(a *app) *cobra.Command {
 	undo := false
@@ -138,8 +162,9 @@ func newDrain(a *app) *cobra.Command {
 		Use: "drain WORKER…", Short: "Have workers claim nothing more",
 		Long: "Tells workers to claim nothing more, by their next sign of life (every third of their lease). What they run goes on to its end; tdf requeue\n" +
 			"takes it from them. They stay, so that nothing starts them again, and so does the order: until tdf drain --undo.",
-		Example: "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
-		Args:    someArguments("WORKER"),
+		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
+		Args:              someArguments("WORKER"),
+		ValidArgsFunction: a.completeWorkers,
 		RunE: func(c *cobra.Command, args []string) error {
 			m, err := a.manager(c.Context())
 			if err != nil {

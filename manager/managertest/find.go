@@ -2,6 +2,7 @@ package managertest
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -84,8 +85,33 @@ func (s store) Texts(_ context.Context, of []redisstate.TextsOf, _ int64) ([][]s
 	return texts, nil
 }
 
+func (s store) Between(_ context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(0)
+	for _, e := range s.tasks {
+		if slices.Contains(states, e.state()) && e.score >= from && e.score <= to {
+			n++
+		}
+	}
+	return n, nil
+}
+
 func (s store) LastID(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastID, nil
+}
+
+func (s store) IDs(_ context.Context, most int64) iter.Seq2[[]int64, error] {
+	return func(yield func([]int64, error) bool) {
+		s.mu.Lock()
+		ids := s.ids()
+		s.mu.Unlock()
+		for page := range slices.Chunk(ids, int(most)) {
+			if !yield(page, nil) {
+				return
+			}
+		}
+	}
 }

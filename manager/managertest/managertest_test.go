@@ -202,3 +202,25 @@ func TestPrograms(t *testing.T) {
 		t.Error("an archive of more than 64 MiB was stored")
 	}
 }
+
+func TestResultsComeByID(t *testing.T) {
+	tm := managertest.New(t)
+	m := tm.Manager
+	for range 3 {
+		if _, err := m.Open(t.Context(), m.Define("p", source, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []int64
+	for task, err := range m.Results(t.Context(), manager.Query{}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids = append(ids, task.ID); task.ID == 2 {
+			break
+		}
+	}
+	if !slices.Equal(ids, []int64{1, 2}) {
+		t.Errorf("got %v", ids)
+	}
+}

@@ -52,6 +52,24 @@ func (s store) Load(_ context.Context, ids []int64) ([]redisstate.Seen, error) {
 	return seen, nil
 }
 
+func (s store) Task(_ context.Context, id int64) (*tdf.Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.task(id); t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+}
+
+func (s store) Round(_ context.Context, id int64, round int) (tdf.Round, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.task(id); t != nil && round <= t.Round {
+		return t.Rounds[round], nil
+	}
+	return tdf.Round{}, nil
+}
+
 func (s store) Tasks(_ context.Context, ids ...int64) ([]*tdf.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,112 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// later is a store whose clock is ahead.
+type later struct {
+	Store
+	by tdf.Seconds
+}
+
+func (s *later) Now(ctx context.Context) (tdf.Time, error) {
+	now, err := s.Store.Now(ctx)
+	return now.Add(s.by), err
+}
+
+// Looks come far more often than runs end, and still it is told when none does; also that one does again.
+func TestWatchSaysThatNothingMoves(t *testing.T) {
+	m := onEmbedded(t)
+	archive(t, m, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
+	s, _ := m.redis()
+	if _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, ""); err != nil {
+		t.Fatal(err)
+	}
+	clock := &later{Store: m.store}
+	m.store = clock
+	w := m.Watch("")
+	look := func(seconds int) (e Estimate) {
+		for range seconds {
+			clock.by++
+			status, err := w.Look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			e = status.Estimate
+		}
+		return e
+	}
+	if e := look(100); e != (Estimate{}) {
+		t.Errorf("nothing is to be done, and it says %+v", e)
+	}
+	if _, err := m.Open(t.Context(), m.Define("p", "rsync:/p/run.sh", ""), m.Define("p", "rsync:/p/run.sh", "")); err != nil {
+		t.Fatal(err)
+	}
+	if e := look(55); e.Unknown != "" || e.High == 0 {
+		t.Errorf("there has not been much time yet, and it says %+v", e)
+	}
+	if e := look(20); !strings.HasPrefix(e.Unknown, "nothing has ended") {
+		t.Errorf("nothing has ended for 75 s, and it says %+v", e)
+	}
+	if err := m.Cancel(t.Context(), 21); err != nil {
+		t.Fatal(err)
+	}
+	if e := look(1); e.Unknown != "" {
+		t.Errorf("one has ended, and it says %+v", e)
+	}
+}
+
+// archiving is a store in which tasks are archived whenever they have been counted.
+type archiving struct {
+	Store
+	archive func()
+}
+
+func (s *archiving) Counts(ctx context.Context, groups ...string) (redisstate.Counts, error) {
+	counts, err := s.Store.Counts(ctx, groups...)
+	s.archive()
+	return counts, err
+}
+
+func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
+	t.Helper()
+	task, err := s.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, _ := task.Archive()
+	if outcomes, err := s.Apply(t.Context(), "somebody", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
+		t.Fatal(outcomes, err)
+	}
+}
+
+// Each task has one outcome, also one that is archived while they are counted.
+func TestOutcomesWhileTasksAreArchived(t *testing.T) {
+	for _, group := range []string{"", "g"} {
+		m := onEmbedded(t)
+		archive(t, m, 300, func(i int, h tdf.Hash) {
+			h["group"] = "g"
+			if i > 10 {
+				h["state"], h["0:succeeded"] = "succeeded", h["0:archived"]
+				delete(h, "0:archived")
+			}
+		})
+		s, _ := m.redis()
+		m.store = &archiving{m.store, func() {
+			for id := range int64(100) {
+				archiveOne(t, s, id+20)
+			}
+		}}
+		outcomes, err := m.Outcomes(t.Context(), group)
+		if got := fmt.Sprint(outcomes); err != nil || got != "map[succeeded:300]" {
+			t.Errorf("group %q: %s, %v", group, got, err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package redisstate
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// byHand puts a task into a list, or into none, past the counter.
+func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
+	t.Helper()
+	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if list != "" {
+		s.rdb.ZAdd(t.Context(), s.keys.List(list), redis.Z{Member: strconv.FormatInt(id, 10)})
+	}
+}
+
+// pages collects what IDs yields, and gives up on a walk that does not come to its end.
+func pages(t testing.TB, s *Store, most int64) [][]int64 {
+	t.Helper()
+	var all [][]int64
+	for ids, err := range s.IDs(t.Context(), most) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, ids); len(all) > 1000 {
+			t.Fatal("the walk does not end")
+		}
+	}
+	return all
+}
+
+func TestIDsComeInOrderAndOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		if got := pages(t, s, 2); len(got) != 0 {
+			t.Errorf("without tasks: %v", got)
+		}
+		mustOpen(t, s, define("a"), define("b"), define("c"))
+		for _, id := range []int64{9, 7, 8} {
+			byHand(t, s, id, tdf.Open)
+		}
+		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
+		if got, want := pages(t, s, 2), [][]int64{{1, 2}, {3}, {7, 8}, {9}}; !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for ids := range s.IDs(t.Context(), 2) {
+			if !slices.Equal(ids, []int64{1, 2}) {
+				t.Errorf("got %v", ids)
+			}
+			break
+		}
+	})
+}
+
+// One task with a high id does not make every walk one through all ids before it; and none that is there is
+// missed, not even those that are in no list.
+func TestWalkWhereMostIDsAreGone(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, if it is not taken literally
+		for _, s := range []*Store{s, odd} {
+			mustOpen(t, s, define("a"), define("b"))
+			mustPut(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
+			byHand(t, s, 77, "")
+			byHand(t, s, MaxID+1, tdf.Open)
+			s.rdb.ZAdd(t.Context(), s.keys.Due(), redis.Z{Member: "55"})
+			want := []int64{1, 2, 55, 77, MaxID, MaxID + 1}
+			if got := slices.Concat(pages(t, s, 4)...); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			findings, err := s.Check(t.Context())
+			if err != nil || !slices.ContainsFunc(findings, func(f Finding) bool { return f.ID == 77 }) {
+				t.Errorf("found %v, %v", findings, err)
+			}
+		}
+	})
+}
+
+// Where ids are merely missing here and there, they are counted through.
+func TestWalkCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"))
+		for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
+			s.rdb.Set(t.Context(), s.keys.taskID(), last, 0)
+			ids, page, done, err := s.Walk(t.Context(), Page{}, 500)
+			if err != nil || done || (page.id == 0) != sparse || !sparse && len(ids) != 500 {
+				t.Errorf("to %d: %d ids, then %+v, %v", last, len(ids), page, err)
+			}
+		}
+	})
+}

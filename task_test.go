@@ -1,0 +1,46 @@
+package tdf
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A round that somebody made up costs no more than the properties that are there.
+func TestParseTaskLooksAtNoMoreThanThereIs(t *testing.T) {
+	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
+	allocations := testing.AllocsPerRun(3, func() {
+		task, err := ParseTask(1, h)
+		if err != nil || task.Round != 99999 || !task.Rounds[7].Failed || task.Current().Entered[Open] != 5 {
+			t.Errorf("%v, %v", task.Round, err)
+		}
+	})
+	if allocations > 500 {
+		t.Errorf("there were %v allocations", allocations)
+	}
+}
+
+// Few properties of many rounds say the same as if there were more of them.
+func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
+	few := Hash{
+		"state": "executed", "round": "40", "program": "p", "source": "rsync:/p/run.sh",
+		"0:worker": "w", "3:error": "no", "17:timeout": "12.5", "39:lost": "13", "39:worker": "v",
+		"40:executed": "20", "40:output": "", "40:error": "", "40:exit": "0", "41:worker": "never", "040:exit": "9", "-1:exit": "9",
+	}
+	more := Hash{}
+	for name, value := range few {
+		more[name] = value
+	}
+	for i := range 40 {
+		more[fmt.Sprint("unknown-", i)] = "x"
+	}
+	want, _ := ParseTask(1, more)
+	got, err := ParseTask(1, few)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if r := got.Rounds[17]; r.Timeout != 12.5 || !got.Current().Committed || len(got.Rounds) != 41 {
+		t.Errorf("got %+v", got)
+	}
+}
