@@ -111,7 +111,7 @@ func TestGatesOfARunningTask(t *testing.T) {
 	c := busyWith(func(c *situation) {
 		c.task.Rounds[0].LastOutput, c.task.Rounds[0].Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
-	const want = "the program began 60 s ago, printed something last 30 s ago, is at 40 %; others of this program took 10 s, at most 15 s (3 rounds)"
+	const want = "claimed 60 s ago, printed something last 30 s ago, is at 40 %; others of this program took 10 s, at most 15 s (3 rounds)"
 	if got := c.run().What; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}

@@ -248,7 +248,10 @@ func (c *situation) lease() Gate {
 // run tells about the program: how it is doing, and how that compares.
 func (c *situation) run() Gate {
 	r := c.task.Current()
-	what := "the program began " + c.since(max(r.Started, r.Entered[tdf.Running]))
+	what := "claimed " + c.since(r.Entered[tdf.Running]) // a program that has to be fetched begins later
+	if r.Started > 0 {
+		what = "the program began " + c.since(r.Started)
+	}
 	if r.LastOutput > 0 {
 		what += ", printed something last " + c.since(r.LastOutput)
 	} else if r.PID > 0 {

@@ -24,7 +24,7 @@ var (
 )
 
 func parseSpan(item gridItem) (span, error) {
-	if item.quoted || !rangeLike.MatchString(item.text) {
+	if item.quoted || !rangeLike.MatchString(item.text) && !betweenNumbers(item.text) {
 		return span{text: item.text, count: 1}, nil
 	}
 	s, err := parseRange(item.text)
@@ -32,6 +32,14 @@ func parseSpan(item gridItem) (span, error) {
 		return span{}, fmt.Errorf("%s %w", item.text, err)
 	}
 	return s, nil
+}
+
+// betweenNumbers: 1e3..1e5 is not meant as text either.
+func betweenNumbers(text string) bool {
+	from, to, found := strings.Cut(text, "..")
+	_, err := strconv.ParseFloat(from, 64)
+	_, err2 := strconv.ParseFloat(to, 64)
+	return found && err == nil && err2 == nil
 }
 
 func parseRange(text string) (span, error) {

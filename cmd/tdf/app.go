@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
@@ -63,7 +64,7 @@ func (a *app) root() *cobra.Command {
 		Version:           command.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRun:  func(*cobra.Command, []string) { a.begun = true },
+		PersistentPreRunE: a.begin,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetIn(a.stdin)
@@ -85,6 +86,30 @@ func (a *app) root() *cobra.Command {
 	}
 	return root
 }
+
+// begin is called when the arguments were understood. An empty name is no name: most likely a variable that is not set.
+func (a *app) begin(c *cobra.Command, args []string) error {
+	a.begun = true
+	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	if slices.Contains(args, "") {
+		return usage("an argument of %s is empty", c.CommandPath())
+	}
+	var empty []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name) {
+			empty = append(empty, "--"+f.Name)
+		}
+	})
+	if len(empty) > 0 {
+		return usage("%s: the value is empty; leave it out, or give one", strings.Join(empty, ", "))
+	}
+	return nil
+}
+
+// mayBeEmpty are the flags that set texts of tasks.
+var mayBeEmpty = []string{"input", "meta"}
 
 // A group of commands, as --help lists them.
 type group struct {
@@ -130,7 +155,7 @@ func (a *app) overrides() ([]config.Override, error) {
 		key, value, ok := strings.Cut(s, "=")
 		section, name, dotted := strings.Cut(key, ".")
 		if !ok || !dotted {
-			return nil, usage("--set %q is not SECTION.KEY=VALUE, such as redis.db=1", s)
+			return nil, usage("--set %q is not SECTION.KEY=VALUE, such as redis.db=1", key) // the value may be secret
 		}
 		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
 	}

@@ -29,11 +29,11 @@ func (c *changes) any() bool {
 	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
 }
 
-// read returns the changes that the flags ask for. A program that is a directory is stored.
-func (c *changes) read(ctx context.Context, a *app, m *manager.Manager) (tdf.Changes, error) {
+// read returns the changes that the flags ask for, and the program, if that is a directory, which is to be stored.
+func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *manager.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
-		return all, err
+		return all, nil, err
 	}
 	if c.task.changed("input") {
 		all.Input = &c.input
@@ -42,19 +42,19 @@ func (c *changes) read(ctx context.Context, a *app, m *manager.Manager) (tdf.Cha
 		all.Source = &c.source
 	}
 	if !c.task.changed("program") {
-		return all, nil
+		return all, nil, nil
 	}
 	all.Program = &c.program
 	if c.source != "" {
-		return all, nil
+		return all, nil, nil
 	}
 	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
-		return all, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
+		return all, nil, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
 	}
 	packed, err := manager.Pack(c.program)
 	if err != nil {
-		return all, usage("%v", err)
+		return all, nil, usage("%v", err)
 	}
 	all.Program, all.Source = &packed.Name, &packed.Source
-	return all, a.store(ctx, m, packed)
+	return all, &packed, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ func newLoad(a *app) *cobra.Command {
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
 		Args:    atMostOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			in, done, err := a.dumpFile(args)
+			in, done, err := a.dumpFile(c.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -56,18 +55,18 @@ func newLoad(a *app) *cobra.Command {
 }
 
 // dumpFile opens the file that an argument names, or stdin.
-func (a *app) dumpFile(args []string) (in io.Reader, done func(), err error) {
+func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done func(), err error) {
 	if len(args) == 0 || args[0] == "-" {
 		if isTerminal(a.stdin) {
 			return nil, nil, usage("which dump? Name a file, or send it to stdin: tdf load < FILE")
 		}
-		return a.stdin, func() {}, nil
+		return stream(ctx, a.stdin), func() {}, nil
 	}
-	file, err := os.Open(args[0])
+	file, err := openFile(ctx, args[0])
 	if err != nil {
 		return nil, nil, usage("%v", err)
 	}
-	return file, func() { file.Close() }, nil
+	return stream(ctx, file), func() { file.Close() }, nil
 }
 
 func (a *app) load(ctx context.Context, in io.Reader) error {

@@ -25,7 +25,8 @@ type hand struct {
 	from     []tdf.State // in which tasks are meant; none: in any
 
 	everything, yes, dryRun bool
-	act                     func(context.Context, *manager.Manager) (manager.Act, error)
+	elsewhere               bool     // requeue
+	with                    *changes // retry, set
 }
 
 // command completes c by what all of these have in common.
@@ -48,6 +49,10 @@ func (h *hand) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer m.Close()
+	act, packed, err := h.plan(ctx, m)
+	if err != nil {
+		return err
+	}
 	found, in, err := h.meant(ctx, m, args)
 	if err != nil {
 		return err
@@ -59,12 +64,11 @@ func (h *hand) run(ctx context.Context, args []string) error {
 	if h.dryRun {
 		return h.list(found)
 	}
-	if err := h.confirm(); err != nil {
+	if err := h.confirm(ctx); err != nil {
 		return err
 	}
-	act := manager.Act{Verb: h.verb}
-	if h.act != nil {
-		if act, err = h.act(ctx, m); err != nil {
+	if packed != nil {
+		if err := h.a.store(ctx, m, *packed); err != nil {
 			return err
 		}
 	}
@@ -72,12 +76,21 @@ func (h *hand) run(ctx context.Context, args []string) error {
 	acted, err := m.Act(ctx, act, found...)
 	h.tell(acted)
 	if h.verb == tdf.VerbReopen && acted.Done > 0 {
-		h.a.say("how far they are: %s", strings.TrimSpace("tdf watch "+h.filter.campaign))
+		h.a.say("how far they are: %s", watchCommand(h.filter.campaign))
 	}
 	if err == nil && len(acted.Refused) > 0 {
 		return errNotWell
 	}
 	return err
+}
+
+// plan reads what is to be done, and packs the program that it may be done with.
+func (h *hand) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *manager.Packed, err error) {
+	act = manager.Act{Verb: h.verb, Elsewhere: h.elsewhere}
+	if h.with != nil {
+		act.Changes, packed, err = h.with.read(ctx, m)
+	}
+	return act, packed, err
 }
 
 // verbName is the verb as the user has typed it.
@@ -137,7 +150,7 @@ func (h *hand) list(found []manager.Found) error {
 }
 
 // confirm asks a person; whoever is none has to say --yes.
-func (h *hand) confirm() error {
+func (h *hand) confirm(ctx context.Context) error {
 	if h.yes {
 		return nil
 	}
@@ -145,7 +158,11 @@ func (h *hand) confirm() error {
 		return usage("nothing was done: there is no terminal to ask at; --yes does it without asking")
 	}
 	fmt.Fprintf(h.a.stderr, "%s? [y/N] ", h.verbName())
-	answer, err := bufio.NewReader(h.a.stdin).ReadString('\n')
+	answer, err := bufio.NewReader(interruptible(ctx, h.a.stdin)).ReadString('\n')
+	if ctx.Err() != nil {
+		h.a.say("")
+		return context.Cause(ctx)
+	}
 	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		h.a.say("nothing was done")
 		return errNotWell
@@ -198,35 +215,26 @@ func newRemove(a *app) *cobra.Command {
 }
 
 func newRequeue(a *app) *cobra.Command {
-	elsewhere := false
 	h := &hand{a: a, verb: tdf.VerbRelease, past: "requeued", states: []tdf.State{tdf.Running}}
-	h.act = func(context.Context, *manager.Manager) (manager.Act, error) {
-		return manager.Act{Verb: tdf.VerbRelease, Elsewhere: elsewhere}, nil
-	}
 	c := h.command(&cobra.Command{
 		Use: "requeue", Short: "Take running tasks from their workers; they run again",
 		Long: "Takes running tasks from their workers, which end the programs with the next renewal of their leases. The tasks are open again, at the\n" +
 			"back of the queue. This counts as a release, and as none of the failures.",
 		Example: "  tdf requeue --worker node-7 --elsewhere",
 	})
-	c.Flags().BoolVar(&elsewhere, "elsewhere", false, "not on the workers that have them now")
+	c.Flags().BoolVar(&h.elsewhere, "elsewhere", false, "not on the workers that have them now")
 	return c
 }
 
 func newRetry(a *app) *cobra.Command {
-	var with changes
-	h := &hand{a: a, verb: tdf.VerbReopen, past: "opened again", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}}
-	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
-		c, err := with.read(ctx, a, m)
-		return manager.Act{Verb: tdf.VerbReopen, Changes: c}, err
-	}
+	h := &hand{a: a, with: &changes{}, verb: tdf.VerbReopen, past: "opened again", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}}
 	c := h.command(&cobra.Command{
 		Use: "retry", Short: "Open finished tasks again, with a mended program if you like",
 		Long: "Opens finished tasks again: each gets one more round. A filter means those that failed, timed out or expired, unless --state says otherwise;\n" +
 			"ids mean whatever has ended, also what succeeded or is archived. Properties can be changed on the way: see tdf set.",
 		Example: "  tdf retry --failure 5f3a --program ./mended",
 	})
-	with.addTo(c)
+	h.with.addTo(c)
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if h.filter.failure != "" { // these are also found where a manager has archived them
@@ -238,21 +246,16 @@ func newRetry(a *app) *cobra.Command {
 }
 
 func newSet(a *app) *cobra.Command {
-	var to changes
-	h := &hand{a: a, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open}}
-	h.act = func(ctx context.Context, m *manager.Manager) (manager.Act, error) {
-		c, err := to.read(ctx, a, m)
-		return manager.Act{Verb: tdf.VerbChange, Changes: c}, err
-	}
+	h := &hand{a: a, with: &changes{}, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open}}
 	c := h.command(&cobra.Command{
 		Use: "set", Short: "Change open tasks in place",
 		Long:    "Changes properties of open tasks. They keep their place in the queue, unless --start-after changes.",
 		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
 	})
-	to.addTo(c)
+	h.with.addTo(c)
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if !to.any() {
+		if !h.with.any() {
 			return usage("what is to be set? --input, --timeout, --program, … (tdf set --help lists all)")
 		}
 		return run(c, args)

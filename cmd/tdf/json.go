@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -85,9 +87,32 @@ func marshal(v any) ([]byte, error) {
 
 // jsonLines writes a value a line.
 func jsonLines(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(harmless{w})
 	e.SetEscapeHTML(false)
 	return e
+}
+
+// harmless writes JSON so that it does nothing to a terminal: the control characters that JSON has as they are
+// (U+007F to U+009F) are escaped. They are within strings only.
+type harmless struct{ w io.Writer }
+
+func (h harmless) Write(text []byte) (int, error) {
+	if !bytes.ContainsAny(text, "\x7f\u0080\u0081\u0082\u0083\u0084\u0085\u0086\u0087\u0088\u0089\u008a\u008b\u008c\u008d\u008e\u008f"+
+		"\u0090\u0091\u0092\u0093\u0094\u0095\u0096\u0097\u0098\u0099\u009a\u009b\u009c\u009d\u009e\u009f") {
+		return h.w.Write(text)
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if r >= 0x7f && r <= 0x9f {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	if _, err := h.w.Write(b.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // some returns nil for nothing.
@@ -122,7 +147,7 @@ func taskToJSON(t *tdf.Task) taskJSON {
 // objectOf returns text if it is a JSON object.
 func objectOf(text string) (json.RawMessage, bool) {
 	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
-	return json.RawMessage(text), object && json.Valid([]byte(text))
+	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }
 
 func runToJSON(t *tdf.Task, round int) runJSON {

@@ -98,18 +98,13 @@ func (o *opening) run(ctx context.Context) error {
 
 // check is about flags that do not go together.
 func (o *opening) check() error {
-	named := o.changed("campaign") || o.changed("group")
 	switch {
 	case o.program == "":
 		return usage("which program? --program DIR, or --program NAME --source SOURCE")
 	case o.changed("campaign") && o.changed("group"):
 		return usage("--campaign and --group are the same; give one of them")
-	case named && o.campaign == "":
-		return usage("--campaign needs a name")
 	case o.from != "" && o.grid != "":
 		return usage("--from and --grid are two sweeps; give one of them")
-	case o.changed("grid") && o.grid == "" || o.changed("from") && o.from == "":
-		return usage("--from and --grid need a value")
 	case o.format != "" && o.from == "":
 		return usage("--format says what is in the file of --from, and there is none")
 	case o.extend && o.from == "" && o.grid == "":

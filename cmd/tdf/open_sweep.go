@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -72,7 +71,7 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 		s.stream(ctx, "stdin", o.a.stdin, read)
 		return nil
 	}
-	f, err := os.Open(o.from)
+	f, err := openFile(ctx, o.from)
 	if err != nil {
 		return usage("--from: %v", err)
 	}
@@ -116,17 +115,6 @@ func (o *opening) reader() (func(io.Reader) iter.Seq2[sweep.Row, error], error) 
 		return nil, usage("--format %q is neither csv nor jsonl", o.format)
 	}
 	return nil, usage("--from %s does not say what is in it; add --format csv or --format jsonl", o.from)
-}
-
-// interruptible lets go of a reader that waits, when ctx ends.
-func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
-	pr, pw := io.Pipe()
-	context.AfterFunc(ctx, func() { pw.CloseWithError(context.Cause(ctx)) })
-	go func() {
-		_, err := io.Copy(pw, r)
-		pw.CloseWithError(err)
-	}()
-	return pr
 }
 
 // A candidate is a task that may be opened.

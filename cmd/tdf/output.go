@@ -191,7 +191,14 @@ func (p *printout) rest(tail *tailing, t *tdf.Task) error {
 }
 
 // A tailing prints a text of which only the end is ever seen.
-type tailing struct{ seen string }
+type tailing struct {
+	seen  string // the last tail
+	all   []byte // all that was printed, as long as nothing was missed and it is not too much
+	leaky bool   // it is not all
+}
+
+// mostRemembered bounds what is kept to tell where the end goes on.
+const mostRemembered = 4 << 20
 
 // news returns what of the tail was not in the one before, and whether something between them was missed.
 func (f *tailing) news(tail string) (text string, skipped bool) {
@@ -200,6 +207,7 @@ func (f *tailing) news(tail string) (text string, skipped bool) {
 	}
 	before := f.seen
 	f.seen = tail
+	defer func() { f.remember(text, skipped) }()
 	for n := min(len(before), len(tail)); n > 0; n-- {
 		if strings.HasSuffix(before, tail[:n]) {
 			return tail[n:], false
@@ -208,14 +216,24 @@ func (f *tailing) news(tail string) (text string, skipped bool) {
 	return tail, before != ""
 }
 
+func (f *tailing) remember(text string, skipped bool) {
+	f.leaky = f.leaky || skipped || len(f.all)+len(text) > mostRemembered
+	if f.all = append(f.all, text...); f.leaky {
+		f.all = nil
+	}
+}
+
 // end returns where a text goes on that ends like the tail; -1: it cannot be told.
 func (f *tailing) end(text string) int {
+	if !f.leaky && strings.HasPrefix(text, string(f.all)) {
+		return len(f.all)
+	}
 	const enough = 200
 	last := f.seen[max(0, len(f.seen)-enough):]
 	if last == "" {
 		return 0
 	}
-	if i := strings.LastIndex(text, last); i >= 0 {
+	if i := strings.LastIndex(text, last); i >= 0 && i == strings.Index(text, last) {
 		return i + len(last)
 	}
 	return -1

@@ -62,3 +62,20 @@ func TestTailing(t *testing.T) {
 		t.Errorf("what nothing was seen of goes on at %d", got)
 	}
 }
+
+// A program that prints the same line again and again loses none of them at its end.
+func TestTailingOfRepeatedLines(t *testing.T) {
+	const line = "tick\n"
+	var f tailing
+	for n := 1; n <= 22; n++ {
+		f.news(strings.Repeat(line, n))
+	}
+	if got := f.end(strings.Repeat(line, 32)); got != 22*len(line) {
+		t.Errorf("it goes on at %d", got)
+	}
+	late := tailing{}
+	late.news(strings.Repeat(line, 100)) // stderr was shown, too, or the beginning was missed
+	if got := late.end("first\n" + strings.Repeat(line, 200)); got != -1 {
+		t.Errorf("it goes on at %d, and that cannot be known", got)
+	}
+}

@@ -90,7 +90,7 @@ func (e *export) finished(ctx context.Context, m *manager.Manager) error {
 		case err != nil || n == 0:
 			return err
 		case !e.wait:
-			e.a.say("%s not done yet: --wait waits for all, tdf watch %s shows how far they are", are(n), e.filter.campaign)
+			e.a.say("%s not done yet: --wait waits for all, %s shows how far they are", are(n), watchCommand(e.filter.campaign))
 			return nil
 		case !told:
 			e.a.say("waiting: %s not done yet", are(n))

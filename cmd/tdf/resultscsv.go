@@ -45,7 +45,7 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	}
 	for t, err := range m.Results(ctx, q, !e.noOutput) {
 		if err == nil {
-			err = w.Write(c.row(t, names))
+			err = w.Write(e.shown(c.row(t, names)))
 		}
 		if err != nil {
 			return n, err
@@ -57,6 +57,16 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	}
 	w.Flush()
 	return n, w.Error()
+}
+
+// shown makes cells do nothing to a terminal.
+func (e *export) shown(row []string) []string {
+	if e.a.style.out {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+	}
+	return row
 }
 
 // columns are those that depend on the tasks.

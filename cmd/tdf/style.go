@@ -70,3 +70,14 @@ func counted[N int | int64](n N, what string) string {
 	}
 	return strconv.FormatInt(int64(n), 10) + " " + what
 }
+
+// watchCommand is what a user may type to watch a campaign; "" is for all tasks.
+func watchCommand(campaign string) string {
+	switch {
+	case campaign == "":
+		return "tdf watch"
+	case strings.HasPrefix(campaign, "-"):
+		return "tdf watch -- " + shellWord(campaign)
+	}
+	return "tdf watch " + shellWord(campaign)
+}

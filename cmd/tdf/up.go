@@ -64,7 +64,6 @@ func (u *up) run(ctx context.Context) error {
 	if tool.Manager.Redis, err = u.here(tool.Manager.Redis); err != nil {
 		return err
 	}
-	syscall.Umask(0o022)                                    // what programs make is readable, whoever started this
 	told, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
 	defer stop()
 	redis, err := u.startRedis(tool.Manager.Redis)
@@ -72,6 +71,9 @@ func (u *up) run(ctx context.Context) error {
 		return err
 	}
 	defer redis.Stop()
+	if err := u.letIn(tool.Worker.User); err != nil {
+		return err
+	}
 	return u.serve(told, tool, redis)
 }
 
@@ -95,7 +97,21 @@ func (u *up) here(at config.Redis) (config.Redis, error) {
 	return at, nil
 }
 
+// letIn has programs that run as another user reach what they need below --data, which is the owner's alone.
+func (u *up) letIn(other string) error {
+	if other == "" {
+		return nil
+	}
+	syscall.Umask(0o022)
+	if u.data == "" {
+		return nil
+	}
+	return os.Chmod(u.data, 0o711)
+}
+
+// startRedis: what is kept of programs, inputs and outputs is nobody else's to read.
 func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
+	defer syscall.Umask(syscall.Umask(0o077))
 	if u.data == "" {
 		redis, err = local.Embedded(at)
 	} else {
