@@ -174,11 +174,7 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
-	children, err := os.ReadFile("/proc/" + strconv.Itoa(parent.Process.Pid) + "/task/" + strconv.Itoa(parent.Process.Pid) + "/children")
-	if err != nil {
-		t.Skipf("the kernel does not list children: %v", err)
-	}
-	pid := childOf(t, parent.Process.Pid, string(children))
+	pid := childOf(t, parent.Process.Pid)
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
 		t.Errorf("its process group is %d, %v", group, err)
 	}
@@ -200,17 +196,23 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	})
 }
 
-// childOf finds the one child of a process, whichever of its threads has started it.
-func childOf(t *testing.T, pid int, children string) int {
+// childOf finds the one child of a process, by what each process says of its parent: not every kernel lists children.
+func childOf(t *testing.T, parent int) int {
 	t.Helper()
-	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	for _, task := range tasks {
-		more, _ := os.ReadFile(task)
-		children += " " + string(more)
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, child := range strings.Fields(children) {
-		n, _ := strconv.Atoi(child)
-		return n
+	for _, path := range all {
+		text, _ := os.ReadFile(path) // it may be gone
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
 	}
 	t.Fatal("it has no child")
 	return 0
