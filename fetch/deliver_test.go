@@ -136,7 +136,8 @@ func TestDeliverShellFails(t *testing.T) {
 		"no host":    {`echo "ssh: Could not resolve hostname far.example" >&2; exit 255`, "Could not resolve hostname far.example"},
 		"host key":   {`echo "Host key verification failed." >&2; exit 255`, "Host key verification failed."},
 		"disk full":  {`echo "rsync: write failed: No space left on device (28)" >&2; exit 11`, "rsync:far.example:out/17/0: no space is left there: "},
-		"no command": {`exit 127`, "no such command on this or the other host"},
+		"no command": {`exit 127`, "there is no rsync on the other host"},
+		"told late":  {`exec <&- >&-; sleep 0.1; exit 127`, "there is no rsync on the other host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeSSH(t, c.command)

@@ -126,14 +126,16 @@ const (
 	rsyncVanished = 24
 )
 
-// rsyncCodes are the exit statuses that a user can do something about.
+// rsyncCodes are the exit statuses that a user can do something about. It is chance whether rsync
+// ends with that of the remote shell, 127 or 255, or with its own 12: it does not wait for a shell
+// that ends a moment after the connection. What the shell printed is told in either case.
 var rsyncCodes = map[int]string{
 	rsyncRefused: "the daemon refused",
 	10:           "no connection",
 	12:           "the connection broke, or there is no rsync on the other host",
 	30:           "nothing came for too long",
 	35:           "the daemon did not answer",
-	127:          "no such command on this or the other host",
+	127:          "there is no rsync on the other host",
 	255:          "ssh failed",
 }
 
