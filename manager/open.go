@@ -7,12 +7,29 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Open opens tasks and returns their ids, which ascend. All definitions are checked before
 // anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 1,000 tasks are opened
 // in one atomic step, more in several: on any other error the ids tell which were opened.
 func (m *Manager) Open(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
+	return m.open(ctx, definitions, m.store.Open)
+}
+
+// ErrGroupTaken says that a group that was to be new has tasks.
+var ErrGroupTaken = redisstate.ErrGroupTaken
+
+// OpenGroup opens tasks like Open, but none if the group of the first one has tasks already,
+// whatever their state: the error then wraps [ErrGroupTaken]. So of two that open the same group
+// at the same moment only one does. More tasks are added to it by Open.
+func (m *Manager) OpenGroup(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
+	return m.open(ctx, definitions, m.store.OpenGroup)
+}
+
+func (m *Manager) open(ctx context.Context, definitions []tdf.Definition,
+	open func(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error),
+) ([]int64, error) {
 	if err := validate(definitions); err != nil {
 		return nil, fmt.Errorf("opening tasks: %w", err)
 	}
@@ -20,7 +37,7 @@ func (m *Manager) Open(ctx context.Context, definitions ...tdf.Definition) ([]in
 	if err != nil {
 		return nil, fmt.Errorf("opening tasks: %w", err)
 	}
-	ids, err := m.store.Open(ctx, m.name, definitions...)
+	ids, err := open(ctx, m.name, definitions...)
 	if err != nil {
 		return ids, fmt.Errorf("opening tasks: %w", err)
 	}

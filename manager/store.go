@@ -14,6 +14,7 @@ import (
 type Store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error)
+	OpenGroup(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
 	Task(ctx context.Context, id int64) (*tdf.Task, error)

@@ -56,6 +56,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 		u := &units[i]
 		e.count(len(u.Moves))
 		e.count(len(u.Open))
+		e.add(u.NewGroup)
 		for j := range u.Moves {
 			e.move(&u.Moves[j], shapes)
 		}

@@ -29,6 +29,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // can still be finished and archived.
 var ErrFull = errors.New("redis is full (maxmemory is reached), and takes nothing new; archive and remove finished tasks, or raise maxmemory")
 
+// ErrGroupTaken says that a group that was to be new has tasks.
+var ErrGroupTaken = errors.New("the group has tasks already")
+
 // ErrTaken says that a task cannot be put because another one has its id.
 var ErrTaken = errors.New("another task has this id")
 

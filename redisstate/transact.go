@@ -19,14 +19,15 @@ const (
 // A Unit is what happens together or not at all: some moves, and some tasks that are opened
 // with them.
 type Unit struct {
-	Moves []tdf.Move
-	Open  []tdf.Definition
+	Moves    []tdf.Move
+	Open     []tdf.Definition
+	NewGroup string // refused with [ErrGroupTaken] if this group has tasks already; "": of no interest
 }
 
 // An Outcome is what became of a unit.
 type Outcome struct {
 	IDs []int64 // of the tasks that were opened
-	Err error   // *[tdf.StateError]: nothing of the unit was done
+	Err error   // *[tdf.StateError] or [ErrGroupTaken]: nothing of the unit was done
 }
 
 // Apply carries out units, each by itself, in as few calls as the bounds allow; who is noted
@@ -131,6 +132,9 @@ func outcome(u *Unit, line string) Outcome {
 			ids[i] = id + int64(i)
 		}
 		return Outcome{IDs: ids}
+	}
+	if line == "=" {
+		return Outcome{Err: ErrGroupTaken}
 	}
 	found := parseFound(line)
 	for i := range u.Moves {

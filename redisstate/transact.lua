@@ -16,7 +16,8 @@
 --       n, n names of the lists whose wake list is the next in KEYS
 --       n, n shapes: what moves have in common, sent once
 --       n, n properties and values that all new tasks have in common
---       n units, each: n moves, n new tasks, the moves, the new tasks
+--       n units, each: n moves, n new tasks, the group that must have no tasks ('': none), the moves,
+--          the new tasks
 --   shape  from, round, to ('': it stays where it is, '-': it is removed), mend, score, look, note,
 --          n, n properties and values, n, n properties and moments, n, n properties to remove, n, n
 --          properties of its own
@@ -25,7 +26,8 @@
 --   A moment is '' (now), '-' (never) or 'after,min,max' (now + after, within the bounds given).
 --
 -- Returns a line for each unit: '+' and the id of its first new task (they ascend by one), or
--- '-id round state': the first task that was not as its move said, and what was found.
+-- '-id round state': the first task that was not as its move said, and what was found; or '=': the
+-- group has tasks.
 -- Error 'TDFSTALE': a later call of the same slot was already answered.
 
 local call = redis.call -- a local is faster, and this is the hot path
@@ -143,7 +145,8 @@ end
 -- A unit is where its moves and its new tasks end in the two lists above.
 local unit_moves, unit_new, refused = {}, {}, {}
 for i = 1, tonumber(take()) do
-  local n, new = tonumber(take()), tonumber(take())
+  local n, new, group = tonumber(take()), tonumber(take()), take()
+  if group ~= '' and call('EXISTS', groups .. group) == 1 then refused[i] = '=' end
   for _ = 1, n do read_move() end
   for _ = 1, new do read_new() end
   unit_moves[i], unit_new[i] = #moves, #new_tasks

@@ -21,6 +21,7 @@ type plan struct {
 	packed *manager.Packed // nil: the program has a source of its own
 	base   tdf.Definition  // of every task, but for input and meta
 	rule   string          // what makes a round fail, and who says so
+	fresh  bool            // the campaign is new: nobody else may open it meanwhile
 
 	points tally            // what the campaign has is in it with --extend only
 	found  *walk            // through all rows; nil: they can be read once only
@@ -92,13 +93,19 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	}
 	counts, err := p.m.Counts(ctx, p.base.Group)
 	if err == nil && counts.Total() > 0 {
-		how := "take another name"
-		if isSweep {
-			how = "--extend opens the points that it does not have; else take another name"
-		}
-		err = usage("campaign %s has %s already (%s); %s", p.base.Group, counted(counts.Total(), "task"), counts, how)
+		return p.taken(fmt.Sprintf("%s already (%s)", counted(counts.Total(), "task"), counts))
 	}
+	p.fresh = true
 	return err
+}
+
+// taken refuses a campaign for the tasks that it has.
+func (p *plan) taken(tasks string) error {
+	how := "take another name"
+	if p.sweep.rows != nil {
+		how = "--extend opens the points that it does not have; else take another name"
+	}
+	return usage("campaign %s has %s; %s", p.base.Group, tasks, how)
 }
 
 // makeUpName names a campaign after its program and the time.
@@ -116,6 +123,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 		}
 		counts, err := p.m.Counts(ctx, p.base.Group)
 		if err != nil || counts.Total() == 0 {
+			p.fresh = true
 			return err
 		}
 	}

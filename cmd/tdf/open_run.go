@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -132,7 +133,14 @@ func (r *openRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
 	}
-	ids, err := r.m.Open(ctx, r.batch...)
+	open := r.m.Open
+	if r.fresh && len(r.opened) == 0 {
+		open = r.m.OpenGroup
+	}
+	ids, err := open(ctx, r.batch...)
+	if errors.Is(err, manager.ErrGroupTaken) {
+		return r.taken("tasks that somebody else opened just now")
+	}
 	r.opened.add(ids)
 	r.bar.Add(len(ids))
 	if err != nil && ctx.Err() != nil {

@@ -121,6 +121,34 @@ func TestOpenInterrupted(t *testing.T) {
 	c.check("stderr", c.err.String(), "1200 points were there already", "opened 300 tasks")
 }
 
+// Two open the same new campaign: each has seen that it is new, and only one opens it.
+func TestOpenAtOnce(t *testing.T) {
+	addr := redistest.Shared(t)
+	late := newCall(t, addr)
+	stdin, rows := io.Pipe()
+	var status int
+	var ended sync.WaitGroup
+	ended.Go(func() { status = late.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
+	wait(t, "the late one to have looked", func() bool { return strings.Contains(late.err.String(), "fail_on is") })
+	early := newCall(t, addr)
+	early.namespace = late.namespace
+	if status := early.open(nil, "--grid", "a=1..3", "--campaign", "c"); status != 0 {
+		t.Errorf("status %d: %s", status, early.err.String())
+	}
+	if _, err := io.WriteString(rows, "a\n"+csvOf(1, 1200)); err != nil {
+		t.Fatal(err)
+	}
+	rows.Close()
+	ended.Wait()
+	if status != statusRefused || late.out.String() != "" {
+		t.Errorf("status %d, stdout %q", status, late.out.String())
+	}
+	late.check("stderr", late.err.String(), "campaign c has tasks that somebody else opened just now; --extend opens the points")
+	if n := len(late.ids(addr)); n != 3 {
+		t.Errorf("%d tasks", n)
+	}
+}
+
 // Who is told to stop while a file is checked has opened nothing.
 func TestOpenInterruptedEarly(t *testing.T) {
 	addr := redistest.Shared(t)

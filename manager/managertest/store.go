@@ -32,6 +32,17 @@ func (s store) Open(_ context.Context, who string, definitions ...tdf.Definition
 	return s.apply(who, redisstate.Unit{Open: definitions}).IDs, nil
 }
 
+func (s store) OpenGroup(_ context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := redisstate.Unit{Open: definitions}
+	if len(definitions) > 0 {
+		u.NewGroup = definitions[0].Group
+	}
+	o := s.apply(who, u)
+	return o.IDs, o.Err
+}
+
 func (s store) Apply(_ context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

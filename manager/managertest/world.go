@@ -127,8 +127,20 @@ func (w *world) moment(m tdf.Moment) tdf.Time {
 	return max(t, m.Min)
 }
 
+func (w *world) has(group string) bool {
+	for _, e := range w.tasks {
+		if e.group() == group {
+			return true
+		}
+	}
+	return false
+}
+
 // apply does all of a unit or nothing.
 func (w *world) apply(who string, u redisstate.Unit) redisstate.Outcome {
+	if u.NewGroup != "" && w.has(u.NewGroup) {
+		return redisstate.Outcome{Err: redisstate.ErrGroupTaken}
+	}
 	for i := range u.Moves {
 		if err := w.check(&u.Moves[i]); err != nil {
 			return redisstate.Outcome{Err: err}
