@@ -7,6 +7,7 @@ import (
 )
 
 func TestToolSays(t *testing.T) {
+	clearEnvironment(t)
 	file := filepath.Join(t.TempDir(), "tdf.cfg")
 	if err := os.WriteFile(file, []byte("[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ func toolFile(t *testing.T, text string) string {
 
 // A flag wins over the environment, that over the file, and that over the default.
 func TestToolPrecedence(t *testing.T) {
+	clearEnvironment(t)
 	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
 	t.Setenv("TDF_CFG_REDIS_PORT", "1002")
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "environment")
@@ -44,6 +45,7 @@ func TestToolPrecedence(t *testing.T) {
 
 // Without a file there are the defaults; with one, the namespace has to be named, there or elsewhere.
 func TestToolWithoutAFile(t *testing.T) {
+	clearEnvironment(t)
 	tool, err := LoadTool("")
 	if err != nil || tool.Manager.Namespace != DefaultNamespace || tool.Worker.Namespace != DefaultNamespace || tool.Manager.Redis.Addr() != "localhost:6379" {
 		t.Errorf("%+v, %v", tool.Manager, err)
@@ -62,6 +64,7 @@ func TestToolWithoutAFile(t *testing.T) {
 
 // An embedded Redis is the server's own; everybody else reaches it at the loopback address.
 func TestToolEmbedded(t *testing.T) {
+	clearEnvironment(t)
 	tool, err := LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +81,7 @@ func TestToolEmbedded(t *testing.T) {
 
 // What is wrong is told by where it comes from.
 func TestToolErrors(t *testing.T) {
+	clearEnvironment(t)
 	for want, override := range map[string]Override{
 		"--set: [redis] port: \"x\" is not": {"redis", "port", "x", "--set"},
 		"--set: [redis] nosuch: unknown":    {"redis", "nosuch", "x", "--set"},

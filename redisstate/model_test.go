@@ -259,13 +259,17 @@ func (p *player) settle(ctx context.Context) {
 	}
 	seen, err := p.s.Load(ctx, ids)
 	p.must(err)
-	moves := make([]tdf.Move, len(due))
+	var moves []tdf.Move
 	for i, t := range seen {
+		if t.Task == nil { // it was settled and removed meanwhile
+			continue
+		}
 		m, ok := t.Task.Settle(now, t.Invalid)
 		if !ok {
 			m = t.Task.LookAgain(t.Task.Look(now))
 		}
-		moves[i], moves[i].Due = m, due[i].Score
+		m.Due = due[i].Score
+		moves = append(moves, m)
 	}
 	p.apply(ctx, moves...)
 }
@@ -294,7 +298,7 @@ func (p *player) byHand(ctx context.Context) {
 		return
 	}
 	if p.chance(10) {
-		m.Round++
+		m.Round += 1000 // no task gets there, whatever others do meanwhile
 	}
 	p.apply(ctx, m)
 }
@@ -306,6 +310,9 @@ func (p *player) archive(ctx context.Context) {
 		tasks, err := p.s.Tasks(ctx, ids...)
 		p.must(err)
 		for _, t := range tasks {
+			if t == nil { // it was archived and removed meanwhile
+				continue
+			}
 			m, err := t.Archive()
 			if err != nil { // somebody was quicker
 				continue

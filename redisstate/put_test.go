@@ -264,8 +264,8 @@ func TestPutRefusesWhatIsNoTask(t *testing.T) {
 }
 
 func TestPutIntoAFullRedis(t *testing.T) {
-	server := redistest.Start(t, redistest.Args("--maxmemory", "3mb"))
-	s := connect(t, server.Addr, "ns")
+	s := connect(t, redistest.Start(t).Addr, "ns")
+	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "3mb").Err())
 	h := tdf.Hash{"state": "open", "0:output": strings.Repeat("x", 1<<20)}
 	var err error
 	for id := int64(1); id < 10 && err == nil; id++ {

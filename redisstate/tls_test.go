@@ -9,9 +9,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,14 +22,10 @@ import (
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, "redis.example")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	redistest.Start(t, redistest.Args("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"))
+	addr := redistest.Start(t, func(args []string) []string {
+		args[slices.Index(args, "--port")] = "--tls-port" // the one that was found to be free
+		return append(args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+	}).Addr
 
 	secure := redisAt(t, addr)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"

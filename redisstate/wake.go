@@ -9,7 +9,8 @@ import (
 )
 
 // A Waker waits for work without asking for it: whoever makes work puts a token into a list.
-// A token that gets lost costs its reader one of its longest waits, and nothing else.
+// A token that gets lost costs its reader one of its longest waits, and nothing else; not even that
+// where its connection broke: one may have been on its way, so that counts as one.
 type Waker struct {
 	rdb *redis.Client
 	key string
@@ -37,6 +38,7 @@ func (s *Store) waker(key string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
+	options.ReadTimeout = longestBlock + ioTimeout
 	return &Waker{rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
 }
 
@@ -85,24 +87,14 @@ func (w *Waker) end() {
 // block reads tokens as long as somebody waits for one. One that comes when nobody does any
 // more is another client's: it goes back.
 func (w *Waker) block() {
-	ctx := context.Background()
 	for {
-		err := w.rdb.Do(ctx, "BLPOP", w.key, longestBlock.Seconds()).Err()
-		w.mu.Lock()
-		switch {
-		case err == redis.ErrClosed:
-			w.blocking = false
-			w.mu.Unlock()
-			return
-		case err == nil && w.waiting:
-			w.hand()
-		case err == nil:
-			w.giveBack()
+		err := w.rdb.Do(context.Background(), "BLPOP", w.key, longestBlock.Seconds()).Err()
+		_, away := outage(err)
+		handed := (err == nil || away) && w.hand()
+		if err == nil && !handed {
+			w.rdb.LPush(context.Background(), w.key, "1")
 		}
-		w.blocking = w.waiting
-		again := w.blocking
-		w.mu.Unlock()
-		if !again {
+		if !w.goOn(err) {
 			return
 		}
 		if err != nil && err != redis.Nil {
@@ -111,15 +103,23 @@ func (w *Waker) block() {
 	}
 }
 
-func (w *Waker) giveBack() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	w.rdb.LPush(ctx, w.key, "1")
+func (w *Waker) goOn(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blocking = w.waiting && err != redis.ErrClosed
+	return w.blocking
 }
 
-func (w *Waker) hand() {
+// hand returns false if nobody waits.
+func (w *Waker) hand() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.waiting {
+		return false
+	}
 	select {
 	case w.tokens <- struct{}{}:
 	default:
 	}
+	return true
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // ever is longer than any test runs: a Wait that lasts as long was not woken.
@@ -48,6 +50,19 @@ func TestTokensAreNotKeptByTheBusy(t *testing.T) {
 	})
 }
 
+// Redis has handed out the token of a reply that got lost; who waits for it is woken all the same.
+func TestWokenThoughTheTokenIsLost(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	mustOpen(t, s, define("x"))
+	proxy.DropReplies(1, func(command []string) bool { return command[0] == "BLPOP" })
+	w := s.WakeWorker()
+	defer w.Close()
+	if !w.Wait(t.Context(), ever) || proxy.Dropped() != 1 {
+		t.Errorf("not woken, or %d tokens were lost and not one", proxy.Dropped())
+	}
+}
+
 // A claim that leaves work behind passes the word on; so every worker that there is work for is woken.
 func TestClaimPassesTheWordOn(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -76,6 +91,7 @@ func TestClaimPassesTheWordOn(t *testing.T) {
 func TestWaitOnAClosedWaker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()
+		defer w.Close() // also what Wait begins
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}

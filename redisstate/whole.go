@@ -36,6 +36,9 @@ func (s *Store) Task(ctx context.Context, id int64) (*tdf.Task, error) {
 		if err := s.loadOne(ctx, 0, id, after, headFields); err != nil {
 			return nil, err
 		}
+		if len(after) == 0 && len(before) > 0 {
+			return nil, noTask(id) // it was removed meanwhile
+		}
 		if maps.Equal(before, after) || try == wholeTries {
 			return tdf.ParseTask(id, h)
 		}

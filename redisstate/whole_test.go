@@ -111,6 +111,46 @@ func TestTaskIsWhole(t *testing.T) {
 	})
 }
 
+// restless does something after each time that the head of a task was read.
+type restless func()
+
+func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r restless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		err := next(ctx, commands)
+		if strings.Contains(fmt.Sprint(commands[0].Args()), strings.Join(headFields, " ")) {
+			r()
+		}
+		return err
+	}
+}
+
+// A task that is removed while it is read is gone, however often it had moved before: it is not
+// one that makes no sense.
+func TestTaskIsRemovedWhileItIsRead(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		moves := 0
+		s.rdb.AddHook(restless(func() {
+			if moves > 0 {
+				must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "outcome", moves).Err())
+			} else {
+				must(t, s.rdb.Del(t.Context(), s.keys.Task(1)).Err())
+			}
+			moves--
+		}))
+		for before := range wholeTries {
+			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(plain)).Err())
+			moves = before
+			if got, err := s.Task(t.Context(), 1); !errors.Is(err, tdf.ErrNoTask) {
+				t.Errorf("after %d moves: %+v, %v", before, got, err)
+			}
+		}
+	})
+}
+
 // However much there is to read, Redis is not kept busy with one command.
 func TestReadingATaskBlocksNobody(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {

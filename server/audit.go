@@ -56,7 +56,7 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	calm, err := s.watch.calmUntil(ctx, now)
+	now, calm, err := s.watch.look(ctx)
 	if err != nil {
 		return done, err
 	}

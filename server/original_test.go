@@ -88,12 +88,17 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 
 func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.byHand(1, "timeout", "0.3")
-		s.claimByHand(1, "0", s.now())
+		s.byHand(1, "timeout", "50")
+		claimed := s.now()
+		s.claimByHand(1, "0", claimed)
 		s.round()
 		s.is(1, tdf.Running, 0)
-		for end := s.now().Add(0.4); s.now() < end; {
+		due, err := s.cli.ZScore(s.Context(), s.ns+":due", "1").Result()
+		if err != nil || tdf.Time(due).String() != claimed.Add(50).String() {
+			s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
 		}
+		s.do("HSET", "$task:1", "0:running", (claimed - 100).String()) // as if 100 s had passed since
+		s.do("ZADD", "$due", tdf.Time(due-100).String(), "1")
 		if _, err := s.server.settleDue(s.Context()); err != nil { // without an audit: it is due
 			s.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 )
 
 type settler interface {
-	Now(ctx context.Context) (tdf.Time, error)
 	Due(ctx context.Context, now tdf.Time, most int64) ([]redisstate.Due, error)
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
 }
@@ -52,11 +51,7 @@ func (d Done) attrs() []any {
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
-		now, err := s.store.Now(ctx)
-		if err != nil {
-			return done, err
-		}
-		calm, err := s.watch.calmUntil(ctx, now)
+		now, calm, err := s.watch.look(ctx)
 		if err != nil {
 			return done, err
 		}

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -19,15 +22,13 @@ func claimOf(most int) redisstate.ClaimRequest {
 // threeThatAreOver opens tasks that would be lost, timed out and expired at once.
 func (s *site) threeThatAreOver() {
 	s.Helper()
-	slow, late := define(), define()
+	slow := define()
 	slow.Timeout = 1e-6
-	late.EndBefore = s.now().Add(0.2)
-	s.open(define(), slow, late)
+	s.open(define(), slow, define())
 	for range 3 {
 		s.claim(1e-6)
 	}
-	for s.now() < late.EndBefore {
-	}
+	s.do("HSET", "$task:3", "end_before", s.now().String()) // only now: a late one would not be claimed
 }
 
 func (s *site) leftAlone(why string) {
@@ -65,9 +66,10 @@ func TestGraceAfterTheLastServerWasGone(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.threeThatAreOver()
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
+		before := s.now()
 		s.leftAlone("no server had been there for a minute")
-		if grace := s.server.watch.calm.Sub(s.now()); grace < 25 || grace > 30 {
-			s.Errorf("the grace is %v s", grace)
+		if calm := s.server.watch.calm; calm < before.Add(30) || calm > s.now().Add(30) {
+			s.Errorf("it began after %v, and is over at %v", before, calm)
 		}
 		s.judged()
 	})
@@ -79,17 +81,18 @@ func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
 			s.Fatal(err)
 		}
+		before := s.now()
 		s.round()
-		if grace := s.server.watch.calm.Sub(s.now()); grace < 290 {
-			s.Errorf("the grace is %v s", grace)
+		if calm := s.server.watch.calm; calm < before.Add(300) {
+			s.Errorf("it began after %v, and is over at %v", before, calm)
 		}
 	})
 }
 
 func TestNoGraceWhereAnotherServerIs(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.do("ZADD", "$servers", (s.now() - 1).String(), "beside")
 		s.threeThatAreOver()
+		s.do("ZADD", "$servers", s.now().Add(60).String(), "beside") // however late ours looks, it was there a moment ago
 		s.judged()
 	})
 }
@@ -98,17 +101,65 @@ func TestGraceAfterClockLeap(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		s.threeThatAreOver()
-		s.server.watch.clock -= 3600 // as if Redis had said so a moment ago
+		s.server.watch.clock.at -= 3600 // as if Redis had said so a moment ago
 		s.leftAlone("the clock leapt")
 		s.judged()
 	})
 }
 
+// A clock that leaps is told from a Redis or a server that is slow, or was stopped for a minute.
+func TestNoGraceAfterASlowLook(t *testing.T) {
+	for _, slow := range []struct{ before, after, between time.Duration }{
+		{before: time.Minute}, {after: time.Minute}, {between: time.Minute}, {time.Minute, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{}
+			w := watch{store: store, grace: 30, log: quiet()}
+			for look := range 7 { // the last one is quick
+				store.before, store.after = 0, 0
+				if look%2 == 1 {
+					store.before, store.after = slow.before, slow.after
+				}
+				if _, calm, err := w.look(t.Context()); calm != 0 || err != nil {
+					t.Errorf("%+v: look %d: calm until %v, %v", slow, look, calm, err)
+				}
+				time.Sleep(slow.between)
+			}
+			store.ahead = 10
+			if now, calm, err := w.look(t.Context()); calm != now.Add(30) || err != nil {
+				t.Errorf("%+v: the clock leapt, and it is calm until %v, %v", slow, calm, err)
+			}
+		})
+	}
+}
+
+// A slowStore takes so long until it reads the clock, and so long until it answers.
+type slowStore struct {
+	before, after time.Duration
+	ahead         tdf.Seconds
+}
+
+func (s *slowStore) Now(context.Context) (tdf.Time, error) {
+	time.Sleep(s.before)
+	now := tdf.At(time.Now()).Add(s.ahead)
+	time.Sleep(s.after)
+	return now, nil
+}
+
+func (s *slowStore) Info(context.Context, ...string) (redisstate.Info, error) { return nil, nil }
+func (s *slowStore) LastServer(context.Context) (tdf.Time, error)             { return 0, nil }
+func (s *slowStore) Calm(context.Context) (tdf.Time, error)                   { return 0, nil }
+func (s *slowStore) SetCalm(context.Context, tdf.Time) error                  { return nil }
+func (s *slowStore) Outages() int64                                           { return 0 }
+func (s *slowStore) Dials() int64                                             { return 0 }
+
+func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error) { return 0, nil }
+
 func TestGraceAfterRedisStartedAnew(t *testing.T) {
 	redis := redistest.Start(t, redistest.AOF("always"))
 	s := newSite(t, redis.Addr)
 	s.threeThatAreOver()
-	if _, err := s.server.watch.calmUntil(t.Context(), s.now()); err != nil { // it is there, and has not judged yet
+	if _, _, err := s.server.watch.look(t.Context()); err != nil { // it is there, and has not judged yet
 		t.Fatal(err)
 	}
 	redis.Kill()
@@ -121,7 +172,7 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := newSite(t, proxy.Addr)
 	s.threeThatAreOver()
-	if _, err := s.server.watch.calmUntil(t.Context(), s.now()); err != nil {
+	if _, _, err := s.server.watch.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Refuse()
@@ -129,6 +180,7 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	done := make(chan Done)
 	go func() { done <- s.round() }()
 	for s.store.Outages() == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	proxy.Resume()
 	if did := <-done; did.Total() != 0 {
