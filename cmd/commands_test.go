@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -104,25 +105,30 @@ func (p *process) exits(status int, text string) {
 func (p *process) logs(text string) {
 	p.Helper()
 	eventually(p, text, func() bool {
-		select {
-		case <-p.ended:
+		if p.hasEnded() {
 			p.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
-		default:
 		}
 		return strings.Contains(p.stderr.String(), text)
 	})
 }
 
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // The commands on an embedded Redis: a task from its opening to its success.
 func TestEndToEnd(t *testing.T) {
-	port := freePort(t)
+	server, port := embeddedServer(t)
 	dir := t.TempDir()
-	file := write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\nport=%s\n", port)
 	workerFile := write(t, "[tdf]\nnamespace=N\n[redis]\nhost=127.0.0.1\nport=%s\n[worker]\ndirectory=%s\n[log]\nformat=json\n", port, dir)
 	source := filepath.Join(t.TempDir(), "run.sh")
 	must(t, os.WriteFile(source, []byte("echo \"$TDF_WORKER: $1\"\n"), 0o644))
 
-	server := start(t, "tdf-server", "server", file)
 	server.logs("nothing in it is kept when this server stops")
 	server.logs("msg=serving")
 	worker := start(t, "tdf-worker", "w-%h", workerFile)
@@ -240,7 +246,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestStoppedBeforeThereIsARedis(t *testing.T) {
-	file := write(t, "[redis]\nport=%s\n[tdf]\nnamespace=N\n", freePort(t))
+	file := write(t, "[redis]\nport=1\n[tdf]\nnamespace=N\n") // which is nobody's, and is given to nobody
 	for _, command := range []string{"tdf-server", "tdf-worker"} {
 		p := start(t, command, "a", file)
 		p.logs("nothing listens there")
@@ -285,8 +291,11 @@ func notRedis(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-			c.Close()
+			go func() {
+				defer c.Close()
+				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+				io.Copy(io.Discard, c) // closed with something unread, it would be a connection that broke
+			}()
 		}
 	}()
 	return l.Addr().String()
@@ -302,6 +311,19 @@ func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	must(t, err)
 	t.Cleanup(func() { store.Close() })
 	return store
+}
+
+// embeddedServer starts one on a port that is free: on another one, where somebody was quicker.
+func embeddedServer(t *testing.T) (p *process, port string) {
+	t.Helper()
+	for {
+		port = freePort(t)
+		p = start(t, "tdf-server", "server", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\nport=%s\n", port))
+		eventually(t, "it serves, or not", func() bool { return p.hasEnded() || strings.Contains(p.stderr.String(), "msg=serving") })
+		if !p.hasEnded() || !strings.Contains(p.stderr.String(), "somebody else does") {
+			return p, port
+		}
+	}
 }
 
 func freePort(t *testing.T) string {

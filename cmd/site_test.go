@@ -140,23 +140,24 @@ func (s *site) noted() (pids []int) {
 	return pids
 }
 
-func alive(pid int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	words := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	return len(words) > 0 && words[0][0] != 'Z'
+// alive is a program's process that has not ended; its number may be another process's by now.
+func (s *site) alive(pid int) bool { return s.runs(fmt.Sprintf("/proc/%d", pid)) }
+
+// runs says whether the process belongs to a round of the site.
+func (s *site) runs(process string) bool {
+	environ, _ := os.ReadFile(process + "/environ")
+	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+s.path(".tdf", ".rounds")+"/"))
 }
 
 // remains are the rounds' directories of the site, and the processes that belong to one.
 func (s *site) remains() (left []string) {
 	s.Helper()
-	rounds := s.path(".tdf", ".rounds")
-	left, err := filepath.Glob(rounds + "/*/*")
+	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*"))
 	must(s, err)
 	all, err := filepath.Glob("/proc/[0-9]*")
 	must(s, err)
 	for _, process := range all {
-		environ, _ := os.ReadFile(process + "/environ")
-		if bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+rounds+"/")) {
+		if s.runs(process) {
 			command, _ := os.ReadFile(process + "/cmdline")
 			left = append(left, fmt.Sprintf("%s: %q", process, command))
 		}
@@ -171,7 +172,7 @@ func (s *site) nothingRemains() {
 		s.Errorf("left behind: %q", left)
 	}
 	for _, pid := range s.noted() {
-		if alive(pid) {
+		if s.alive(pid) {
 			s.Errorf("process %d is left behind", pid)
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
-// shortRuns do nothing, and now and then leave something behind that has to be ended.
+// shortRuns do nothing, and now and then leave something behind that has to be ended. One is not over
+// before the worker was killed for the last time.
 const shortRuns = `#!/bin/sh
 case $1 in
+long) until [ -e ../killed ]; do sleep 0.1; done ;;
 *0) setsid sleep 1000 & ;;
 *5) sleep 1000 & ;;
 *7) setsid sh -c 'trap "" TERM; while :; do sleep 1000; done' & ;;
@@ -32,6 +34,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 	for i := range inputs {
 		inputs[i] = strconv.Itoa(i)
 	}
+	inputs[0] = "long"
 	ids := s.open(inputs...)
 	s.server()
 	began, lost := time.Now(), 0
@@ -46,6 +49,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 		worker.kill()
 		worker = s.eightSlots()
 	}
+	must(t, os.WriteFile(s.path("killed"), nil, 0o644))
 	for i, task := range s.succeeded(ids) {
 		lost += task.Losses
 		if task.Losses != task.Round || task.LastOutput() != inputs[i]+"\n" {

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // modes of files are compared
+	goleak.VerifyTestMain(m, redistest.Goroutines())
+}

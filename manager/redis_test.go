@@ -197,7 +197,17 @@ func TestAManagerIsWoken(t *testing.T) {
 			Stop:       func(_ context.Context, s manager.Summary) bool { return s.Archived > 0 },
 		})
 	}()
-	<-round // it is registered
+	<-round
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
+	defer rdb.Close()
+	registered := func() int64 {
+		n, err := rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	eventually(t, "the manager is registered", func() bool { return registered() == 1 })
 	ids, err := m.Open(t.Context(), m.Define("p", source, "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -211,10 +221,22 @@ func TestAManagerIsWoken(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
-	defer rdb.Close()
-	if n, err := rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result(); n != 0 || err != nil {
-		t.Errorf("%d managers are still noted, %v", n, err)
+	if n := registered(); n != 0 {
+		t.Errorf("%d managers are still noted", n)
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	poll, limit := time.NewTicker(time.Millisecond), time.NewTimer(time.Minute)
+	defer poll.Stop()
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-poll.C:
+		case <-limit.C:
+			t.Fatal("did not happen: " + what)
+		}
 	}
 }
 

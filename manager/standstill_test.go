@@ -10,16 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// later is a store whose clock is ahead.
-type later struct {
+// timed is a store with a clock that only the test moves on.
+type timed struct {
 	Store
-	by tdf.Seconds
+	now tdf.Time
 }
 
-func (s *later) Now(ctx context.Context) (tdf.Time, error) {
-	now, err := s.Store.Now(ctx)
-	return now.Add(s.by), err
-}
+func (s *timed) Now(context.Context) (tdf.Time, error) { return s.now, nil }
 
 // Looks come far more often than runs end, and still it is told when none does; also that one does again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
@@ -29,12 +26,16 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, ""); err != nil {
 		t.Fatal(err)
 	}
-	clock := &later{Store: m.store}
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := &timed{m.store, now}
 	m.store = clock
 	w := m.Watch("")
 	look := func(seconds int) (e Estimate) {
 		for range seconds {
-			clock.by++
+			clock.now++
 			status, err := w.Look(t.Context())
 			if err != nil {
 				t.Fatal(err)

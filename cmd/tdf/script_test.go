@@ -19,7 +19,9 @@ package main
 //	                          of one in the background types ^C.
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
 //	                          a server and workers (1), named worker-1 …, in the test's process, in $WORK/workers,
-//	                          until the script ends; a program that runs then gets no grace
+//	                          until the script ends; a program that runs then gets no grace. They have given
+//	                          their first signs of life when it returns; a worker.lease shorter than 30 has workers
+//	                          tell sooner what they do, but must outlast a machine that stands still for some seconds
 //	unserve                   ends them at once
 //	settled                   waits until no task is open, running or executed
 //	until REGEXP COMMAND…     runs a command again and again until its stdout matches
@@ -69,6 +71,7 @@ func TestMain(m *testing.M) {
 type leakless struct{ *testing.M }
 
 func (m leakless) Run() int {
+	os.Setenv("LC_ALL", "C") // what programs print
 	status := m.M.Run()
 	if status != 0 {
 		return status
@@ -185,7 +188,18 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Defer(w.stop)
 	ts.Check(s.start(tool, workers))
+	poll(ts, "the first signs of life", func() bool {
+		ns := ts.Getenv("NS")
+		seen := w.client.ZCard(context.Background(), ns+":servers").Val() > 0
+		for i := range workers {
+			state := w.client.HGet(context.Background(), ns+":worker:"+workerName(i), "state").Val()
+			seen = seen && state != "" && state != "starting"
+		}
+		return seen
+	})
 }
+
+func workerName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
 
 func scriptUnserve(ts *testscript.TestScript, _ bool, _ []string) { worldOf(ts).stop() }
 
@@ -208,7 +222,7 @@ func (s *services) start(tool config.Tool, workers int) error {
 		if store, err = s.connect(tool); err != nil {
 			return err
 		}
-		name := fmt.Sprintf("worker-%d", i+1)
+		name := workerName(i)
 		w, err := worker.New(name, tool.Worker, store, s.log)
 		if err != nil {
 			return err
@@ -268,11 +282,15 @@ func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
 	}()
 	poll(ts, "all tasks to be done", func() bool {
 		left = ""
+		tx, sizes := w.client.TxPipeline(), map[string]*redis.IntCmd{} // of one moment: tasks go back and forth
 		for _, state := range []string{"open", "running", "executed"} {
-			n, err := w.client.ZCard(context.Background(), ns+":"+state).Result()
-			ts.Check(err)
-			if n > 0 {
-				left += fmt.Sprintf("%s %d ", state, n)
+			sizes[state] = tx.ZCard(context.Background(), ns+":"+state)
+		}
+		_, err := tx.Exec(context.Background())
+		ts.Check(err)
+		for state, size := range sizes {
+			if size.Val() > 0 {
+				left += fmt.Sprintf("%s %d ", state, size.Val())
 			}
 		}
 		return left == ""

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -19,7 +17,7 @@ type shop struct {
 	http     *http.Server
 	url      string
 	requests atomic.Int64 // to the http server, so far
-	rsync    *exec.Cmd    // nil: rsync is not installed here
+	rsync    *daemon      // nil: rsync is not installed here
 	module   string       // rsync://…/programs
 }
 
@@ -71,67 +69,12 @@ func (s *shop) serve() error {
 	return nil
 }
 
-// startRsync starts a daemon, if there is an rsync. Without one, its tasks fail and say so.
-func (s *shop) startRsync(ctx context.Context) error {
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	s.module = "rsync://" + address + "/programs"
-	path, err := exec.LookPath("rsync")
-	if err != nil {
-		return nil
-	}
-	_, port, _ := net.SplitHostPort(address)
-	conf := "use chroot = no\n"
-	if os.Geteuid() == 0 {
-		conf += "uid = 0\ngid = 0\n"
-	}
-	conf += "[programs]\npath = " + s.dir + "\n"
-	file := filepath.Join(s.dir, "rsyncd.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		return err
-	}
-	s.rsync = exec.Command(path, "--daemon", "--no-detach", "--address=127.0.0.1", "--port="+port,
-		"--config="+file, "--log-file="+filepath.Join(s.dir, "rsyncd.log"))
-	if err := s.rsync.Start(); err != nil {
-		return err
-	}
-	return s.await(ctx, address)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// await returns when somebody listens at the address.
-func (s *shop) await(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			return c.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the rsync daemon does not listen: %w", err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 func (s *shop) close() error {
 	if s.http != nil {
 		s.http.Close()
 	}
-	if s.rsync != nil && s.rsync.Process != nil {
-		_ = s.rsync.Process.Kill()
-		_ = s.rsync.Wait()
+	if s.rsync != nil {
+		s.rsync.stop()
 	}
 	return os.RemoveAll(s.dir)
 }

@@ -14,6 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestMain has git do the same whoever runs the tests, and leave their repository alone where it runs the
+// tests itself, in a hook.
+func TestMain(m *testing.M) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "GIT_") {
+			os.Unsetenv(name)
+		}
+	}
+	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	os.Exit(m.Run())
+}
+
 // project makes a repository with this project's scripts and a command that prints its version.
 func project(t *testing.T) string {
 	t.Helper()
