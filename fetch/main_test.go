@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
 // childEnv makes of the test binary another process that fetches: "DIR\nPROGRAM\nSOURCE".
 const childEnv = "TDF_TEST_FETCH_CHILD"
 
 func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // some tests look at modes
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir, os.Args[1], os.Args[2]))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(leaktest.M{M: m}.Run())
 }
 
 // child fetches with 8 goroutines at once, and says beforehand that it is about to.

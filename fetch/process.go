@@ -91,8 +91,8 @@ func printable(line string) string {
 		}
 		return r
 	}, line))
-	if r := []rune(line); len(r) > lineRunes {
-		line = string(r[:lineRunes]) + "…"
+	if r := []rune(line); len(r) > lineRunes { // what failed is at its beginning, why at its end, and a path between them
+		line = string(r[:lineRunes/2]) + "…" + string(r[len(r)-lineRunes/2:])
 	}
 	return line
 }

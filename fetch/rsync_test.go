@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -21,15 +22,11 @@ func needRsync(t *testing.T) {
 }
 
 // daemon serves dir as the module m, and again as the module locked, which wants a password, and
-// as the module in, to which can be written.
+// as the module in, to which can be written. It is started for each connection, as by inetd: one
+// that listens by itself might find that somebody else has its port by then.
 func daemon(t *testing.T, dir string) (address string) {
 	t.Helper()
 	needRsync(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address = l.Addr().String()
-	must(t, l.Close())
-	_, port, _ := net.SplitHostPort(address)
 	etc := t.TempDir()
 	must(t, os.WriteFile(etc+"/secrets", []byte("bob:hush\n"), 0o600))
 	uid := ""
@@ -37,8 +34,6 @@ func daemon(t *testing.T, dir string) (address string) {
 		uid = "uid = 0\ngid = 0\n"
 	}
 	conf := write(t, etc+"/rsyncd.conf", fmt.Appendf(nil, `use chroot = no
-address = 127.0.0.1
-port = %s
 log file = %s/log
 %s[m]
 path = %s
@@ -49,19 +44,39 @@ secrets file = %s/secrets
 [in]
 path = %s
 read only = no
-`, port, etc, uid, dir, dir, etc, dir))
-	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+conf)
-	cmd.Stdin = nil
-	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	eventually(t, "the daemon listens", func() bool {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			c.Close()
+`, etc, uid, dir, dir, etc, dir))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var served sync.WaitGroup
+	t.Cleanup(func() { l.Close(); served.Wait() })
+	served.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() { serveRsync(t, conf, c.(*net.TCPConn)) })
 		}
-		return err == nil
 	})
-	return address
+	return l.Addr().String()
+}
+
+func serveRsync(t *testing.T, conf string, c *net.TCPConn) {
+	socket, err := c.File()
+	c.Close()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	cmd := exec.Command("rsync", "--daemon", "--config="+conf)
+	cmd.Stdin, cmd.Stdout = socket, socket
+	err = cmd.Start()
+	socket.Close() // the connection ends with the process
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = cmd.Wait() // how it ends is for its client to see
 }
 
 func TestRsyncDaemon(t *testing.T) {
@@ -157,6 +172,16 @@ func TestRsyncShellPrintsRubbish(t *testing.T) {
 	err := fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "line 1999")
 	if len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\033\n") {
 		t.Errorf("%d bytes: %q", len(err.Error()), err)
+	}
+}
+
+// However long the path in a line is, what went wrong with it is told.
+func TestRsyncShellPrintsALongLine(t *testing.T) {
+	path := strings.Repeat("/a/long/path", 100)
+	fakeSSH(t, `echo "rsync: mkdir `+path+` failed: No such file" >&2; exit 11`)
+	err := fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "rsync: mkdir /a/long/path", "…", "path failed: No such file")
+	if strings.Contains(err.Error(), path) {
+		t.Error(err)
 	}
 }
 

@@ -1,15 +1,14 @@
 package manager_test
 
 import (
+	"os"
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // modes of files are compared
-	goleak.VerifyTestMain(m, redistest.Goroutines())
+	os.Exit(leaktest.M{M: m}.Run())
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,15 +15,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 

@@ -5,21 +5,22 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 // A site is a namespace with a server, seen from redis-cli and from the store.
 type site struct {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +28,7 @@ import (
 const handMade = "rsync:/nowhere/run.sh"
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A world is a namespace of its own, a server for it, and a worker's configuration.
 type world struct {
@@ -70,6 +71,7 @@ func (w *world) workerOn(store Store) *Worker {
 	w.Helper()
 	worker, err := New("w1", w.cfg, store, w.logger())
 	must(w, err)
+	worker.answer = patience
 	return worker
 }
 
@@ -229,6 +231,16 @@ func (c *clock) after(d time.Duration) <-chan time.Time {
 func (c *clock) fire(t testing.TB, d time.Duration) {
 	t.Helper()
 	c.fireBetween(t, d, d)
+}
+
+// waitedFor waits until somebody waits for a timer of d.
+func (c *clock) waitedFor(t testing.TB, d time.Duration) {
+	t.Helper()
+	eventually(t, "a timer of "+d.String(), func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return slices.ContainsFunc(c.timers, func(t timer) bool { return t.d == d })
+	})
 }
 
 func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {

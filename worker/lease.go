@@ -144,7 +144,7 @@ func (e *execution) reportLast(d *desk) {
 	if r.Tail == nil && r.Progress == nil && r.Checkpoint == nil && len(r.Updates) == 0 {
 		return // as most have nothing
 	}
-	ctx, end := e.s.outlive(e.s.told, e.s.reportBound(), answerBound)
+	ctx, end := e.s.outlive(e.s.told, e.s.reportBound(), e.s.answer)
 	defer end(nil)
 	for more := []*execution{e}; len(more) > 0; {
 		var err error

@@ -51,7 +51,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Definition) { d.EndBefore = now.Add(2) })
+	id := w.open(p.path, func(d *tdf.Definition) { d.EndBefore = now.Add(6) }) // it must begin before
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	if got := w.finished(id).State; got != tdf.Expired {

@@ -1,11 +1,15 @@
 package worker
 
 import (
+	"os"
+	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) {
+	os.Setenv("LC_ALL", "C") // some tests look at what the programs of the system say
+	syscall.Umask(0o022)     // some tests look at modes
+	os.Exit(leaktest.M{M: m}.Run())
+}

@@ -88,9 +88,9 @@ func (s *session) announce() (signOff func() error) {
 
 // goodbye gives the name back. It takes little time, also where Redis hangs.
 func (w *Worker) goodbye(told context.Context) {
-	ctx, end := w.outlive(told, answerBound, answerBound)
+	ctx, end := w.outlive(told, w.answer, w.answer)
 	defer end(nil)
-	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
 	if _, err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
 		w.log.Warn("the last sign of life could not be given", "error", err)

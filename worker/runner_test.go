@@ -161,6 +161,7 @@ func TestUnfitHost(t *testing.T) {
 	id := w.open("")
 	for i := range 3 {
 		worker := w.worker() // another host, as it were
+		worker.avoid.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
 		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {

@@ -52,7 +52,7 @@ func (w *Worker) open(told context.Context) (s *session, close func()) {
 	}
 	s.told, s.dismiss = context.WithCancelCause(told)
 	s.alive, s.abandon = w.outlive(s.told, w.cfg.Grace, 0)
-	reporting, endReports := w.outlive(s.told, w.reportBound(), answerBound)
+	reporting, endReports := w.outlive(s.told, w.reportBound(), w.answer)
 	loops, stop := context.WithCancel(context.WithoutCancel(told))
 	s.looping = loops
 	s.loops.Go(func() { s.keep(loops) })
@@ -188,7 +188,7 @@ const mostAgain = 10
 // claim is not broken off at once when the worker is told to stop: a task that was handed out
 // in an answer that nobody reads would count as lost.
 func (s *session) claim(most, from int) (asked int, c redisstate.Claimed, err error) {
-	ctx, end := s.outlive(s.told, answerBound, answerBound)
+	ctx, end := s.outlive(s.told, s.answer, s.answer)
 	defer end(nil)
 	avoid, probing := s.avoid.now()
 	if probing {

@@ -132,7 +132,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	p.release()
 	stop()
 	timers.fire(t, worker.reportBound())
-	timers.fire(t, answerBound) // of the last sign of life
+	timers.fire(t, worker.answer) // of the last sign of life
 	wait()
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("it is %s", got)

@@ -51,6 +51,7 @@ type Worker struct {
 	haste   context.Context // ends when there is no more time for grace
 	stopNow context.CancelFunc
 	after   func(time.Duration) <-chan time.Time
+	answer  time.Duration // answerBound; longer in tests, which may run on a slow machine
 }
 
 // New returns a worker; no other one of the namespace may have its name while it lives. An error
@@ -76,7 +77,7 @@ func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker
 		return nil, fmt.Errorf("the name of this host: %w", err)
 	}
 	closeOnExec()
-	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(), after: time.After}
+	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(), after: time.After, answer: answerBound}
 	w.avoid = newAvoidance(cfg.MaxFailuresInRow, log)
 	w.haste, w.stopNow = context.WithCancel(context.Background())
 	return w, nil

@@ -50,9 +50,9 @@ import (
 	"github.com/creack/pty"
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.uber.org/goleak"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -64,23 +64,8 @@ var update = flag.Bool("update", false, "have cmp in scripts write what it found
 
 // The test's program is also tdf, and the terminal, by the name under which it is called.
 func TestMain(m *testing.M) {
-	testscript.Main(leakless{m}, map[string]func(){"tdf": main, "tty": terminal})
-}
-
-// leakless are tests after which no goroutine is left.
-type leakless struct{ *testing.M }
-
-func (m leakless) Run() int {
 	os.Setenv("LC_ALL", "C") // what programs print
-	status := m.M.Run()
-	if status != 0 {
-		return status
-	}
-	if err := goleak.Find(redistest.Goroutines()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": terminal})
 }
 
 func TestScripts(t *testing.T) {

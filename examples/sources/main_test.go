@@ -9,14 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 func checkRun(t *testing.T, args ...string) {
 	t.Helper()

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, redistest.Goroutines()) }
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 // runIt runs the program in this process.
 func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {

@@ -146,16 +146,7 @@ func TestOrphansAreEndedAndRedisIsNot(t *testing.T) {
 // Two of them, each with an embedded Redis, do not meet; a directory that was given stays.
 func TestSeveralAtOnce(t *testing.T) {
 	for i := range 2 {
-		at, err := freeAddr()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Embedded(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Stop()
-		cfg := configured(t, at, 2)
+		cfg := configured(t, embeddedRedis(t), 2)
 		cfg.Worker.Directory = filepath.Join(t.TempDir(), "work")
 		running, store := start(t, cfg)
 		defer func() {
@@ -173,16 +164,7 @@ func TestSeveralAtOnce(t *testing.T) {
 
 // Told to stop at once, it gives back what runs.
 func TestStopNow(t *testing.T) {
-	at, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Embedded(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Stop()
-	cfg := configured(t, at, 1)
+	cfg := configured(t, embeddedRedis(t), 1)
 	cfg.Worker.Grace = config.Forever
 	running, store := start(t, cfg)
 	open(t, running, store, "exec sleep 4242", "")
@@ -198,15 +180,7 @@ func TestStopNow(t *testing.T) {
 
 // What is wrong with a worker is told, and nothing is left running.
 func TestStartFails(t *testing.T) {
-	at, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Embedded(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Stop()
+	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)
 	cfg.Workers[1] = "a/b"
 	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has a slash") {

@@ -6,9 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
 // With this in its environment, the test's program is a process that serves a Redis and waits for its end.
@@ -18,14 +17,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(servesIn); dir != "" {
 		serveForEver(dir)
 	}
-	goleak.VerifyTestMain(m, redistest.Goroutines())
+	os.Exit(leaktest.M{M: m}.Run())
 }
 
 func serveForEver(dir string) {
-	at, err := freeAddr()
-	if err == nil {
-		_, err = Serve(at, dir)
-	}
+	_, _, err := atFree(func(at config.Redis) (*Redis, error) { return Serve(at, dir) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

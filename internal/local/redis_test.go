@@ -27,24 +27,42 @@ func freeAddr() (config.Redis, error) {
 	return config.Redis{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}, nil
 }
 
-// serve starts a server, on another port where somebody was quicker.
-func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
-	t.Helper()
+// atFree starts a Redis at a free address, at another where somebody was quicker.
+func atFree(start func(at config.Redis) (*Redis, error)) (*Redis, config.Redis, error) {
 	for {
 		at, err := freeAddr()
 		if err != nil {
-			t.Fatal(err)
+			return nil, at, err
 		}
-		at.Password = password
-		r, err := Serve(at, dir)
-		if errors.Is(err, ErrTaken) {
-			continue
+		r, err := start(at)
+		if !errors.Is(err, ErrTaken) {
+			return r, at, err
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r, at
 	}
+}
+
+func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
+	t.Helper()
+	r, at, err := atFree(func(at config.Redis) (*Redis, error) {
+		at.Password = password
+		return Serve(at, dir)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Password = password
+	return r, at
+}
+
+// embeddedRedis starts one that ends with the test.
+func embeddedRedis(t *testing.T) config.Redis {
+	t.Helper()
+	r, at, err := atFree(Embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Stop)
+	return at
 }
 
 func client(t *testing.T, at config.Redis) *redis.Client {

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
+
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
 // childVariable makes this test program one that starts a server, prints its address,
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		childMain()
 	}
-	goleak.VerifyTestMain(m, Goroutines())
+	os.Exit(leaktest.M{M: m}.Run())
 }
 
 func childMain() {
@@ -34,10 +35,11 @@ func childMain() {
 	os.Exit(0)
 }
 
-// connect returns a client that sends every command once.
+// connect returns a client that sends every command once, and waits for its answer however long
+// that takes.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	return client
 }

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -12,25 +13,31 @@ import (
 // listens 10000 up.
 const firstPort, endPort = 20000, 30000
 
-// listenFree listens on a port of 127.0.0.1 that nobody else listens on.
-func listenFree() (net.Listener, error) {
+// listenFree listens on a port of 127.0.0.1 that nobody else listens on. Until the claim is closed,
+// no other user of this package gets that port, in whatever process, also while nobody listens
+// there: a server that is down, or a proxy that refuses, finds it free when it comes back. The
+// claim is the UDP port of that number.
+func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	for range 1000 {
-		port := strconv.Itoa(firstPort + rand.IntN(endPort-firstPort))
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		if err == nil {
-			return l, nil
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort)))
+		claim, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
 		}
+		listener, err := net.Listen("tcp", addr)
+		if err == nil {
+			return listener, claim, nil
+		}
+		claim.Close()
 	}
-	return nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
+	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
 }
 
-// freePort returns a port of 127.0.0.1 that nobody listens on at the moment.
-func freePort() (string, error) {
-	l, err := listenFree()
+// freePort returns an address of 127.0.0.1 that nobody listens on at the moment, and the claim to it.
+func freePort() (addr string, claim io.Closer, err error) {
+	listener, claim, err := listenFree()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
+	return listener.Addr().String(), claim, listener.Close()
 }

@@ -38,7 +38,7 @@ type fault struct {
 // NewProxy starts a proxy for the Redis at target, host:port. It ends with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	listener, err := listenFree()
+	listener, claim, err := listenFree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +51,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 		p.Refuse()
 		p.Cut()
 		p.links.Wait()
+		claim.Close()
 	})
 	return p
 }

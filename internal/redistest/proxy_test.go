@@ -99,7 +99,7 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 
 func TestProxyShowsHowClientsSendAgain(t *testing.T) {
 	w := newWorld(t)
-	retrying := redis.NewClient(&redis.Options{Addr: w.Addr, MaxRetries: 3})
+	retrying := redis.NewClient(&redis.Options{Addr: w.Addr, MaxRetries: 3, ReadTimeout: -1})
 	defer retrying.Close()
 	w.DropReplies(2, func(command []string) bool { return command[0] == "incr" })
 	if n, err := retrying.Incr(t.Context(), w.key).Result(); err != nil || n != 3 {

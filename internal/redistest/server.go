@@ -1,14 +1,14 @@
 package redistest
 
 import (
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-
-	"go.uber.org/goleak"
 )
 
 // A Server is a redis-server on 127.0.0.1. Its methods may be called in turn only, from
@@ -17,6 +17,7 @@ type Server struct {
 	Addr string // host:port, the same over all restarts
 
 	t       testing.TB
+	claim   io.Closer // to the port
 	dir     string
 	args    []string
 	process *process
@@ -44,30 +45,35 @@ func Start(t testing.TB, opts ...Option) *Server {
 		t.Fatal(err)
 	}
 	s.t = t
-	t.Cleanup(s.Kill)
+	t.Cleanup(func() {
+		s.Kill()
+		s.claim.Close()
+	})
 	return s
 }
 
 // start tries again on another port as long as someone else is quicker to listen there.
 func start(dir string, opts []Option) (*Server, error) {
 	for {
-		port, err := freePort()
+		addr, claim, err := freePort()
 		if err != nil {
 			return nil, err
 		}
-		s := &Server{Addr: "127.0.0.1:" + port, dir: dir, args: arguments(port, opts)}
+		s := &Server{Addr: addr, claim: claim, dir: dir, args: arguments(addr, opts)}
 		s.process, err = launch(dir, s.args)
 		if err == nil {
 			return s, nil
 		}
+		claim.Close()
 		if !strings.Contains(err.Error(), "Address already in use") {
 			return nil, err
 		}
 	}
 }
 
-func arguments(port string, opts []Option) []string {
-	args := []string{"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"}
+func arguments(addr string, opts []Option) []string {
+	host, port, _ := net.SplitHostPort(addr)
+	args := []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"}
 	for _, add := range opts {
 		args = add(args)
 	}
@@ -116,10 +122,4 @@ func (s *Server) end(sig syscall.Signal) {
 	if err := s.process.signal(sig); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// Goroutines is the option for goleak in packages that use this one: every server that
-// runs has a goroutine, the shared one until the process ends.
-func Goroutines() goleak.Option {
-	return goleak.IgnoreAnyFunction("github.com/tdf-framework/tdf/internal/redistest.(*process).supervise")
 }

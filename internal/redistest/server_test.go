@@ -86,3 +86,13 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %q", s.Log())
 	}
 }
+
+// Whoever looks for a port does not find that of a server that is down, and will be back.
+func TestPortsAreClaimed(t *testing.T) {
+	s := Start(t)
+	s.Kill()
+	if l, err := net.ListenPacket("udp", s.Addr); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("the claim is another's: %v, %v", l, err)
+	}
+	s.Restart()
+}

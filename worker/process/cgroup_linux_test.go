@@ -97,7 +97,8 @@ func TestLimitsOfACgroup(t *testing.T) {
 
 // What a Host left that was killed is ended by the next one of its name, and by no other.
 func TestStaleCgroups(t *testing.T) {
-	c, err := newCgroups("stale", false)
+	name := fmt.Sprint("stale", os.Getpid()) // another process may run these tests, too
+	c, err := newCgroups(name, false)
 	if err != nil {
 		t.Skip("no cgroup v2 to be had here: ", err)
 	}
@@ -118,18 +119,18 @@ func TestStaleCgroups(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	again("stale")
+	again(name)
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
 		t.Fatal("that of a living Host was ended")
 	}
 	c.lock.Close() // as when its process has ended
-	again("stal")
-	again("stale-1")
+	again(name[:len(name)-1])
+	again(name + "-1")
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
 		t.Fatal("that of another name was ended")
 	}
 	go cmd.Wait()
-	again("stale")
+	again(name)
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
 		t.Errorf("it is left: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -12,9 +13,20 @@ import (
 const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
 while ! [ -s out ]; do sleep 0.01; done; wait`
 
+// orphaning runs nameless to its end. Nobody looks before that: whoever is seen below its program
+// is known for good.
+func (s *site) orphaning() *run {
+	s.t.Helper()
+	ours.scanning.Lock()
+	defer ours.scanning.Unlock()
+	r := s.sh(nameless)
+	<-r.exited
+	return r
+}
+
 func TestAnOrphanOfNobodyIsAProgramsWhereThisProcessIsSole(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
-	r := s.sh(nameless)
+	r := s.orphaning()
 	ended := r.wait()
 	if pid := pid(t, r.printed()); !gone(pid) || ended.Exit != "0" || ended.Lingered == 0 {
 		t.Errorf("%d is left; got %+v", pid, ended)
@@ -26,7 +38,7 @@ func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
 	long.printing(1)
-	short := s.sh(nameless)
+	short := s.orphaning()
 	short.wait()
 	orphan := pid(t, short.printed())
 	if gone(orphan) {
@@ -46,7 +58,7 @@ func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
 // Where others start children, what nobody knows is left alone.
 func TestAnOrphanOfNobodyIsLeftAloneWhereThisProcessIsNotSole(t *testing.T) {
 	s := newSite(t, false, Config{})
-	r := s.sh(nameless)
+	r := s.orphaning()
 	r.wait()
 	orphan := pid(t, r.printed())
 	if gone(orphan) {
@@ -165,6 +177,15 @@ func TestParseStat(t *testing.T) {
 			t.Errorf("%q: got %+v, %v", name, got, err)
 		}
 	}
+	for text, execing := range map[string]bool{
+		rest + strings.Repeat(" 1", 26) + " 0 0\n":                                           true,
+		rest + strings.Repeat(" 1", 26) + " 140724305346537 0\n":                             false,
+		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // it ends
+	} {
+		if got, err := parseStat(4, []byte("4 (sh)"+text)); err != nil || got.execing != execing {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+	}
 	for _, text := range []string{"", "4 (sh", "4 (sh) S 1", "4 (sh)" + strings.Replace(rest, "9876", "x", 1)} {
 		if got, err := parseStat(4, []byte(text)); err == nil {
 			t.Errorf("%q: got %+v", text, got)
@@ -183,7 +204,9 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go child.Wait()
+	var waiting sync.WaitGroup
+	waiting.Go(func() { child.Wait() })
+	defer waiting.Wait()
 	if n := Sweep(t.Context(), mark+"/2", quiet(t)); n != 0 {
 		t.Errorf("of another prefix: %d", n)
 	}
@@ -199,7 +222,7 @@ func TestSweep(t *testing.T) {
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}
-	until(t, "it is gone", func() bool { return gone(pid(t, line)) })
+	until(t, "it is gone", func() bool { pr, err := look(pid(t, line)); return err != nil || !pr.alive() })
 	if pr, err := look(bystander.Process.Pid); err != nil || !pr.alive() {
 		t.Error("the bystander was ended")
 	}

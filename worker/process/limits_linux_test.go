@@ -70,6 +70,9 @@ func TestAForkBombIsEnded(t *testing.T) {
 	}
 	for _, cgroups := range []bool{true, false} {
 		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
+		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // it may have been built for nobody else
+			t.Fatal(err)
+		}
 		r := s.program("bomb")
 		until(t, "it is at its limit", func() bool { return len(r.members()) > 40 })
 		if ended := r.end(); ended.Exit != "signal: killed" {
@@ -126,7 +129,7 @@ func TestRequire(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, %v", h, err)
 			}
-			if after := descriptors(t); len(after) != len(before) {
+			if after := descriptors(t); len(after) > len(before) {
 				t.Errorf("descriptors: %q, and before: %q", after, before)
 			}
 		})

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
 // The test binary is also the programs that shells cannot be.
@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	keepOwn()
-	goleak.VerifyTestMain(m)
+	os.Exit(leaktest.M{M: m}.Run())
 }

@@ -26,6 +26,7 @@ type proc struct {
 	state     byte
 	threads   int
 	kernel    bool // a thread of the kernel
+	execing   bool // within execve: it has lost its old environment and not yet got the new one
 }
 
 // alive tells a process that runs from one that only waits to be waited for. The first thread may
@@ -34,8 +35,14 @@ func (p proc) alive() bool { return p.state != 'Z' && p.state != 'X' || p.thread
 
 func (p proc) stopped() bool { return p.state == 'T' || p.state == 't' }
 
-// kernelThread is PF_KTHREAD among the flags of a process.
-const kernelThread = 0x200000
+// envEnd is where among the fields behind the name it stands at which address the environment ends.
+const envEnd = 48
+
+// Among the flags of a process: PF_KTHREAD and PF_EXITING.
+const (
+	kernelThread = 0x200000
+	exiting      = 0x4
+)
 
 // look reads one process.
 func look(pid int) (proc, error) {
@@ -128,21 +135,21 @@ func parseStat(pid int, text []byte) (proc, error) {
 	return proc{
 		key: key{pid, born}, state: fields[0][0],
 		ppid: number(1), sid: number(3), threads: number(17), kernel: number(6)&kernelThread != 0,
+		execing: len(fields) > envEnd && number(envEnd) == 0 && number(6)&exiting == 0,
 	}, err
 }
 
 // mostEnviron is more than the kernel lets an environment have.
 const mostEnviron = 8 << 20
 
-// execTries times execPause is how long a process may take within execve, where it has lost its old
-// environment and not yet got the new one.
+// execTries times execPause is how long a process may take within execve: on a busy machine that may be long.
 const (
-	execTries = 50
+	execTries = 5000
 	execPause = 200 * time.Microsecond
 )
 
 // environ returns the environment that a process was started with; nothing where that is not for
-// us to see. A process that has no arguments either is just being started: it is looked at again.
+// us to see. A process that is just being started is looked at again.
 func environ(pid int) [][]byte {
 	for range execTries {
 		text, err := readProc(pid, "environ")
@@ -152,11 +159,12 @@ func environ(pid int) [][]byte {
 		if len(text) > 0 {
 			return bytes.Split(text, []byte{0})
 		}
-		if arguments, _ := readProc(pid, "cmdline"); len(arguments) > 0 {
-			break
-		}
-		if pr, err := look(pid); err != nil || !pr.alive() {
+		pr, err := look(pid)
+		if err != nil || !pr.alive() {
 			return nil
+		}
+		if !pr.execing {
+			break
 		}
 		time.Sleep(execPause)
 	}

@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // some tests look at modes
+	os.Exit(leaktest.M{M: m}.Run())
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()

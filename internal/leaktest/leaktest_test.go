@@ -1,0 +1,27 @@
+package leaktest
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) { os.Exit(M{m}.Run()) }
+
+func TestLeft(t *testing.T) {
+	if err := left(time.Minute); err != nil {
+		t.Error(err)
+	}
+	end := make(chan struct{})
+	go stray(end)
+	if err := left(0); err == nil || !strings.Contains(err.Error(), "leaktest.stray") {
+		t.Errorf("got %v", err)
+	}
+	time.AfterFunc(time.Second, func() { close(end) }) // goleak has given up by then
+	if err := left(time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+func stray(end <-chan struct{}) { <-end }
