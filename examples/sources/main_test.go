@@ -13,13 +13,14 @@ import (
 	"github.com/tdf-framework/tdf/examples/local"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 func checkRun(t *testing.T, args ...string) {
 	t.Helper()
-	var out, err bytes.Buffer
+	var out, err testlog.Buffer
 	if status := run(t.Context(), args, &out, &err); status != 0 || !strings.HasSuffix(out.String(), "\nall went as expected\n") {
 		t.Errorf("exit status %d, stdout:\n%s\nstderr:\n%s", status, out.String(), err.String())
 	}
@@ -72,7 +73,7 @@ func TestWrongArguments(t *testing.T) {
 		"something":          `"something" is no option`,
 		"-config no/one.cfg": "no/one.cfg",
 	} {
-		var out, err bytes.Buffer
+		var out, err testlog.Buffer
 		if status := run(t.Context(), strings.Fields(args), &out, &err); status != 2 || !strings.Contains(err.String(), want) {
 			t.Errorf("%s: exit status %d, stderr %q", args, status, err.String())
 		}

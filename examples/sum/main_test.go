@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/examples/local"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 // runIt runs the program in this process.
 func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, err bytes.Buffer
+	var out, err testlog.Buffer
 	status = run(t.Context(), args, &out, &err)
 	return status, out.String(), err.String()
 }
@@ -131,7 +131,7 @@ func TestWrongArguments(t *testing.T) {
 func TestInterruptedFromOutside(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, err bytes.Buffer
+	var out, err testlog.Buffer
 	if status := run(ctx, []string{"1", "10", "2"}, &out, &err); status != 1 || !strings.Contains(err.String(), "context canceled") {
 		t.Errorf("exit status %d, stderr %q", status, err.String())
 	}
