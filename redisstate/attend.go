@@ -89,13 +89,24 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 		if known = n == 1; err != nil || !known {
 			return err
 		}
-		if by == "" {
-			return s.rdb.HDel(ctx, s.keys.worker(name), "drain").Err()
-		}
-		return s.rdb.HSet(ctx, s.keys.worker(name), "drain", by).Err()
+		return s.order(ctx, s.keys.worker(name), by)
 	})
 	if err != nil {
 		return known, fmt.Errorf("draining worker %s: redis: %w", name, err)
 	}
 	return known, nil
+}
+
+// order: what is known of a worker is forgotten a week after its last sign of life, but for an order.
+func (s *Store) order(ctx context.Context, worker, by string) error {
+	p := s.rdb.TxPipeline()
+	if by == "" {
+		p.HDel(ctx, worker, "drain")
+		p.Expire(ctx, worker, week.Std())
+	} else {
+		p.HSet(ctx, worker, "drain", by)
+		p.Persist(ctx, worker)
+	}
+	_, err := p.Exec(ctx)
+	return err
 }

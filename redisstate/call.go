@@ -20,16 +20,18 @@ var (
 	renewSource string
 	//go:embed sign.lua
 	signSource string
+	//go:embed note.lua
+	noteSource string
 	//go:embed counts.lua
 	countsSource string
 )
 
-// scripts holds the three that move tasks, the one that signs for workers, and the one that
-// counts. A Redis at its maxmemory
-// refuses what might need more of it, unless a script says that it may: finishing and
-// renewing must go on, opening must not.
+// scripts holds the three that move tasks, the one that signs for workers, the one that notes what
+// else is to be known, and the one that counts. A Redis at its maxmemory refuses what might need
+// more of it, unless a script says that it may: finishing, renewing and signs of life must go on,
+// opening must not.
 type scripts struct {
-	transact, open, claim, renew, sign, counts *redis.Script
+	transact, open, claim, renew, sign, note, counts *redis.Script
 }
 
 func loadScripts(flags bool) scripts {
@@ -43,7 +45,7 @@ func loadScripts(flags bool) scripts {
 	return scripts{
 		transact: script(transactSource, true), open: script(transactSource, false),
 		claim: script(claimSource, false), renew: script(renewSource, true),
-		sign:   script(signSource, true),
+		sign: script(signSource, true), note: script(noteSource, true),
 		counts: redis.NewScript(countsSource),
 	}
 }

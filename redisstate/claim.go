@@ -36,6 +36,10 @@ type Claimed struct {
 	// From is where to go on, if so many tasks of programs to avoid were met that the
 	// others may be behind them; else 0.
 	From int
+
+	// Unwanted is how many tasks were due and not for this worker. There is a token for others to be woken by:
+	// who waits for one itself would be woken again and again.
+	Unwanted int
 }
 
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
@@ -96,7 +100,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	c := Claimed{Next: tdf.Never}
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 5 {
+	if !ok || len(parts) != 6 {
 		return c, nil, fmt.Errorf("claiming: the script answered %v", reply)
 	}
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
@@ -104,6 +108,7 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 		c.Next, _ = tdf.ParseTime(next)
 	}
 	c.From, _ = strconv.Atoi(text(parts[4]))
+	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
 	var inTheWay []int64
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)

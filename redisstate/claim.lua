@@ -14,8 +14,8 @@
 --       input, not_on
 --
 -- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
--- how many due tasks to pass over next time }, a task being { id, claim id, values of the
--- properties }; the log is left out. In the way are
+-- how many due tasks to pass over next time, how many were not wanted }, a task being { id, claim id,
+-- values of the properties }; the log is left out. In the way are
 -- tasks that are past their end_before: the rules decide about them. What makes no sense is
 -- put off and made due, for the server to decide. An id without a hash is removed. A repeated
 -- call returns what it claimed the first time.
@@ -49,7 +49,7 @@ if before then
       again[#again + 1] = reply_of(id, claim, f)
     end
   end
-  return { text(now), '', {}, again, '0' }
+  return { text(now), '', {}, again, '0', '0' }
 end
 
 -- Reading.
@@ -142,11 +142,12 @@ for k = 4, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  -- What this worker leaves behind, now or to come, is for another one to wait for.
-  if #chosen > 0 and call('ZCARD', KEYS[k]) > 0 then
+  -- What this worker leaves behind, now or to come, is for another one to wait for; so is what it did not
+  -- want, and may have been woken for.
+  if #chosen + avoided > 0 and call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)
   end
 end
 
 remember(slot, sequence, table.concat(ids, ' '))
-return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, tostring(go_on) }
+return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, tostring(go_on), tostring(avoided) }

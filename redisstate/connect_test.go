@@ -155,10 +155,19 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("counted %v, %v", counts, err)
 	}
 	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
-	if err := again.SeenServer(t.Context(), "s", 1e9); err != nil {
-		t.Error(err)
+	must(t, again.SeenServer(t.Context(), "s", 1e9))
+	must(t, again.SetCalm(t.Context(), 2e9))
+	must(t, again.Follow(t.Context(), 2))
+	if seen, err := s.LastServer(t.Context()); seen != 1e9 || err != nil {
+		t.Errorf("a server was seen at %v, %v", seen, err)
 	}
-	if err := signed(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, "")); err != nil {
+	if calm, err := s.Calm(t.Context()); calm != 2e9 || err != nil {
+		t.Errorf("calm until %v, %v", calm, err)
+	}
+	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
+		t.Errorf("somebody follows for %v", left)
+	}
+	if err := signed(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, Predecessor{})); err != nil {
 		t.Error(err)
 	}
 	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {

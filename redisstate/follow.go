@@ -54,16 +54,12 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 // Earlier returns what a task's earlier rounds left for the given one: the checkpoint (nil:
 // there is none), and the error of the round before.
 func (s *Store) Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error) {
-	var values []any
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
-		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), tdf.FieldCheckpoint, tdf.RoundField(round-1, tdf.RoundError)).Result()
-		return err
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("reading what earlier rounds left: redis: %w", err)
+	h, errorName := tdf.Hash{}, tdf.RoundField(round-1, tdf.RoundError)
+	if err := s.loadSized(ctx, id, h, []string{tdf.FieldCheckpoint, errorName}); err != nil {
+		return nil, "", fmt.Errorf("reading what earlier rounds left: %w", err)
 	}
-	if c, ok := values[0].(string); ok {
+	if c, ok := h[tdf.FieldCheckpoint]; ok {
 		checkpoint = &c
 	}
-	return checkpoint, text(values[1]), nil
+	return checkpoint, h[errorName], nil
 }

@@ -233,17 +233,34 @@ func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) 
 	return sightings, nil
 }
 
-// Tasks reads tasks whole, each as it was at one moment; nil stands for one that is not there. Redis does nothing else while it
-// writes out one of them: see [Store.Task] for a task that may have many rounds.
+// Tasks reads tasks whole, each as it was at one moment; nil stands for one that is not there. It reads a few MiB at once.
+// Redis does nothing else while it writes out one of them: see [Store.Task] for a task that may have many rounds.
 func (s *Store) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
+	sizes, err := s.recordSizes(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("reading tasks: %w", err)
+	}
+	tasks := make([]*tdf.Task, 0, len(ids))
+	for len(ids) > 0 {
+		n := fitting(sizes, readAtOnce)
+		some, err := s.tasks(ctx, ids[:n], sum(sizes[:n]))
+		if err != nil {
+			return nil, fmt.Errorf("reading tasks: redis: %w", err)
+		}
+		tasks, ids, sizes = append(tasks, some...), ids[n:], sizes[n:]
+	}
+	return tasks, nil
+}
+
+func (s *Store) tasks(ctx context.Context, ids []int64, bytes int64) ([]*tdf.Task, error) {
 	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading tasks: redis: %w", err)
+		return nil, err
 	}
 	tasks := make([]*tdf.Task, len(ids))
 	for i, id := range ids {

@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,18 +24,23 @@ func (s *Store) patient(bytes int) *redis.Client {
 	return s.rdb.WithTimeout(ioTimeout + time.Duration(bytes)*time.Second/slowest)
 }
 
-// note writes what nobody's work depends on, such as who is there: a Redis that is full may
-// leave it out.
+// note writes what nobody's work depends on, such as who is there, also where Redis is full: who
+// looks would else take the living for gone. All of it may be written twice.
 func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
-	return s.persist(ctx, func(ctx context.Context) error {
-		p := s.rdb.Pipeline()
-		fill(p)
-		_, err := p.Exec(ctx)
-		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
-			return nil
-		}
-		return err
-	})
+	p := s.rdb.Pipeline()
+	fill(p)
+	var keys []string
+	var args []any
+	for _, c := range p.Cmds() {
+		words := c.Args() // the command, its key, what follows
+		keys = append(keys, fmt.Sprint(words[1]))
+		args = append(append(args, words[0], len(words)-2), words[2:]...)
+	}
+	_, err := s.run(ctx, s.scripts.note, keys, args)
+	if err == redis.Nil { // it answers nothing
+		return nil
+	}
+	return err
 }
 
 // pipeline sends reads, or writes that may be repeated, in one go.

@@ -332,7 +332,7 @@ func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 }
 
 // However small the tasks before were, no more is asked for at once than memory is meant for.
-func TestRecordsTakeLittleMemory(t *testing.T) {
+func TestReadingTakesLittleMemory(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
 		all := make([]Record, 700)
@@ -348,12 +348,20 @@ func TestRecordsTakeLittleMemory(t *testing.T) {
 			bound = recordsUnseen * (large + 100) // it does not tell
 		}
 		most := metered(t, s)
-		if got := records(t, s); len(got) != len(all) {
-			t.Errorf("%d tasks, want %d", len(got), len(all))
+		check := func(read int) {
+			t.Helper()
+			if n := most.Swap(0); read != len(all) || n < large || n > bound {
+				t.Errorf("%d tasks, of which %d bytes came at once; want %d, and at most %d", read, n, len(all), bound)
+			}
 		}
-		if n := most.Load(); n < large || n > bound {
-			t.Errorf("%d bytes came at once, want at most %d", n, bound)
+		check(len(records(t, s)))
+		ids := make([]int64, len(all))
+		for i := range all {
+			ids[i] = all[i].ID
 		}
+		tasks, err := s.Tasks(t.Context(), ids...)
+		must(t, err)
+		check(len(tasks))
 	})
 }
 

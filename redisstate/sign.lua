@@ -1,18 +1,24 @@
 -- sign: a worker's sign of life, by which it takes its name or keeps it.
 --
 -- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the
---       numbers   5 number of this name   6 calm
+--       numbers   5 number of this name   6 calm   7 servers
 -- ARGV  1 name   2 boot of this worker   3 '1' if it takes the name, '' if it has it
---       4 boot of a worker that is known to be gone, or ''   5 how long those that are gone are
---       listed, in seconds, then the properties and values that it tells about itself
+--       4 boot of a worker that is known to be gone, or ''   5 and 6 the last sign of life that this
+--       worker has seen of whoever has the name, and since when it has been looking; or ''
+--       7 how long those that are gone are listed, in seconds, then the properties and values that
+--       it tells about itself
 --
 -- Returns { '+', who told it to drain or '' }, or { '-', now, calm, and of whoever has the name:
 -- host, pid, process, boot, seen, lease }. A name is free if its worker said goodbye, gave no
--- sign of life within its lease, or is known to be gone. While it is calm after an outage, no
--- lease counts as over. Whoever has the name keeps it until somebody else has taken it.
+-- sign of life within its lease, or is known to be gone. That Redis was there, and a sign could
+-- have been given, needs a witness: a server that signed when the lease was over, for it would have
+-- made it calm before that, or this worker, if it has looked for as long as the lease. While it is calm
+-- after an outage, no lease counts as over. Whoever has the name keeps it until somebody else has
+-- taken it.
 
 local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[5])
+local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
+local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- An error: it is no hash.
 local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
@@ -22,11 +28,17 @@ if h.err then
 end
 local calm = number(redis.call('GET', KEYS[6]) or '0', 0) or 0
 
+local function silent()
+  local seen, lease = number(h[3], 0) or 0, number(h[4], 0) or 0
+  if math.abs(now - seen) <= lease or now < calm then return false end
+  if looked_at == seen and now - looking_since > lease then return true end
+  local server = redis.call('ZREVRANGE', KEYS[7], 0, 0, 'WITHSCORES')[2]
+  return server and math.abs(score_of(server) - seen) > lease
+end
+
 local function free()
   if not h[1] or h[1] == boot then return true end
-  if not taking then return false end
-  local silent = math.abs(now - (number(h[3], 0) or 0))
-  return h[2] == 'gone' or h[1] == gone or silent > (number(h[4], 0) or 0) and now >= calm
+  return taking and (h[2] == 'gone' or h[1] == gone or silent())
 end
 
 if not free() then
@@ -34,9 +46,9 @@ if not free() then
 end
 
 local telling = { key, 'boot', boot, 'seen', text(now) }
-for i = 6, #ARGV do telling[#telling + 1] = ARGV[i] end
+for i = 8, #ARGV do telling[#telling + 1] = ARGV[i] end
 redis.call('HSET', unpack(telling))
-redis.call('EXPIRE', key, listed)
+if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) end
 redis.call('ZADD', workers, text(now), name)
 redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
 redis.call('SADD', names, name)

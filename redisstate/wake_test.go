@@ -88,6 +88,26 @@ func TestClaimPassesTheWordOn(t *testing.T) {
 	})
 }
 
+// Who was woken for what it does not want passes the word on, too.
+func TestAClaimOfNothingPassesTheWordOn(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		first, second := s.WakeWorker(), s.WakeWorker()
+		defer first.Close()
+		defer second.Close()
+		mustOpen(t, s, define("x"))
+		if !first.Wait(t.Context(), ever) {
+			t.Error("not woken")
+		}
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})
+		if err != nil || len(c.Claims) != 0 || c.Unwanted != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if !second.Wait(t.Context(), ever) {
+			t.Error("not woken")
+		}
+	})
+}
+
 func TestWaitOnAClosedWaker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()

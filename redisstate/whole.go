@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
@@ -51,7 +50,10 @@ func noTask(id int64) error { return fmt.Errorf("task %d: %w", id, tdf.ErrNoTask
 // whole reads the rest of a task that begins so.
 func (s *Store) whole(ctx context.Context, id int64, head tdf.Hash) (tdf.Hash, error) {
 	h := maps.Clone(head)
-	if err := s.loadOne(ctx, 0, id, h, slices.Concat(bodyFields, taskTexts)); err != nil {
+	if err := s.loadOne(ctx, 0, id, h, bodyFields); err != nil {
+		return nil, err
+	}
+	if err := s.loadSized(ctx, id, h, taskTexts); err != nil {
 		return nil, err
 	}
 	if len(h) == 0 {
@@ -65,6 +67,15 @@ func (s *Store) whole(ctx context.Context, id int64, head tdf.Hash) (tdf.Hash, e
 
 func (s *Store) loadOne(ctx context.Context, bytes int, id int64, h tdf.Hash, names []string) error {
 	return s.loadLarge(ctx, bytes, []int64{id}, []tdf.Hash{h}, func(int) []string { return names })
+}
+
+// loadSized is loadOne for properties that may be large.
+func (s *Store) loadSized(ctx context.Context, id int64, h tdf.Hash, names []string) error {
+	sizes, err := s.sizes(ctx, []TextsOf{{id, names}})
+	if err != nil {
+		return err
+	}
+	return s.loadOne(ctx, int(sizes[0]), id, h, names)
 }
 
 // Round reads one round of a task whole, and no other. It is empty where there is none.

@@ -61,25 +61,40 @@ func (e *NameTakenError) Error() string {
 	return text
 }
 
+// Silent says that whoever has the name has given no sign of life for its lease. That it could have
+// given one has no witness yet: it is gone if it is as silent after another lease.
+func (e *NameTakenError) Silent() bool {
+	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.Calm
+}
+
+// A Predecessor is what a worker knows of the one that has the name that it wants.
+type Predecessor struct {
+	Gone        string   // its boot, if it is known not to live any more; or ""
+	Seen, Since tdf.Time // its last sign of life, and since when there was no other, with Redis there all the time; or 0
+}
+
 // TakeName registers a worker that starts. A name that belongs to another one that lives is a
-// *[NameTakenError]; gone is the boot of one that is known not to live any more, or "".
-// Drained names who has told it to claim nothing; "": nobody.
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, gone string) (drained string, err error) {
-	return s.sign(ctx, w, "1", gone)
+// *[NameTakenError]. Drained names who has told it to claim nothing; "": nobody.
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before Predecessor) (drained string, err error) {
+	return s.sign(ctx, w, "1", before)
 }
 
 // SeenWorker notes that a worker is alive, and what it says about itself. A *[NameTakenError]
 // says that another one has its name now.
 func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) (drained string, err error) {
-	return s.sign(ctx, w, "", "")
+	return s.sign(ctx, w, "", Predecessor{})
 }
 
-func (s *Store) sign(ctx context.Context, w WorkerInfo, taking, gone string) (drained string, err error) {
+func (s *Store) sign(ctx context.Context, w WorkerInfo, taking string, before Predecessor) (drained string, err error) {
 	keys := []string{
 		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
-		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(),
+		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(), s.keys.servers(),
 	}
-	args := append([]any{w.Name, s.boot, taking, gone, week.String()}, w.fields()...)
+	args := []any{w.Name, s.boot, taking, before.Gone, "", "", week.String()}
+	if before.Since > 0 {
+		args[4], args[5] = before.Seen.String(), before.Since.String()
+	}
+	args = append(args, w.fields()...)
 	reply, err := s.run(ctx, s.scripts.sign, keys, args)
 	if err != nil {
 		return "", fmt.Errorf("registering worker %s: redis: %w", w.Name, err)

@@ -14,22 +14,22 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
-		must(t, signed(first.TakeName(t.Context(), w, "")))
+		must(t, signed(first.TakeName(t.Context(), w, Predecessor{})))
 		must(t, signed(first.SeenWorker(t.Context(), w)))
-		taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, "")))
+		taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
 		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
 			t.Errorf("%+v", taken)
 		}
 		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
 			t.Error(text)
 		}
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, "another boot")))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: "another boot"})))
 
-		must(t, signed(second.TakeName(t.Context(), w, first.boot))) // the first is known to be gone
+		must(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot}))) // the first is known to be gone
 		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.SeenWorker(t.Context(), w)))
-		must(t, signed(first.TakeName(t.Context(), w, ""))) // the second has said goodbye
+		must(t, signed(first.TakeName(t.Context(), w, Predecessor{}))) // the second has said goodbye
 		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
 	})
 }
@@ -38,24 +38,37 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Lease: 60}
-		must(t, signed(first.TakeName(t.Context(), w, "")))
+		must(t, signed(first.TakeName(t.Context(), w, Predecessor{})))
 		now, err := first.Now(t.Context())
 		must(t, err)
 		silentFor := func(d tdf.Seconds) {
 			first.rdb.HSet(t.Context(), first.keys.worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, "")))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
 		silentFor(61)
+		if taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{}))); !taken.Silent() { // nobody was there to tell
+			t.Errorf("%+v", taken)
+		}
+		must(t, first.SeenServer(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-61), Since: now.Add(-30)})))
+		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-62), Since: now.Add(-61)})))
+		must(t, first.SeenServer(t.Context(), "s", now))
 		must(t, first.SetCalm(t.Context(), now.Add(20)))
-		if text := mustBeTaken(t, signed(second.TakeName(t.Context(), w, ""))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+		if text := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetCalm(t.Context(), now.Add(-1)))
 		must(t, signed(first.SeenWorker(t.Context(), w))) // whoever has the name keeps it
 		silentFor(61)
-		must(t, signed(second.TakeName(t.Context(), w, "")))
+		must(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
 		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
+		first.rdb.Del(t.Context(), first.keys.servers())
+		silentFor(90)
+		must(t, signed(first.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-90), Since: now.Add(-61)}))) // which has looked itself
+		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
+		must(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot})))
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
 		must(t, signed(second.SeenWorker(t.Context(), w)))

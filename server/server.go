@@ -74,14 +74,11 @@ func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time
 // that a server that is started beside it sees it, and much less than the 10 s after which managers and tdf miss it.
 const signPause = 2 * time.Second
 
-// sign tells Redis that the server is there.
+// sign tells Redis that the server is there: that it was when it looked last, and has seen all that happened
+// to Redis before (docs/operations.md, "Names of workers").
 func (s *Server) sign(ctx context.Context) error {
-	now, err := s.store.Now(ctx)
-	if err != nil {
-		return err
-	}
 	s.seen = time.Now()
-	return s.store.SeenServer(ctx, s.name, now)
+	return s.store.SeenServer(ctx, s.name, s.watch.clock.at)
 }
 
 // reluctance is the pause after something was due and nothing could be done about it.

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	shortestIdle = 10 * time.Millisecond  // a sleep of 0 must not make a worker with nothing to do spin
-	errorPause   = 500 * time.Millisecond // at least, after an error
-	dueJitter    = 20 * time.Millisecond  // so that not all workers come for the one task that becomes due
+	shortestIdle  = 10 * time.Millisecond  // a sleep of 0 must not make a worker with nothing to do spin
+	errorPause    = 500 * time.Millisecond // at least, after an error
+	unwantedPause = 2 * time.Second        // at most, while tasks wait that are only for others, whom the tokens are for
+	dueJitter     = 20 * time.Millisecond  // so that not all workers come for the one task that becomes due
 )
 
 // idle is how long to wait for a token when nothing could be claimed: until the next task becomes

@@ -2,10 +2,14 @@ package worker
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -40,6 +44,31 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	}
 	stop()
 	wait()
+}
+
+// Tasks that one worker must not run wake another one, whichever of them took the token.
+func TestAnUnwantedTaskWakesAnother(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
+	w.script("p", good)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	waitToo := w.until(ctx, w.named("w2"))
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t)})
+	defer client.Close()
+	for range 8 {
+		id := w.open("", func(d *tdf.Definition) { d.StartAfter = 9e9 })
+		ns, member := w.cfg.Namespace, strconv.FormatInt(id, 10)
+		must(t, client.HSet(t.Context(), ns+":task:"+member, "not_on", "w1", "start_after", "0").Err())
+		must(t, client.ZAdd(t.Context(), ns+":open", redis.Z{Score: 1, Member: member}).Err())
+		must(t, client.LPush(t.Context(), ns+":wake:open", "1").Err())
+		if got := w.executed(id).Current().Worker; got != "w2" {
+			t.Errorf("task %d was run by %s", id, got)
+		}
+	}
+	stop()
+	wait()
+	waitToo()
 }
 
 func (w *world) executed(id int64) *tdf.Task {

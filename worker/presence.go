@@ -14,7 +14,8 @@ import (
 
 // registry is what a worker needs of Redis to have its name (docs/operations.md, "Names of workers").
 type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, gone string) (drained string, err error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.Predecessor) (drained string, err error)
+	Outages() int64
 	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
 	GiveUp(ctx context.Context, name string) (int, error)
 }
@@ -40,11 +41,7 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 // register takes the name, and clears up after whoever had it before. It comes before the first
 // claim: servers must know the longest lease there is.
 func (w *Worker) register(ctx context.Context) error {
-	drained, err := w.store.TakeName(ctx, w.info(stateStarting), "")
-	var taken *redisstate.NameTakenError
-	if errors.As(err, &taken) && isGone(taken.Process) {
-		drained, err = w.store.TakeName(ctx, w.info(stateStarting), taken.Boot)
-	}
+	drained, err := w.takeName(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,6 +61,36 @@ func (w *Worker) register(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// takeName takes it from an earlier worker only if that one is gone. One that is silent may have had no Redis to talk to,
+// like everybody: where no server was there to tell, it gets the time of its lease.
+func (w *Worker) takeName(ctx context.Context) (drained string, err error) {
+	var before redisstate.Predecessor
+	var boot string
+	for outages := int64(-1); ; {
+		drained, err = w.store.TakeName(ctx, w.info(stateStarting), before)
+		var taken *redisstate.NameTakenError
+		switch {
+		case !errors.As(err, &taken):
+			return drained, err
+		case isGone(taken.Process) && before.Gone != taken.Boot:
+			before.Gone = taken.Boot
+			continue
+		case !taken.Silent() || boot != "" && taken.Boot != boot:
+			return "", err
+		}
+		if now := w.store.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
+			boot, outages = taken.Boot, now
+			before.Seen, before.Since = taken.Seen, taken.Now
+			w.log.Warn("the name belongs to a worker that is silent, and may have had no Redis: waiting whether it comes back",
+				"host", taken.Host, "pid", taken.PID, "seconds", float64(taken.Lease))
+		}
+		w.sleep(ctx, min(taken.Lease.Std()/4+time.Millisecond, time.Second))
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+	}
 }
 
 // announce gives a sign of life every third of the lease, and when the worker is told to stop,

@@ -95,7 +95,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
-	_, err := other.TakeName(t.Context(), info, w.store.Boot())
+	_, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
 	must(t, err)
 	n, err := other.GiveUp(t.Context(), "w1")
 	must(t, err)
@@ -154,5 +154,66 @@ func TestLeftoversAreSwept(t *testing.T) {
 	w.logged("ended what an earlier worker of this name had left running")
 	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
 		t.Errorf("its directories: %v", err)
+	}
+}
+
+// silentWorker has the name w1 on another host, and was not heard of for longer than its lease.
+func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
+	w.Helper()
+	store := w.connect(redistest.Shared(w))
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
+	_, err := store.TakeName(w.Context(), info, redisstate.Predecessor{})
+	must(w, err)
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
+	defer client.Close()
+	now, err := store.Now(w.Context())
+	must(w, err)
+	must(w, client.HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
+	return func() {
+		_, err := store.SeenWorker(w.Context(), info)
+		must(w, err)
+	}
+}
+
+const mayHaveHadNoRedis = "the name belongs to a worker that is silent, and may have had no Redis: waiting whether it comes back"
+
+// All were without Redis, and a second start is the first to have it again.
+func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
+	w := newWorld(t)
+	comesBack := w.silentWorker(600)
+	worker, done := w.worker(), make(chan error, 1)
+	go func() { done <- worker.Run(t.Context()) }()
+	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), mayHaveHadNoRedis) })
+	comesBack()
+	var taken *redisstate.NameTakenError
+	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
+	w := newWorld(t)
+	w.silentWorker(0.2)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	eventually(t, "the name is the second one's", func() bool { return w.told()["host"] != "elsewhere" && w.workerState() == stateWorking })
+	stop()
+	wait()
+	w.logged(mayHaveHadNoRedis)
+}
+
+func TestAStopEndsTheWaitForAName(t *testing.T) {
+	w := newWorld(t)
+	w.silentWorker(600)
+	ctx, stop := context.WithCancel(t.Context())
+	worker, done := w.worker(), make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), mayHaveHadNoRedis) })
+	stop()
+	if err := receive(t, "the worker's end", done); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if got := w.told()["host"]; got != "elsewhere" {
+		t.Errorf("the name is that of %s", got)
 	}
 }

@@ -174,7 +174,11 @@ func (s *session) claimAll() {
 		}
 		from = c.From
 		if len(c.Claims) < asked && (from == 0 || again >= mostAgain) {
-			waker.Wait(s.told, s.idle(c))
+			if c.Unwanted > 0 {
+				s.sleep(s.told, min(s.idle(c), unwantedPause))
+			} else {
+				waker.Wait(s.told, s.idle(c))
+			}
 			again = 0
 			continue
 		}
