@@ -13,6 +13,10 @@ type Result struct {
 	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
 	Why    string // explains an end that does not explain itself, in a line behind Error; "" for none
 
+	// Refused says that the round has failed whatever Exit says, for the reason in Why. Exit is not kept
+	// then, but what the round cost is (docs/lifecycle.md, "What makes a round fail").
+	Refused bool
+
 	Started       Time    // by Redis's clock; 0: not known
 	Seconds       Seconds // how long the program took; 0: not known
 	ProgramSHA256 string  // of what was fetched; "" for a program put there by hand
@@ -53,7 +57,7 @@ func (m Move) WithResult(r Result) Move {
 func (m *Move) addResult(f FailOn, r Result) {
 	m.setRound(RoundOutput, r.Output)
 	m.setRound(RoundError, r.explained(f))
-	if r.Exit != "" {
+	if r.Exit != "" && !r.Refused {
 		m.setRound(RoundExit, r.Exit)
 	}
 	if r.ProgramSHA256 != "" {
@@ -70,7 +74,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost is about rounds that ran.
+// addCost is about rounds that ran, also those that are refused.
 func (m *Move) addCost(r Result) {
 	if r.Exit == "" {
 		return
@@ -95,10 +99,12 @@ func (r Result) explained(f FailOn) string {
 		return r.Error + r.Why
 	case r.Why != "":
 		return r.Error + "\n" + r.Why
-	case r.Error != "" || !round.HasFailed(f):
+	case r.Error != "":
 		return r.Error
-	case r.Exit == "":
+	case r.Refused:
 		return "the program could not be run"
+	case !round.HasFailed(f):
+		return ""
 	default:
 		return fmt.Sprintf("run.sh ended with %s and printed nothing to stderr", exitText(r.Exit))
 	}

@@ -143,8 +143,11 @@ func (t *Task) lose(found State) (Move, error) {
 	m.stamp(roundLost, Now)
 	m.Note = note(m, "lost with its worker "+t.Current().Worker)
 	if m.To == Failed {
-		m.setRound(RoundError, fmt.Sprintf("lost with its worker %d times, and only %d are forgiven (max_losses); the workers: %s",
-			t.Losses+1, t.MaxLosses, strings.Join(t.lostWorkers(), ", ")))
+		why := fmt.Sprintf("%d times, and only %d are forgiven (max_losses)", t.Losses+1, t.MaxLosses)
+		if t.Losses < t.MaxLosses {
+			why = fmt.Sprintf("in round %d, and no task can have more", t.Round)
+		}
+		m.setRound(RoundError, fmt.Sprintf("lost with its worker %s; the workers: %s", why, strings.Join(t.lostWorkers(), ", ")))
 	}
 	return m, err
 }
@@ -179,8 +182,12 @@ func (t *Task) reject(reason string) (Move, error) {
 	return m, err
 }
 
-// Release gives a running task back: the round is over and counts as none of the failures.
+// Release gives a running task back: the round is over and counts as none of the failures. The error
+// may be [ErrLastRound]: then there is no round to give it back for, and this one has to end otherwise.
 func (t *Task) Release(reason string) (Move, error) {
+	if t.Round >= MaxRound {
+		return Move{}, ErrLastRound
+	}
 	m, err := t.move(VerbRelease, Open)
 	m.Note = "given back: " + oneLine(reason)
 	return m, err
@@ -190,9 +197,10 @@ func (t *Task) Release(reason string) (Move, error) {
 const maxUnfitHosts = 3
 
 // ReleaseUnfit gives a running task back whose round could not even start because of the
-// worker's host. False: it was given back for that too often; the round has failed.
+// worker's host. False: it was given back for that too often, or this is the last round that it can
+// have; the round has failed.
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
-	if t.UnfitHosts >= maxUnfitHosts || t.Round >= MaxRound {
+	if t.UnfitHosts >= maxUnfitHosts {
 		return Move{}, false
 	}
 	m, err := t.Release(reason)
@@ -213,9 +221,6 @@ func (t *Task) Cancel() (Move, error) {
 // Requeue takes a running task from its worker by hand; the round is over and counts as none of
 // the failures. Elsewhere: this worker does not get it again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
-	if t.Round >= MaxRound {
-		return Move{}, ErrLastRound
-	}
 	m, err := t.Release("by hand")
 	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
 		kept := t.NotOn[max(0, len(t.NotOn)+1-maxNotOn):]

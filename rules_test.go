@@ -82,6 +82,34 @@ func TestReleaseUnfit(t *testing.T) {
 	}
 }
 
+// After the last round there is none to give a task back for.
+func TestReleaseInTheLastRound(t *testing.T) {
+	task := taskIn(Running)
+	for len(task.Rounds) <= MaxRound {
+		task.Rounds = append(task.Rounds, Round{})
+	}
+	for _, c := range []struct {
+		round int
+		want  error
+	}{{MaxRound - 1, nil}, {MaxRound, ErrLastRound}} {
+		task.Round = c.round
+		if m, err := task.Release("draining"); err != c.want {
+			t.Errorf("round %d: %+v, %v", c.round, m, err)
+		}
+		if m, err := task.Requeue(true); err != c.want {
+			t.Errorf("round %d, by hand: %+v, %v", c.round, m, err)
+		}
+		if m, ok := task.ReleaseUnfit("no interpreter"); ok != (c.want == nil) {
+			t.Errorf("round %d, unfit: %+v", c.round, m)
+		}
+	}
+	task.MaxLosses, task.Current().Worker = 3, "gamma"
+	m, err := task.lose(Running)
+	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, and no task can have more; the workers: gamma" {
+		t.Errorf("lost: %q, %v", got, err)
+	}
+}
+
 func field(m Move, name string) string {
 	for _, f := range m.Set {
 		if f.Name == name {
@@ -134,17 +162,40 @@ func TestResultIsExplained(t *testing.T) {
 		r := Result{
 			Error: rapid.SampledFrom([]string{"", "boom", "\x00\xff"}).Draw(t, "error"),
 			Exit:  rapid.SampledFrom([]string{"", "0", "1", "255", "signal: killed"}).Draw(t, "exit"),
+
+			Refused: rapid.Bool().Draw(t, "refused"),
 		}
 		f := rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
 		text := r.explained(f)
 		if r.Error != "" && text != r.Error {
 			t.Fatalf("the program's own words were changed: %q", text)
 		}
-		failed := (&Round{Exit: r.Exit, Failed: r.Error != ""}).HasFailed(f)
+		failed := r.Refused || (&Round{Exit: r.Exit, Failed: r.Error != ""}).HasFailed(f)
 		if (text != "") != (failed || r.Error != "") {
 			t.Fatalf("failed %v, error %q", failed, text)
 		}
 	})
+}
+
+// A round that is refused has failed under every rule; what it cost is kept, and true sizes.
+func TestExecuteRefused(t *testing.T) {
+	task := taskIn(Running)
+	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Why: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
+	for _, f := range []FailOn{FailOnStderr, FailOnExit, FailOnAny} {
+		task.FailOn = f
+		m, err := task.Execute("claim", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{
+			RoundExit: "", RoundError: r.Why, roundOutputBytes: "2000", roundErrorBytes: "0",
+			roundSeconds: "3", roundCPUSeconds: "2", roundMaxRSS: "4096",
+		} {
+			if got := field(m, RoundField(2, name)); got != want {
+				t.Errorf("%s: %s is %q, want %q", f, name, got, want)
+			}
+		}
+	}
 }
 
 func drawTask(t *rapid.T) *Task {

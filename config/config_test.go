@@ -120,3 +120,16 @@ func TestPasswordIsNotPrinted(t *testing.T) {
 		t.Errorf("String() is %q, want %q", got, want)
 	}
 }
+
+func TestErrorsAreLocated(t *testing.T) {
+	clearEnvironment(t)
+	t.Setenv("TDF_CFG_WORKER_DIRECTORY", "")
+	for want, e := range map[string]*Error{
+		"TDF_CFG_WORKER_DIRECTORY: is wrong": {Section: "worker", Key: "directory", Problem: "is wrong"},
+		"some.cfg: [worker] user: is wrong":  {Section: "worker", Key: "user", Problem: "is wrong"},
+		"some.cfg: is wrong":                 {Problem: "is wrong"},
+	} {
+		e.Locate(source)
+		wantError(t, e, want)
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,6 +25,17 @@ func (e *Error) Error() string {
 		parts = append(parts, place)
 	}
 	return strings.Join(append(parts, e.Problem), ": ")
+}
+
+// Locate completes an error that was found after loading, of one who knows the value but not where it
+// came from: from the variable of its key, if that is set, and else from the file.
+func (e *Error) Locate(file string) {
+	e.Source = file
+	if k := find(e.Section, e.Key); k != nil {
+		if _, set := os.LookupEnv(k.env()); set {
+			e.Source = k.env()
+		}
+	}
 }
 
 // Unwrap gives errors.Is(err, fs.ErrNotExist) its answer.

@@ -52,23 +52,24 @@ func likeSource(location string) error {
 // is the last part of target's path. Files and directories that are there already are replaced
 // or added to. Modes are those that are usual there, never setuid; links stay links; what is
 // no file, directory or link is left out. It needs rsync, also for a local path, and no question
-// may be asked. It waits [DefaultIdleTimeout] for the other end to go on.
+// may be asked. It waits [DefaultIdleTimeout] for the other end to go on. While it runs it has a directory
+// of its own in tmp, which is made if it is not there: who is killed leaves that behind.
 //
 // The error names the target without credentials, and the reason. It wraps that for which ctx
 // ended.
-func Deliver(ctx context.Context, dir, sub, target string) error {
+func Deliver(ctx context.Context, tmp, dir, sub, target string) error {
 	location, err := parseTarget(target)
 	if err != nil {
 		return err
 	}
-	if err := deliver(ctx, dir, sub, location); err != nil {
+	if err := deliver(ctx, tmp, dir, sub, location); err != nil {
 		return fmt.Errorf("delivering to %s: %w", tdf.HideCredentials(strings.TrimRight(target, "/")+"/"+sub), err)
 	}
 	return nil
 }
 
-func deliver(ctx context.Context, dir, sub, location string) error {
-	stage, err := stageAs(dir, sub)
+func deliver(ctx context.Context, tmp, dir, sub, location string) error {
+	stage, err := stageAs(tmp, dir, sub)
 	if err != nil {
 		return err
 	}
@@ -85,10 +86,10 @@ func deliver(ctx context.Context, dir, sub, location string) error {
 	return nil
 }
 
-// stageAs makes a directory in which dir is to be found as sub. rsync sends a link that
+// stageAs makes a directory in tmp in which dir is to be found as sub. rsync sends a link that
 // is part of the path that it is given as the directory that it leads to: so it makes directories
 // at the other end, which no other option does with every rsync.
-func stageAs(dir, sub string) (stage string, err error) {
+func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if !filepath.IsLocal(sub) || filepath.Clean(sub) != sub || sub == "." {
 		return "", fmt.Errorf("%q is no path below the target", sub)
 	}
@@ -100,7 +101,10 @@ func stageAs(dir, sub string) (stage string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
-	if stage, err = os.MkdirTemp("", "tdf-deliver-"); err != nil {
+	if err = os.MkdirAll(tmp, 0o755); err != nil {
+		return "", err
+	}
+	if stage, err = os.MkdirTemp(tmp, "deliver-"); err != nil {
 		return "", err
 	}
 	link := filepath.Join(stage, sub)

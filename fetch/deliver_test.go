@@ -54,9 +54,9 @@ func checkDelivered(t *testing.T, dir string) {
 }
 
 func TestDeliver(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	to, module := t.TempDir(), t.TempDir()
-	log := fakeSSH(t, `exec sh -c "$*"`)
+	tmp, to, module := t.TempDir()+"/made", t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", "/no/such/directory")
+	log := fakeSSH(t, `ls `+tmp+` >`+to+`/during; exec sh -c "$*"`)
 	t.Setenv("RSYNC_RSH", "touch "+to+"/rsh")
 	files := filesDir(t)
 	before := snapshot(t, files)
@@ -69,7 +69,7 @@ func TestDeliver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // a second time changes nothing
-				must(t, Deliver(t.Context(), files, "17/0", c.target))
+				must(t, Deliver(t.Context(), tmp, files, "17/0", c.target))
 				checkDelivered(t, c.arrives)
 			}
 			checkSame(t, files, before)
@@ -85,8 +85,11 @@ func TestDeliver(t *testing.T) {
 	if _, err := os.Stat(to + "/rsh"); err == nil {
 		t.Error("RSYNC_RSH was obeyed")
 	}
-	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+	if during, err := os.ReadFile(to + "/during"); err != nil || !strings.HasPrefix(string(during), "deliver-") {
+		t.Errorf("%q, %v", during, err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
 	}
 }
 
@@ -95,7 +98,7 @@ func TestDeliverBesideOthers(t *testing.T) {
 	needRsync(t)
 	to := t.TempDir()
 	for _, sub := range []string{"17/0", "17/1", "18/0", "-x/-y", "flat"} {
-		must(t, Deliver(t.Context(), filesDir(t), sub, "rsync:"+to))
+		must(t, Deliver(t.Context(), t.TempDir(), filesDir(t), sub, "rsync:"+to))
 		if got, err := os.ReadFile(to + "/" + sub + "/a.txt"); err != nil || string(got) != "a" {
 			t.Errorf("%s: %q, %v", sub, got, err)
 		}
@@ -104,10 +107,10 @@ func TestDeliverBesideOthers(t *testing.T) {
 
 func deliverFails(t *testing.T, ctx context.Context, target string, texts ...string) error {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
-	err := Deliver(ctx, filesDir(t), "17/0", target)
+	tmp := t.TempDir()
+	err := Deliver(ctx, tmp, filesDir(t), "17/0", target)
 	checkFailed(t, err, texts...)
-	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
 	return err
@@ -180,10 +183,10 @@ func TestDeliverOddDirectories(t *testing.T) {
 	for path, want := range map[string]string{
 		"/link": "/link is not a directory", "/file": "/file is not a directory", "/none": "no such file or directory",
 	} {
-		checkFailed(t, Deliver(t.Context(), dir+path, "17/0", "rsync:"+dir+"/to"), want)
+		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir+path, "17/0", "rsync:"+dir+"/to"), want)
 	}
 	for _, sub := range []string{"", ".", "..", "../x", "/x", "a/../b", "a//b"} {
-		checkFailed(t, Deliver(t.Context(), dir, sub, "rsync:"+dir+"/to"), "is no path below the target")
+		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir, sub, "rsync:"+dir+"/to"), "is no path below the target")
 	}
 	if _, err := os.Lstat(dir + "/to"); err == nil {
 		t.Error("something was delivered")

@@ -36,6 +36,10 @@ type Fetcher struct {
 	// setup.sh has a process group of its own, and what leaves that is out of reach.
 	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
 
+	// OtherUser: programs run as another user than this process. Then whoever can read run.sh may
+	// execute it, too.
+	OtherUser bool
+
 	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; 30 s
 	RetryPause  time.Duration     // before the first retry of a download, then doubled; 0.5 s
 	Transport   http.RoundTripper // for http and https; nil: one that minds HTTP_PROXY and its kin
@@ -74,8 +78,8 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 }
 
 // Ready is the cheap check for the usual case: that ./$program/run.sh is there, and came from
-// this source or was made by hand. It makes run.sh executable where it is not. False without
-// an error means that Fetch has something to do.
+// this source or was made by hand. It makes run.sh executable where it is not for those who run it.
+// False without an error means that Fetch has something to do.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -166,5 +170,5 @@ func (j *job) makeTree(ctx context.Context) error {
 	} else if err := unpack(ctx, j.staged(stagedPayload), tree, j.Limits); err != nil {
 		return err
 	}
-	return checkRunScript(tree)
+	return j.checkRunScript(tree)
 }

@@ -35,7 +35,7 @@ func (j *job) ready() (Program, bool, error) {
 	if rec != nil && rec.ID != sourceID(j.src) {
 		return Program{}, false, j.otherSource(rec)
 	}
-	if err := usable(j.dir, info); err != nil {
+	if err := j.usable(j.dir, info); err != nil {
 		return Program{}, false, err
 	}
 	if rec == nil {
@@ -62,7 +62,7 @@ func (j *job) otherSource(rec *record) error {
 }
 
 // usable checks a run.sh, and makes it executable where it is not.
-func usable(dir string, info fs.FileInfo) error {
+func (j *job) usable(dir string, info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return errors.New("run.sh is a directory; it must be the program's script")
@@ -70,17 +70,15 @@ func usable(dir string, info fs.FileInfo) error {
 		return fmt.Errorf("run.sh is not a regular file but a %s", kind(info.Mode()))
 	case info.Size() == 0:
 		return errors.New("run.sh is empty (0 bytes)")
-	case info.Mode()&0o111 == 0:
-		return os.Chmod(filepath.Join(dir, runScript), 0o755)
 	}
-	return nil
+	return j.executable(filepath.Join(dir, runScript), info.Mode())
 }
 
 // checkRunScript looks for a good run.sh at the top of what was fetched.
-func checkRunScript(tree string) error {
+func (j *job) checkRunScript(tree string) error {
 	info, err := os.Lstat(filepath.Join(tree, runScript))
 	if err == nil {
-		return usable(tree, info)
+		return j.usable(tree, info)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -36,7 +36,7 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
 	if err != nil || ran != nil {
 		if isUnfit(ran) {
-			return result, ran
+			return result, masked(d, ran)
 		}
 		e.keepFiles(d)
 		e.keepScratch(d, true)
@@ -56,13 +56,26 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 	return result, nil
 }
 
-// masked keeps the kind of an error that is a reason of its own.
+// masked hides values of secrets in what an error says; what it is, errors.Is and errors.As go on
+// to tell. The reasons for which programs are ended are our own words, whatever words are secret.
 func masked(d *desk, err error) error {
-	if err == nil || d.secrets.Mask(err.Error()) == err.Error() {
+	if err == nil || err == errTimedOut || err == errStopping {
 		return err
 	}
-	return errors.New(d.secrets.Mask(err.Error()))
+	text := d.secrets.Mask(err.Error())
+	if text == err.Error() {
+		return err
+	}
+	return &maskedError{text, err}
 }
+
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
 
 // takeResult takes what is to be there for the round to count, and sends its files away.
 func (e *execution) takeResult(d *desk, result *tdf.Result) error {
@@ -109,7 +122,7 @@ func (e *execution) sendFiles(d *desk) error {
 	defer e.s.hold()()
 	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("it took longer than fetch_timeout"))
 	defer cancel()
-	if err := fetch.Deliver(ctx, dir, sub, e.s.cfg.Collect); err != nil {
+	if err := fetch.Deliver(ctx, e.s.rounds(), dir, sub, e.s.cfg.Collect); err != nil {
 		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.kept("files"))
 	}
 	return nil

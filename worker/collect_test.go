@@ -2,26 +2,92 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// What others say of a round, rsync of its files' names, is masked; what is a reason stays that reason.
-func TestErrorsAreMasked(t *testing.T) {
+func deskWith(t *testing.T, secret string) *desk {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "env")
-	must(t, os.WriteFile(path, []byte("TOKEN=hunter22\n"), 0o600))
+	must(t, os.WriteFile(path, []byte("TOKEN="+secret+"\n"), 0o600))
 	values, err := secrets.Load(path)
 	must(t, err)
-	d := &desk{secrets: values}
+	return &desk{secrets: values}
+}
+
+// What others say of a round, rsync of its files' names, is masked.
+func TestErrorsAreMasked(t *testing.T) {
+	d := deskWith(t, "hunter22")
 	if got := masked(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
 		t.Error(got)
 	}
-	for _, reason := range []error{nil, errTimedOut, errStopping} {
-		if got := masked(d, reason); !errors.Is(got, reason) {
-			t.Errorf("%v became %v", reason, got)
+	if got := masked(d, nil); got != nil {
+		t.Error(got)
+	}
+}
+
+// A secret may be any word, also one of ours: what an error is stays so, and the reasons for which
+// programs are ended keep their words.
+func TestMaskedErrorsStayWhatTheyAre(t *testing.T) {
+	gone := &tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}
+	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
+		d := deskWith(t, secret)
+		for _, reason := range []error{errTimedOut, errStopping} {
+			if got := masked(d, reason); got != reason {
+				t.Errorf("%q: %v became %v", secret, reason, got)
+			}
+		}
+		for _, err := range []error{errTimedOut, errStopping, gone, unfit(os.ErrNotExist)} {
+			got := masked(d, fmt.Errorf("%s: %w", secret, err))
+			if !errors.Is(got, err) || strings.Contains(got.Error(), secret) {
+				t.Errorf("%q: %v became %v", secret, err, got)
+			}
+			if isLost(got) != isLost(err) || isUnfit(got) != isUnfit(err) {
+				t.Errorf("%q: %v is not known any more", secret, err)
+			}
+		}
+	}
+}
+
+// A round that ran for too long has timed out, whatever words are secret.
+func TestTimedOutWithASecretOfItsWords(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.EnvFile = "$program.env"
+	must(t, os.WriteFile(w.path("p.env"), []byte("MODE=time\n"), 0o600))
+	r := w.begin(waiting, func(d *tdf.Definition) { d.Timeout = 1000 })
+	r.timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+	r.timers.fire(t, w.cfg.KillGrace)
+	r.wait()
+	task := w.task(r.id)
+	if task.State != tdf.TimedOut || task.Timeouts != 1 || task.Fails != 0 {
+		t.Errorf("it is %s, %d time-outs, %d failures: %q", task.State, task.Timeouts, task.Fails, task.LastError())
+	}
+}
+
+// What a round cost, and how much it printed, is known of one whose result is refused, too.
+func TestARefusedRoundKeepsWhatItCost(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.MaxOutput = 1000
+	w.script("p", "#!/bin/sh\nhead -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
+	for _, printed := range []int64{0, 50_000} {
+		id := w.open(fmt.Sprint(printed))
+		w.runOnce(w.worker())
+		r := w.finished(id).Current()
+		if r.Exit != "" || !strings.HasSuffix(r.Error, "(run.sh ended with 0)") {
+			t.Errorf("exit %q, error %q", r.Exit, r.Error)
+		}
+		if r.OutputBytes != 100_000 || r.ErrorBytes != printed {
+			t.Errorf("it printed %d and %d bytes, want %d of the latter", r.OutputBytes, r.ErrorBytes, printed)
+		}
+		if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS <= 0 {
+			t.Errorf("it cost %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
 		}
 	}
 }

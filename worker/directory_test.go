@@ -56,8 +56,11 @@ var directories = map[string]fault{
 	},
 	"files are collected": {
 		script: "echo f >$TDF_DIR/files/f; echo out",
-		set:    func(w *world) { w.cfg.Collect = "rsync:" + w.path("collected") },
-		want:   ended{tdf.Succeeded, "out\n", "", "0"},
+		set: func(w *world) {
+			w.cfg.Collect = "rsync:" + w.path("collected")
+			w.Setenv("TMPDIR", "/no/such/directory") // nobody would sweep it
+		},
+		want: ended{tdf.Succeeded, "out\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
 			fileHas(t, r.path("collected/2/0/f"), "f\n")
 			absent(t, r.path("p/results/w1-2-0.files"))
@@ -132,6 +135,24 @@ func secretsOf(mode os.FileMode) func(w *world) {
 		must(w, os.WriteFile(w.path("p.env"), fmt.Appendf(nil, "TOKEN=%s\n", secret), mode))
 		must(w, os.Chmod(w.path("p.env"), mode))
 	}
+}
+
+// What a worker that was killed left of its rounds and deliveries is swept when it starts again; nothing
+// that a link leads to is.
+func TestWhatIsLeftIsSwept(t *testing.T) {
+	w := newWorld(t)
+	kept := w.TempDir()
+	must(t, os.WriteFile(kept+"/f", nil, 0o644))
+	rounds := w.worker().rounds()
+	for _, dir := range []string{"/deliver-1/17", "/3/files"} {
+		must(t, os.MkdirAll(rounds+dir, 0o700))
+	}
+	must(t, os.Symlink(kept, rounds+"/deliver-1/17/0"))
+	r := w.work(fault{})
+	r.nothingRemains(r.before)
+	absent(t, rounds+"/deliver-1")
+	fileHas(t, kept+"/f", "")
+	r.stop()
 }
 
 // Whatever a program does with its directory, the next round finds one that is as new.

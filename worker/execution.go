@@ -62,9 +62,8 @@ func (e *execution) run(ctx context.Context) {
 	result, err := e.attempt(ctx)
 	e.cause = cutShort(ctx, err)
 	if err != nil && e.cause == nil {
-		result.Exit = "" // it has failed, whatever run.sh says: docs/lifecycle.md, "What makes a round fail"
 		e.why = err.Error()
-		result.Error = appendLine(result.Error, e.why)
+		result.Refused, result.Why = true, appendLine(e.why, result.Why)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {
@@ -166,6 +165,9 @@ func isLost(err error) bool {
 }
 
 func appendLine(text, line string) string {
+	if line == "" {
+		return text
+	}
 	if text != "" && text[len(text)-1] != '\n' {
 		text += "\n"
 	}

@@ -101,10 +101,15 @@ func (w *world) open(input string, change ...func(*tdf.Definition)) int64 {
 // lastChance has the task been given back as often as may be because of its workers' hosts.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
-	defer client.Close()
-	must(w, client.HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
+	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
 	return id
+}
+
+// client is for what the store does not do.
+func (w *world) client() *redis.Client {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
+	w.Cleanup(func() { client.Close() })
+	return client
 }
 
 func (w *world) task(id int64) *tdf.Task {

@@ -33,6 +33,10 @@ const (
 func (s *script) launch(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
 	args := c.Args
 	c.Path, c.Dir = runScript, dir
+	path := filepath.Join(dir, runScript)
+	if err := s.checkEnv(path, dir, c.Env); err != nil {
+		return nil, err
+	}
 	p, err := s.host.Start(c)
 	for range busyTries {
 		if !errors.Is(err, syscall.ETXTBSY) || !wait(ctx, time.After(busyPause)) {
@@ -40,7 +44,6 @@ func (s *script) launch(ctx context.Context, dir string, c process.Command) (*pr
 		}
 		p, err = s.host.Start(c)
 	}
-	path := filepath.Join(dir, runScript)
 	if errors.Is(err, syscall.ENOEXEC) && isText(path) {
 		c.Path, c.Args = shell, append([]string{runScript}, args...)
 		p, err = s.host.Start(c)
@@ -54,12 +57,12 @@ func (s *script) launch(ctx context.Context, dir string, c process.Command) (*pr
 // explain says in words what kept run.sh from starting.
 func explain(path string, err error) error {
 	head, headErr := readHead(path)
-	interpreter, script := shebang(head)
+	interpreter, _, script := shebang(head)
 	switch {
 	case errors.Is(headErr, fs.ErrNotExist):
 		return unfit(errors.New("run.sh is not there any more: somebody has removed it"))
 	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
-		return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
+		return errCRLF(interpreter)
 	case errors.Is(err, syscall.ENOENT) && script:
 		return unfit(fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter))
 	case errors.Is(err, syscall.ENOENT):
@@ -89,15 +92,4 @@ func isText(path string) bool {
 	head, err := readHead(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	return err == nil && !bytes.Contains(line, []byte{0})
-}
-
-// shebang returns the interpreter that a script's first line names.
-func shebang(head []byte) (interpreter string, ok bool) {
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	rest, ok := bytes.CutPrefix(line, []byte("#!"))
-	rest = bytes.TrimLeft(rest, " \t")
-	if i := bytes.IndexAny(rest, " \t"); i >= 0 {
-		rest = rest[:i]
-	}
-	return string(rest), ok
 }

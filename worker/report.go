@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -77,8 +78,7 @@ func (e *execution) verdict() verdict {
 		v.move = v.move.WithResult(r)
 		v.tell = func() { e.log.Info("timed out", "timeout", e.task.Timeout) }
 	case errors.Is(e.cause, errStopping):
-		v.move, _ = e.task.Release(errStopping.Error())
-		v.tell = func() { e.log.Info("given back", "why", errStopping) }
+		return e.givenBack(r)
 	case isUnfit(e.cause):
 		return e.unfit(r)
 	}
@@ -89,7 +89,7 @@ func (e *execution) verdict() verdict {
 func (e *execution) executed(r tdf.Result) verdict {
 	v := verdict{e: e}
 	v.move, _ = e.task.Execute(e.claim, r)
-	if r.Exit == "" {
+	if r.Refused {
 		v.tell = func() {
 			if isUnfit(e.cause) {
 				e.s.avoid.unfit(e.task.Program, e.why)
@@ -113,12 +113,24 @@ func (e *execution) executed(r tdf.Result) verdict {
 	return v
 }
 
+// givenBack: after the last round there is none to give the task back for; this one has failed then.
+func (e *execution) givenBack(r tdf.Result) verdict {
+	m, err := e.task.Release(errStopping.Error())
+	if errors.Is(err, tdf.ErrLastRound) {
+		e.why = fmt.Sprintf("%v, and the task cannot be given back: %v", errStopping, err)
+		r.Refused, r.Why = true, e.why
+		return e.executed(r)
+	}
+	m.Claim = e.claim
+	return verdict{e: e, move: m, tell: func() { e.log.Info("given back", "why", errStopping) }}
+}
+
 // unfit gives the task back; when that was done too often, its round has failed.
 func (e *execution) unfit(r tdf.Result) verdict {
 	e.why = e.cause.Error()
 	m, ok := e.task.ReleaseUnfit(short(e.why))
 	if !ok {
-		r.Error, r.Exit = appendLine(r.Error, e.why), ""
+		r.Refused, r.Why = true, e.why
 		return e.executed(r)
 	}
 	m.Claim = e.claim

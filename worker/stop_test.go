@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,35 @@ func TestStopGivesBack(t *testing.T) {
 			w.logged(`msg="given back"`)
 		})
 	}
+}
+
+// After the last round there is none to give the task back for: it has failed, with what it printed.
+func TestStopInTheLastRound(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace = 0
+	w.script("p", waiting)
+	p := w.pipe()
+	id := w.open(p.path, func(d *tdf.Definition) { d.MaxFails = 5 })
+	w.inLastRound(id)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.worker())
+	p.begun()
+	stop()
+	p.ended()
+	wait()
+	w.finished(id)
+	got := w.client().HMGet(t.Context(), w.store.Keys().Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
+	const why = "err\nthe worker was told to stop, and the task cannot be given back: it is in round 99999, and no task can have more"
+	if want := []any{"failed", "99999", "out\n", nil, why}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// inLastRound makes up that a task was opened again as often as can be. What reads whole tasks does not believe it.
+func (w *world) inLastRound(id int64) {
+	w.Helper()
+	opened := w.task(id).Current().Entered[tdf.Open].String()
+	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
 // A task that is handed out to a worker which was told to stop meanwhile is not begun.

@@ -61,7 +61,7 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 		err = w.Run(told)
 	}
 	if wrong := new(config.Error); errors.As(err, &wrong) {
-		wrong.Source = arguments.File
+		wrong.Locate(arguments.File)
 	}
 	return err
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// What is wrong with a value is said of where the value is: in the file, or in the environment.
+func TestErrorsNameWhereTheValueIs(t *testing.T) {
+	_, port, err := net.SplitHostPort(redistest.Shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "[tdf]\nnamespace=" + redistest.Namespace(t) + "\n[redis]\nhost=127.0.0.1\nport=" + port + "\n[worker]\n"
+	for key, value := range map[string]string{"directory": "/no/such/directory", "collect": "rsync:/data/..", "user": "no such user"} {
+		variable := "TDF_CFG_WORKER_" + strings.ToUpper(key)
+		file := filepath.Join(t.TempDir(), "t.cfg")
+		for where, c := range map[string]struct{ text, environment, want string }{
+			"file":        {base + key + "=" + value, "", file + ": [worker] " + key + ": "},
+			"environment": {base, value, variable + ": "},
+			"both":        {base + key + "=" + value, value, variable + ": "},
+		} {
+			t.Run(key+"/"+where, func(t *testing.T) {
+				if c.environment != "" {
+					t.Setenv(variable, c.environment)
+				}
+				if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				var stdout, stderr bytes.Buffer
+				status := run(t.Context(), t.Context(), []string{"w", file}, &stdout, &stderr)
+				if status != 2 || !strings.Contains(stderr.String(), "tdf-worker: "+c.want) {
+					t.Errorf("status %d, want the error of %q:\n%s", status, c.want, stderr.String())
+				}
+			})
+		}
+	}
+}

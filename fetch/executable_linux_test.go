@@ -1,0 +1,96 @@
+package fetch
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const nobody = 65534
+
+// openDir is a directory that any user can enter, which those of t.TempDir are not.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tdf-test-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// asNobody calls f as a user for whom modes count: root may execute whatever anybody may.
+func asNobody(t *testing.T, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread is nobody's until it ends with this goroutine
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// What counts is whether those can execute run.sh who are to.
+func TestRunScriptIsMadeExecutable(t *testing.T) {
+	for name, c := range map[string]struct{ before, ours, others os.FileMode }{
+		"by nobody":         {0o640, 0o755, 0o755},
+		"by everybody":      {0o755, 0o755, 0o755},
+		"by the owner":      {0o744, 0o744, 0o755},
+		"not by the owner":  {0o654, 0o755, 0o755},
+		"for us alone":      {0o700, 0o700, 0o700},
+		"by strangers":      {0o645, 0o755, 0o755},
+		"readable by us":    {0o610, 0o710, 0o710},
+		"readable by a few": {0o641, 0o751, 0o751},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for other, want := range map[bool]os.FileMode{false: c.ours, true: c.others} {
+				script := write(t, filepath.Join(openDir(t), runScript), []byte(goodScript))
+				must(t, os.Chmod(script, c.before))
+				if os.Geteuid() == 0 {
+					must(t, os.Chown(script, nobody, -1))
+				}
+				j := &job{Fetcher: Fetcher{OtherUser: other}}
+				asNobody(t, func() {
+					if err := j.executable(script, c.before); err != nil {
+						t.Error(err)
+					}
+				})
+				if info, err := os.Stat(script); err != nil || info.Mode().Perm() != want {
+					t.Errorf("other user %v: %v, %v, want %v", other, info.Mode(), err, want)
+				}
+			}
+		})
+	}
+}
+
+// A run.sh of somebody else's stays as it is, and those who start it say what is wrong; unless it cannot be
+// executed by anybody.
+func TestRunScriptOfSomebodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files of another user")
+	}
+	script := write(t, filepath.Join(openDir(t), runScript), []byte(goodScript))
+	for mode, fails := range map[os.FileMode]bool{0o750: false, 0o654: false, 0o640: true} {
+		must(t, os.Chown(script, 1, 1))
+		must(t, os.Chmod(script, mode))
+		asNobody(t, func() {
+			if err := (&job{}).executable(script, mode); (err != nil) != fails {
+				t.Errorf("%v: %v", mode, err)
+			}
+		})
+		if info, err := os.Stat(script); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%v became %v, %v", mode, info.Mode(), err)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func TestShebang(t *testing.T) {
+	for head, want := range map[string][2]string{
+		"#!/bin/sh\nx": {"/bin/sh"}, "#! \t/bin/sh -e\n": {"/bin/sh", "-e"}, "#!/a\tb": {"/a", "b"}, "#!/bin/sh\r\n": {"/bin/sh\r"},
+		"#!/a  b c \t\n": {"/a", "b c"}, "#!/a b\r\n": {"/a", "b\r"},
+		"#!": {}, "#!\n/bin/sh": {}, "": {"-"}, "#": {"-"}, " #!/bin/sh": {"-"},
+	} {
+		interpreter, argument, ok := shebang([]byte(head))
+		got := [2]string{interpreter, argument}
+		if !ok {
+			got = [2]string{"-"}
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", head, got, want)
+		}
+	}
+}
+
+func TestEnvFinds(t *testing.T) {
+	for line, want := range map[string]string{
+		"#!/usr/bin/env python9": "python9", "#! /bin/env python9 ": "python9", "#!/usr/bin/env -S python9 -u": "python9",
+		"#!/usr/bin/env -Spython9": "python9", "#!/usr/bin/env -S python9\r": "python9", "#!/usr/bin/env python9\r": "python9\r",
+		"#!/usr/bin/env /opt/python9": "/opt/python9",
+		"#!/usr/bin/env":              "", "#!/usr/bin/env -S": "", "#!/usr/bin/python9": "", "#!/opt/env python9": "", "/usr/bin/env python9": "",
+		"#!/usr/bin/env python9 -u": "", "#!/usr/bin/env -i python9": "", "#!/usr/bin/env -S -i python9": "", "#!/usr/bin/env -vS python9": "",
+		"#!/usr/bin/env -S X=1 python9": "", "#!/usr/bin/env X=1": "", "#!/usr/bin/env -S ${PY}": "", "#!/usr/bin/env -S 'python9' -u": "",
+		"#!/usr/bin/env ./own": "", "#!/usr/bin/env -S bin/own -u": "",
+	} {
+		if got := envFinds(shebang([]byte(line + "\n"))); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// The PATH is the program's, which an env_file may give it, and its elements may be relative to where it runs.
+func TestEnvLooksInTheProgramsPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		path string // below the program's directory: a, b, with b/own; c, where own is no program
+		ok   bool
+	}{
+		"there": {"/none:$dir/a:$dir/b", true}, "not there": {"/none:$dir/a", false}, "relative": {"b", true}, "itself": {"", false},
+		"a directory": {"$dir/c", false}, "not executable": {"$dir/d", false}, "no directory": {"$dir/run.sh", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.script("p", "#!/usr/bin/env own\necho good\n")
+			for _, dir := range []string{"a", "b", "c/own", "d"} {
+				must(t, os.MkdirAll(w.path("p", dir), 0o755))
+			}
+			must(t, os.Symlink("/bin/sh", w.path("p/b/own")))
+			must(t, os.WriteFile(w.path("p/d/own"), nil, 0o644))
+			w.cfg.EnvFile = "$program.env"
+			path := os.Expand(c.path, func(string) string { return w.path("p") })
+			must(t, os.WriteFile(w.path("p.env"), []byte("PATH="+path+"\n"), 0o600))
+			id := w.open("")
+			w.runOnce(w.worker())
+			task := w.task(id)
+			if c.ok && task.LastOutput() != "good\n" {
+				t.Errorf("it is %s: %q", task.State, task.LastError())
+			}
+			if !c.ok && (task.State != tdf.Open || task.Releases != 1 || task.UnfitHosts != 1) {
+				t.Errorf("it is %s in round %d: %q", task.State, task.Round, task.LastError())
+			}
+		})
+	}
+}
