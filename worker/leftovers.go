@@ -13,9 +13,12 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
+// ownDir is what the worker has for itself in the working directory, beside the programs: these make it, too.
+const ownDir = ".tdf"
+
 // roundsDir is where the rounds' directories are, below the working directory. Beside it are
 // those of programs that are fetched; no program's name begins with a dot.
-const roundsDir = ".tdf/.rounds"
+const roundsDir = ownDir + "/.rounds"
 
 // rounds is the directory of this worker's rounds: other workers may share the working directory,
 // and have the same name in another namespace, or in that of another Redis.

@@ -47,6 +47,15 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+	cfg, err := config.DefaultWorker("N")
+	must(t, err)
+	cfg.Directory = "/proc" // which is nobody's to write to
+	w, err := New("w", cfg, nil, nil)
+	must(t, err)
+	var wrong *config.Error
+	if err := w.Run(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "[worker] directory: mkdir /proc/.tdf: ") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := New("../w", config.Worker{}, nil, nil); err == nil {
 		t.Error("a name with a slash was taken")
 	}

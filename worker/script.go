@@ -2,9 +2,13 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -30,6 +34,9 @@ func (w *Worker) setUp() (dismantle func(), err error) {
 	default:
 		return func() {}, nil
 	}
+	if err := w.ownDirectory(); err != nil {
+		return nil, err
+	}
 	host, err := process.New(process.Config{
 		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Require: w.cfg.Require, Sole: w.Sole,
 		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
@@ -46,6 +53,15 @@ func (w *Worker) setUp() (dismantle func(), err error) {
 		w.Runner = nil
 		host.Close()
 	}, nil
+}
+
+// ownDirectory sees whether the worker can write where its programs are to be. A full disk may get room again.
+func (w *Worker) ownDirectory() error {
+	err := os.MkdirAll(filepath.Join(w.cfg.Directory, ownDir), 0o777)
+	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return nil
+	}
+	return wrongKey("directory", err.Error()+"; expected a directory that this user can write to", err)
 }
 
 // tellIsolation logs what programs are isolated by, and what was asked for and cannot be had.

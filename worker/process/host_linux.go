@@ -150,8 +150,12 @@ func (h *Host) prepareLimits() {
 		h.limits = h.probeLimits(l)
 	}
 	l := h.cfg.Limits
-	if h.cgroups != nil && h.cgroups.has["memory"] && l.Memory > 0 {
+	switch {
+	case l.Memory == 0:
+	case h.cgroups != nil && h.cgroups.has["memory"]:
 		h.isolation.set(Memory, nil)
+	default:
+		h.isolation.notes[Memory] = "of each process"
 	}
 	switch {
 	case l.Processes == 0:

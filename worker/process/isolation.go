@@ -16,11 +16,12 @@ var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, Open
 type isolation struct {
 	reached map[string]bool
 	missing map[string]string
+	notes   map[string]string // what is less than it sounds about one that is reached
 }
 
 func newIsolation(cfg Config) isolation {
 	l := cfg.Limits
-	i := isolation{map[string]bool{}, map[string]string{}}
+	i := isolation{map[string]bool{}, map[string]string{}, map[string]string{}}
 	for name, set := range map[string]bool{
 		User: cfg.User != "", Memory: l.Memory > 0, CPUSeconds: l.CPU > 0, FileSize: l.FileSize > 0,
 		OpenFiles: l.OpenFiles > 0, Processes: l.Processes > 0, Nice: l.Nice != 0,
@@ -59,9 +60,20 @@ func (i isolation) require(names []string) error {
 	return nil
 }
 
-// Isolation returns what programs are isolated by, in the order of the constants.
+// Isolation returns what programs are isolated by, in the order of the constants; where that is less than it
+// sounds, it is said in brackets.
 func (h *Host) Isolation() []string {
-	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !h.isolation.reached[name] })
+	var reached []string
+	for _, name := range known {
+		if !h.isolation.reached[name] {
+			continue
+		}
+		if note := h.isolation.notes[name]; note != "" {
+			name += " (" + note + ")"
+		}
+		reached = append(reached, name)
+	}
+	return reached
 }
 
 // Missing says, by name, why something of the constants is not reached; [NotSet] for what was

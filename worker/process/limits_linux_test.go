@@ -143,11 +143,11 @@ func TestRequire(t *testing.T) {
 }
 
 func TestIsolation(t *testing.T) {
-	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50}})
-	if got := strings.Join(s.host.Isolation(), " "); got != "subreaper file_size open_files" {
+	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50, Memory: 1 << 40}})
+	if got := strings.Join(s.host.Isolation(), ", "); got != "subreaper, memory (of each process), file_size, open_files" {
 		t.Errorf("got %s", got)
 	}
-	if got := s.host.Missing(); got[Cgroup] != "switched off" || got[Memory] != "none is set" || len(got) != 6 {
+	if got := s.host.Missing(); got[Cgroup] != "switched off" || got[Nice] != "none is set" || len(got) != 5 {
 		t.Errorf("missing: %v", got)
 	}
 }
