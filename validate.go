@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a task's properties, in bytes.
+// Bounds of a task's properties.
 const (
-	MaxName  = 200     // of program and group
-	MaxMeta  = 4 << 10 // of meta
-	maxCount = 1 << 30 // of max_fails, max_timeouts, max_losses
+	MaxName  = 200           // of program and group, in bytes
+	MaxMeta  = 4 << 10       // of meta, in bytes
+	MaxCount = 1_000_000_000 // of max_fails, max_timeouts, max_losses
+
+	maxCount = MaxCount // of whatever else is counted about a task
 )
 
 // A PropertyError says which property of a task makes no sense, and why.
@@ -104,8 +106,8 @@ func (d *Definition) checkCounts() error {
 		name  string
 		value int
 	}{{"max_fails", d.MaxFails}, {"max_timeouts", d.MaxTimeouts}, {"max_losses", d.MaxLosses}} {
-		if c.value < 0 || c.value > maxCount {
-			return property(c.name, "%d is not a number from 0 to %d", c.value, maxCount)
+		if c.value < 0 || c.value > MaxCount {
+			return property(c.name, "%d is not a number from 0 to %d", c.value, MaxCount)
 		}
 	}
 	return nil

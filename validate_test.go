@@ -46,6 +46,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.NaN()) }, "above 0"},
 		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.Inf(-1)) }, "above 0"},
 		{"max_fails", func(d *Definition) { d.MaxFails = -1 }, "-1 is not a number from 0"},
+		{"max_fails", func(d *Definition) { d.MaxFails = 1_000_000_001 }, "1000000001 is not a number from 0 to 1000000000"},
 		{"max_timeouts", func(d *Definition) { d.MaxTimeouts = -1 }, "-1"},
 		{"max_losses", func(d *Definition) { d.MaxLosses = -1 }, "-1"},
 		{"meta", func(d *Definition) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},

@@ -27,7 +27,7 @@ func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 func (k key) secret() bool { return k.name == "password" }
 
 const (
-	maxCount = 1_000_000_000
+	maxCount = tdf.MaxCount
 	maxBytes = 1_000_000_000_000_000
 
 	maxOutput = 256 << 20 // a value in Redis cannot have more than 512 MiB

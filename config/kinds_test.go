@@ -40,7 +40,7 @@ func TestWrongValues(t *testing.T) {
 		{"task_defaults", "start_after", "a Unix time in seconds from 0 up", []string{"-1", "inf", "NaN", "now", "2026-01-01"}},
 		{"task_defaults", "end_before", "a Unix time in seconds from 0 up, or inf", []string{"-1", "-inf", "NaN", "never"}},
 		{"task_defaults", "timeout", span, []string{"0", "-1", "NaN", "None"}},
-		{"task_defaults", "max_fails", "a whole number from 0 to 1000000000", []string{"-1", "inf", "1.5"}},
+		{"task_defaults", "max_fails", "a whole number from 0 to 1000000000", []string{"-1", "inf", "1.5", "1000000001"}},
 		{"task_defaults", "group", "a name of up to 200 bytes", []string{strings.Repeat("g", 201)}},
 		{"task_defaults", "meta", "text of up to 4096 bytes", []string{strings.Repeat("m", 4097)}},
 		{"task_defaults", "fail_on", "one of stderr, exit, any", []string{"", "stdout", "Exit"}},

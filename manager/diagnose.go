@@ -160,7 +160,7 @@ func (v *vitals) liveWorkers(d *diagnoses) {
 	case claiming == 0:
 		v.worse(d, "workers", "all of them drain, and claim nothing more: "+firstOf(draining), "tdf drain --undo WORKER, or start another one")
 	default:
-		d.ok("workers", "%d live, %d of them claim tasks, %d of %d slots are busy", alive, claiming, v.stats.Busy, v.stats.Slots)
+		d.ok("workers", "live: %d, claiming tasks: %d, busy slots: %d of %d", alive, claiming, v.stats.Busy, v.stats.Slots)
 	}
 }
 
@@ -196,13 +196,32 @@ func (v *vitals) avoided(d *diagnoses) {
 	}
 }
 
-// waiting: there are tasks that may run, and slots that are free, and still they wait.
+// waiting: there are tasks that may run, and slots that are free, and still they wait. A slot is free between any two tasks:
+// where one was claimed or ended lately, nothing is the matter.
 func (v *vitals) waiting(d *diagnoses) {
 	const usual = tdf.Seconds(60)
-	if v.stats.Waited > usual && v.stats.Busy < v.stats.Slots {
-		d.problem("tasks", fmt.Sprintf("the oldest open one has waited for %.0f s, though %d slots are free", v.stats.Waited, v.stats.Slots-v.stats.Busy),
+	if free := v.freeSlots(); v.stats.Waited > usual && free > 0 && v.stats.At.Sub(v.moved) > idle {
+		d.problem("tasks", fmt.Sprintf("the oldest open one has waited for %.0f s, though %s free, and nothing was claimed lately", v.stats.Waited, slotsAre(free)),
 			"tdf ls --state open, and tdf explain ID")
 	}
+}
+
+// freeSlots counts those of workers that claim, both by what the workers said last and by how many tasks run: either may be late.
+func (v *vitals) freeSlots() int {
+	free := 0
+	for i := range v.workers {
+		if w := &v.workers[i]; w.Alive && w.claims() {
+			free += max(0, w.Slots-len(w.Runs))
+		}
+	}
+	return max(0, min(free, v.stats.Slots-v.stats.Busy))
+}
+
+func slotsAre(n int) string {
+	if n == 1 {
+		return "1 slot is"
+	}
+	return fmt.Sprintf("%d slots are", n)
 }
 
 func (v *vitals) runs(d *diagnoses) {

@@ -62,7 +62,12 @@ func TestDiagnose(t *testing.T) {
 		"all of them drain, and claim nothing":    {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
 		"stopped giving signs of life: w2":        {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
 		"w1 leaves programs alone: p":             {SeverityNotice, func(v *vitals) { v.workers[0].Avoids = "p" }},
-		"waited for 500 s, though 3 slots":        {SeverityProblem, func(v *vitals) { v.stats.Busy = 1 }},
+		"waited for 500 s, though 3 slots are":    {SeverityProblem, func(v *vitals) { v.stats.Busy = 1 }},
+		"waited for 500 s, though 1 slot is free": {SeverityProblem, func(v *vitals) { v.stats.Busy = 3 }},
+		"waited for 501 s, though 2 slots are": {SeverityProblem, func(v *vitals) {
+			v.stats.Busy, v.stats.Waited, v.moved = 1, 501, v.stats.At-31
+			v.workers[0].Runs = []int64{1, 2}
+		}},
 		"7 has run for 900 s on w1, and most":     {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
 		"5.0 MB are left of maxmemory":            {SeverityProblem, func(v *vitals) { v.stats.Memory.Used = 95e6 }},
 		"199.0 MB are left of the machine's":      {SeverityNotice, func(v *vitals) { v.stats.Memory = Memory{Used: 1e6, System: 200e6} }},
@@ -78,6 +83,66 @@ func TestDiagnose(t *testing.T) {
 		}
 		if len(told) != 1 || !strings.Contains(told[0].Text, text) || told[0].Severity != c.severity || told[0].Cure == "" {
 			t.Errorf("%s: it says %+v", text, told)
+		}
+	}
+}
+
+// A slot is free between any two tasks, and one of a worker that drains is for nobody: no alarm is raised.
+func TestDiagnoseABusyCampaign(t *testing.T) {
+	for name, change := range map[string]func(*vitals){
+		"something was claimed": func(v *vitals) { v.moved = v.stats.At - 29 },
+		"the workers are full":  func(v *vitals) { v.workers[0].Runs = []int64{1, 2, 3, 4} },
+		"the free ones drain": func(v *vitals) {
+			v.workers[0].Runs = []int64{1, 2, 3, 4}
+			v.workers = append(v.workers, Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4}}, true})
+			v.stats.Slots = 8
+		},
+	} {
+		v := healthy()
+		v.stats.Busy = 2
+		change(&v)
+		for _, d := range v.diagnose() {
+			if d.Severity != SeverityOK {
+				t.Errorf("%s: it says %+v", name, d)
+			}
+		}
+	}
+}
+
+// Whatever was claimed or has ended lately is seen, also where the task is open again.
+func TestVitalsOfMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		task  func(now tdf.Time) tdf.Hash
+		moved bool
+	}{
+		"runs since":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-5).String()} }, true},
+		"has run for long": {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-500).String()} }, false},
+		"has ended":        {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "failed", "0:failed": now.Add(-5).String()} }, true},
+		"was opened":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "open", "0:open": now.String()} }, false},
+		"was forgiven": {func(now tdf.Time) tdf.Hash {
+			return tdf.Hash{
+				"state": "open", "round": "1", "fails": "1", "max_fails": "9", "0:worker": "w", "0:running": "1000",
+				"0:failure": now.Add(-5).String(), "1:open": now.Add(-5).String(),
+			}
+		}, true},
+	} {
+		m := onEmbedded(t)
+		s, err := m.redis()
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := c.task(now)
+		h["program"], h["source"] = "p", "rsync:/p/run.sh"
+		if _, err := s.Put(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
+			t.Fatal(err)
+		}
+		v := vitals{stats: Stats{At: now}}
+		if err := m.vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
+			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type vitals struct {
 	loading  bool        // a dump is being loaded, or was not loaded to its end
 	clockOff tdf.Seconds // how far this machine's clock is before Redis's
 	stats    Stats
+	moved    tdf.Time // when a task was claimed or ended last, as far as that was lately
 	workers  []Worker
 	taskSize int64 // bytes of one task that is open; 0: not known
 	long     []longRun
@@ -64,7 +65,7 @@ func (m *Manager) vitals(ctx context.Context) (v vitals, err error) {
 	}
 	v.redis = m.cfg.Redis
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
-		m.vitalsOfRedis, m.vitalsOfTasks, m.vitalsOfRuns,
+		m.vitalsOfRedis, m.vitalsOfTasks, m.vitalsOfMoves, m.vitalsOfRuns,
 	} {
 		if err := step(ctx, r, &v); err != nil {
 			return v, err
@@ -132,6 +133,28 @@ func meanSize(sizes []int64) int64 {
 		return 0
 	}
 	return sum/n + places
+}
+
+// idle is for how long no task has to be claimed or end before a slot counts as one that has nothing to do.
+const idle = tdf.Seconds(30)
+
+// sampledOpened is how many of the newest open tasks tell whether rounds have ended.
+const sampledOpened = 50
+
+// vitalsOfMoves looks for tasks that were claimed or ended lately, those too whose rounds are forgiven.
+func (m *Manager) vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
+	since := v.stats.At.Add(-idle)
+	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
+	if err != nil || moved > 0 {
+		v.moved = v.stats.At
+		return err
+	}
+	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
+	for _, t := range page.Tasks {
+		last := &t.Rounds[LastRun(t)]
+		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.Failure, last.Timeout, last.Lost)
+	}
+	return err
 }
 
 // Bounds of the look for long runs.

@@ -69,10 +69,23 @@ func TestGatesOfAnOpenTask(t *testing.T) {
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
 		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: it is not in the list of open tasks"},
 		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
-		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 are before it, and 4 of 4 slots are free"},
-		"no worker":    {func(c *situation) { c.workers = nil }, "worker: no worker lives"},
-		"silent":       {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker lives"},
-		"one is full":  {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
+		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 are before it; workers that claim have 4 slots in all"},
+		"queue, all busy": {func(c *situation) {
+			c.place.Ahead = 4
+			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}
+		}, "queue: 4 are before it; workers that claim have 4 slots in all"},
+		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of the 2 can take it; has no free slot: w1, w2"},
+		"not its time, all busy": {func(c *situation) {
+			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
+			c.workers[0].Runs, c.workers[1].Drained = []int64{1, 2}, "me"
+		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
+		"not its time, all drained": {func(c *situation) {
+			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
+			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
+		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of the 2 can take it; told to drain: w1, w2"},
+		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker lives"},
+		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker lives"},
+		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
 		"each has its reason": {func(c *situation) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
 			c.workers[0].Runs = []int64{1, 2, 3}
@@ -108,6 +121,14 @@ func TestGatesOfARunningTask(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	loaded := busyWith(func(c *situation) { c.workers = nil })
+	if got := holding(loaded.running()); got != "worker: w1 was not seen in this namespace within a week: was the task loaded from a dump?" {
+		t.Errorf("loaded: %q", got)
+	}
+	fetching := busyWith(func(c *situation) { c.took = nil })
+	if got := fetching.run().What; got != "claimed 60 s ago; the program is being fetched, or is about to start; the program has to end" {
+		t.Errorf("it is being fetched, and it says %q", got)
+	}
 	c := busyWith(func(c *situation) {
 		c.task.Rounds[0].LastOutput, c.task.Rounds[0].Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
@@ -134,6 +155,26 @@ func TestGatesOfTasksThatRan(t *testing.T) {
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", Failure: testNow - 1, Error: "no luck", Entered: at}).finished()
 	if failed[0].What != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Cure != "tdf retry 7 opens it again" || holding(failed) != "" {
 		t.Errorf("failed: %+v", failed)
+	}
+	for want, c := range map[string]struct {
+		state   tdf.State
+		outcome string
+		round   tdf.Round
+	}{
+		"timed out 1.0 s ago: it ran for longer than 2 s": {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", Timeout: testNow - 1, Error: "timed out: it ran for longer than 2 s", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
+		"timed out 1.0 s ago: timed outside":              {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", Timeout: testNow - 1, Error: "timed outside", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
+		"expired 1.0 s ago: before it ran":                {tdf.Expired, "expired", tdf.Round{Entered: map[tdf.State]tdf.Time{tdf.Expired: testNow - 1}}},
+		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", Failure: testNow - 1, Error: "no run.sh", Entered: at}},
+	} {
+		gates := ended(c.state, c.outcome, c.round).finished()
+		if gates[0].What != want {
+			t.Errorf("it says %q, want %q", gates[0].What, want)
+		}
+	}
+	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
+	late.task.EndBefore = testNow - 1
+	if cure := late.finished()[0].Cure; cure != "tdf retry 7 --end-before … opens it again" {
+		t.Errorf("its time is over, and the cure is %q", cure)
 	}
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
 	if cancelled[0].What != "cancelled 1.0 s ago" || cancelled[1].State != Passed {

@@ -46,7 +46,7 @@ type Failures struct {
 const roundsOfFailures = 10
 
 // Failures groups the failed rounds of tasks that failed, timed out or expired, archived or not, or of those that q
-// means, where that names states, outcomes or ids. Pages are those of [Manager.Find], and put together
+// means, where that names states, outcomes or ids. Where it names a worker, only the rounds of that worker count. Pages are those of [Manager.Find], and put together
 // by [Failures.Merge].
 func (m *Manager) Failures(ctx context.Context, q Query, after string) (Failures, error) {
 	all, err := m.failures(ctx, q, after, usualBounds)
@@ -67,7 +67,7 @@ func (m *Manager) failures(ctx context.Context, q Query, after string, within lo
 	f.rounds, f.bounds = roundsOfFailures, within
 	f.texts = func(t *tdf.Task) []textOf { return append(errorsOf(t), f.q.searched(t)...) }
 	groups := grouping{}
-	if err := f.walk(groups.add); err != nil {
+	if err := f.walk(func(t *tdf.Task) bool { return groups.add(t, q.Worker) }); err != nil {
 		return Failures{}, err
 	}
 	all := Failures{Groups: groups.sorted(), Looked: f.looked, Next: f.next()}
@@ -115,10 +115,13 @@ func (f *Failures) Merge(page Failures) {
 // A grouping is groups by their ids.
 type grouping map[string]*FailureGroup
 
-// add takes the failed rounds of a task; it always wants more.
-func (g grouping) add(t *tdf.Task) bool {
+// add takes the failed rounds of a task, those of one worker alone if that is named; it always wants more.
+func (g grouping) add(t *tdf.Task, worker string) bool {
 	all := failuresOf(t)
 	for i := range all {
+		if worker != "" && t.Rounds[all[i].round].Worker != worker {
+			continue
+		}
 		one := all[i].group()
 		if i == len(all)-1 {
 			one.Tasks = 1

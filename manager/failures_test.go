@@ -60,6 +60,32 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	}
 }
 
+// Of a worker only its own rounds are told, also of tasks that others had before.
+func TestFailuresOfAWorker(t *testing.T) {
+	m := onEmbedded(t)
+	archive(t, m, 3, func(i int, h tdf.Hash) {
+		fails(h, "1", "bad")
+		h["round"], h["0:worker"] = "2", "other"
+		h["1:worker"], h["1:failure"], h["1:exit"] = "good", "5", "1"
+		h["2:worker"], h["2:failure"], h["2:exit"], h["2:archived"] = "good", "6", "1", h["0:archived"]
+		if i == 2 {
+			h["2:worker"] = "other"
+		}
+		for _, round := range []string{"1", "2"} {
+			h[round+":error"], h[round+":executed"], h[round+":claim"] = "bad", "5", "c"
+		}
+	})
+	for worker, want := range map[string]string{"good": "2 4 map[good:4]", "other": "1 2 map[other:2]", "": "3 9 map[good:5 other:4]"} {
+		all, err := m.Failures(t.Context(), Query{Worker: worker}, "")
+		if err != nil || len(all.Groups) != 1 {
+			t.Fatalf("%q: %+v, %v", worker, all, err)
+		}
+		if got := fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers); got != want {
+			t.Errorf("%q: %s, want %s", worker, got, want)
+		}
+	}
+}
+
 // A thousand tasks fail in three ways: page by page they make the same groups as all at once, and each
 // group's ID finds just its tasks.
 func TestFailuresOfPagesAddUp(t *testing.T) {
@@ -187,10 +213,13 @@ func TestResultsComeByIDAndOnce(t *testing.T) {
 
 func TestPrinted(t *testing.T) {
 	m := onEmbedded(t)
-	archive(t, m, 1, func(_ int, h tdf.Hash) {
+	archive(t, m, 2, func(i int, h tdf.Hash) {
 		maps.Copy(h, tdf.Hash{
 			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",
 		})
+		if i == 1 { // given up before it ran again
+			maps.Copy(h, tdf.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
+		}
 	})
 	for _, c := range []struct {
 		id    int64
@@ -202,8 +231,10 @@ func TestPrinted(t *testing.T) {
 		{1, 0, "round 0: first "},
 		{1, 5, "round 5:  "},
 		{1, 6, "there is no such round"},
-		{1, -2, "there is no such round"},
-		{2, 0, "there is no such task"},
+		{1, CurrentRound, "round 5:  "},
+		{2, CurrentRound, "round 4: last why"},
+		{1, -3, "there is no such round"},
+		{3, 0, "there is no such task"},
 	} {
 		task, round, err := m.Printed(t.Context(), c.id, c.round)
 		got := ""

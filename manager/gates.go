@@ -15,7 +15,29 @@ func (c *situation) open() []Gate {
 	if c.full {
 		gates = append(gates, fullGate)
 	}
-	return append(gates, c.start(), c.end(), c.queue(), c.free(), c.source, Gate{"run", Ahead, c.runText(), ""}, Gate{"judgement", Ahead, "the server judges the round", ""})
+	gates = append(gates, c.start(), c.end())
+	gates = append(gates, c.turn(gates[len(gates)-2].State)...)
+	return append(gates, c.source, Gate{"run", Ahead, c.runText(), ""}, Gate{"judgement", Ahead, "the server judges the round", ""})
+}
+
+// turn are the queue and the workers. Neither holds a task while something before it does, as far as that passes by itself: who is
+// before it and which slots are busy will be another matter by then.
+func (c *situation) turn(start GateState) []Gate {
+	queue, worker := c.queue(), c.free()
+	if start == Holds && c.place.Listed {
+		queue = notYet(queue)
+	}
+	if c.busy() && (start == Holds || queue.State == Holds) {
+		worker = notYet(worker)
+	}
+	return []Gate{queue, worker}
+}
+
+func notYet(g Gate) Gate {
+	if g.State == Holds {
+		g.State, g.Cure = Ahead, ""
+	}
+	return g
 }
 
 // running are those of a task whose program runs.
@@ -36,26 +58,54 @@ func (c *situation) executed() []Gate {
 			c.serverGate(),
 		}
 	}
-	return []Gate{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + howExited(r.Exit), ""}, c.serverGate()}
+	return []Gate{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + howExited(r), ""}, c.serverGate()}
 }
 
 // finished says how it ended.
 func (c *situation) finished() []Gate {
 	t := c.task
-	ended := Gate{"end", Passed, outcome(t) + " " + c.since(t.Current().Entered[endState(t)]), ""}
-	if f := lastFailure(t); f != nil && f.round == t.Round {
-		ended.What += ": " + f.how
-		if line := f.line(); line != "" {
-			ended.What += ": " + line
-		}
-	}
+	ended := Gate{"end", Passed, strings.Join(c.endText(), ": "), ""}
 	if outcome(t) != string(tdf.Succeeded) {
-		ended.Cure = fmt.Sprintf("tdf retry %d opens it again", t.ID)
+		ended.Cure = fmt.Sprintf("tdf retry %d%s opens it again", t.ID, c.withLaterEnd())
 	}
 	if t.State == tdf.Archived {
 		return []Gate{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
 	}
 	return []Gate{ended, {"archive", Passed, "not archived: it is kept as it is until somebody does", ""}}
+}
+
+// withLaterEnd is what a task has to be opened again with whose end_before is past.
+func (c *situation) withLaterEnd() string {
+	if c.task.EndBefore <= c.now {
+		return " --end-before …"
+	}
+	return ""
+}
+
+// endText says how the task ended, in which way, and what was printed last; nothing twice.
+func (c *situation) endText() []string {
+	t := c.task
+	ended := strings.ReplaceAll(outcome(t), "_", " ")
+	parts := []string{ended + " " + c.since(t.Current().Entered[endState(t)])}
+	f := lastFailure(t)
+	if f == nil || f.round != t.Round {
+		return parts
+	}
+	for _, part := range []string{without(f.how, ended), without(without(f.line(), ended), f.how)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// without takes away what a text begins with, where that was said already.
+func without(text, said string) string {
+	rest, cut := strings.CutPrefix(text, said)
+	if !cut || rest != "" && rest[0] != ':' && rest[0] != ' ' {
+		return text
+	}
+	return strings.TrimLeft(rest, ": ")
 }
 
 // endState is the state that a finished task's outcome belongs to.
@@ -120,9 +170,12 @@ func (c *situation) queue() Gate {
 		return Gate{"queue", Passed, "it is the first", ""}
 	}
 	behind := Gate{"queue", Passed, fmt.Sprintf("%d are before it", c.place.Ahead), ""}
+	if c.place.Ahead == 1 {
+		behind.What = "1 is before it"
+	}
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
 		behind.State = Holds
-		behind.What += fmt.Sprintf(", and %d of %d slots are free", free, slots)
+		behind.What += fmt.Sprintf("; workers that claim have %d slots in all", slots)
 		behind.Cure = "wait, or start more workers"
 	}
 	return behind
@@ -207,6 +260,11 @@ func (c *situation) obstacle(w *redisstate.SeenWorker) string {
 	return ""
 }
 
+// busy says whether a worker could take the task but for those that it runs.
+func (c *situation) busy() bool {
+	return slices.ContainsFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Alive(c.now) && c.obstacle(&w) == busy })
+}
+
 // mostNamed is how many workers are named.
 const mostNamed = 5
 
@@ -222,8 +280,11 @@ func some(names []string) string {
 func (c *situation) holder() Gate {
 	name := c.task.Current().Worker
 	i := slices.IndexFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Name == name })
-	if i < 0 {
+	if i < 0 && c.task.Current().Claim == "" {
 		return Gate{"worker", Passed, fmt.Sprintf("nothing is known of %s: a worker of the original TDF?", name), ""}
+	}
+	if i < 0 {
+		return Gate{"worker", Holds, name + " was not seen in this namespace within a week: was the task loaded from a dump?", "wait: the server opens the task again when its lease is over"}
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.now) {
@@ -248,9 +309,12 @@ func (c *situation) lease() Gate {
 // run tells about the program: how it is doing, and how that compares.
 func (c *situation) run() Gate {
 	r := c.task.Current()
-	what := "claimed " + c.since(r.Entered[tdf.Running]) // a program that has to be fetched begins later
-	if r.Started > 0 {
+	what := "claimed " + c.since(r.Entered[tdf.Running])
+	switch {
+	case r.Started > 0:
 		what = "the program began " + c.since(r.Started)
+	case r.Claim != "" && r.PID == 0 && r.LastOutput == 0:
+		what += "; the program is being fetched, or is about to start"
 	}
 	if r.LastOutput > 0 {
 		what += ", printed something last " + c.since(r.LastOutput)

@@ -38,12 +38,16 @@ const AnyRound = -1
 type Acted struct {
 	Done int
 	// Refused has an error for each task that was left as it is: mostly a *[tdf.StateError] that says
-	// where it was found, or a *[tdf.PropertyError] or [tdf.ErrUnchanged] about changes.
+	// where it was found, or a *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast] about changes.
 	Refused []error
 }
 
+// ErrPast says that a task was not opened again because it would expire at once: its end_before is past, by
+// Redis's clock. With a later one among the changes it is.
+var ErrPast = errors.New("its end_before is past, and it would expire at once")
+
 // Reopen opens finished tasks again, archived ones too. Each task is reopened or not by itself: the
-// error joins one for each that was not.
+// error joins one for each that was not, such as [ErrPast].
 func (m *Manager) Reopen(ctx context.Context, ids ...int64) error {
 	return m.actJoined(ctx, Act{Verb: tdf.VerbReopen}, ids)
 }
@@ -96,6 +100,7 @@ type hand struct {
 	act    Act
 	decide func(*tdf.Task) (tdf.Move, error)
 	rounds map[int64]int // in which the tasks were found
+	now    tdf.Time
 	acted  Acted
 }
 
@@ -125,6 +130,9 @@ func (h *hand) do(ctx context.Context, m *Manager, ids []int64) error {
 	for try := 1; len(ids) > 0; try++ {
 		seen, err := m.store.Load(ctx, ids)
 		if err != nil {
+			return err
+		}
+		if h.now, err = m.store.Now(ctx); err != nil {
 			return err
 		}
 		var units []redisstate.Unit
@@ -165,6 +173,9 @@ func (h *hand) move(s redisstate.Seen) (tdf.Move, error) {
 		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.act.Verb, State: t.State, Round: t.Round}
 	}
 	move, err := h.decide(t)
+	if err == nil && h.act.Verb == tdf.VerbReopen && h.act.Changes.Apply(t.Definition).EndBefore <= h.now {
+		err = ErrPast
+	}
 	var elsewhere *tdf.StateError
 	if err != nil && !errors.As(err, &elsewhere) {
 		err = fmt.Errorf("%s task %d: %w", h.act.Verb, s.ID, err)

@@ -81,6 +81,33 @@ func TestActs(t *testing.T) {
 	}
 }
 
+// A task whose time is over would expire at once.
+func TestReopenNeedsTime(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok")
+	now, past := tm.Now(), tm.Now()-1
+	change := manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{EndBefore: &now}}
+	if acted, err := m.Act(ctx, change, manager.Found{ID: ids[0]}); err != nil || acted.Done != 1 {
+		t.Fatal(acted, err)
+	}
+	if err := m.Cancel(ctx, ids...); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []*tdf.Time{nil, &past} {
+		again := manager.Act{Verb: tdf.VerbReopen, Changes: tdf.Changes{EndBefore: end}}
+		acted, err := m.Act(ctx, again, manager.Found{ID: ids[0]})
+		if err != nil || acted.Done != 0 || len(acted.Refused) != 1 || !errors.Is(acted.Refused[0], manager.ErrPast) {
+			t.Errorf("%+v, %v", acted, err)
+		}
+	}
+	later := now.Add(1)
+	acted, err := m.Act(ctx, manager.Act{Verb: tdf.VerbReopen, Changes: tdf.Changes{EndBefore: &later}}, manager.Found{ID: ids[0]})
+	if got := tm.Tasks()[0]; err != nil || acted.Done != 1 || got.State != tdf.Open || got.EndBefore != later {
+		t.Errorf("%+v, %v: %s until %v", acted, err, got.State, got.EndBefore)
+	}
+}
+
 // What has become of a task since it was found is not undone by whoever found it before.
 func TestActsOnWhatWasFound(t *testing.T) {
 	tm, _ := newTester(t)

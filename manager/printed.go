@@ -11,8 +11,11 @@ import (
 // LastID returns the id that was given out last; 0: none was.
 func (m *Manager) LastID(ctx context.Context) (int64, error) { return m.store.LastID(ctx) }
 
-// LastRound asks [Manager.Printed] for the round that ran last.
-const LastRound = -1
+// Rounds that [Manager.Printed] can be asked for by what they are.
+const (
+	LastRound    = -1 // the one that ran last ([LastRun])
+	CurrentRound = -2 // the one that waits, runs or waits for its judgement; of a task that has ended, the last
+)
 
 // ErrNoRound says that a task has not had that round.
 var ErrNoRound = errors.New("there is no such round")
@@ -25,7 +28,9 @@ func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, 
 		return nil, 0, err
 	}
 	switch {
-	case round == LastRound:
+	case round == CurrentRound && !t.State.Finished():
+		round = t.Round
+	case round == LastRound, round == CurrentRound:
 		round = LastRun(t)
 	case round < 0 || round > t.Round:
 		return nil, 0, fmt.Errorf("round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)

@@ -49,7 +49,7 @@ func (m *Manager) Restore(ctx context.Context, r io.Reader) (Restored, error) {
 	l := &restore{m: m, store: s, last: highest}
 	err = readDump(ctx, r, l.take)
 	if errors.As(err, new(*DumpError)) && l.begun {
-		err = fmt.Errorf("%w; what stands before that was loaded: load the whole dump here again, or use another namespace", err)
+		err = fmt.Errorf("%w; %d of its tasks were loaded: load the whole dump here again, or use another namespace", err, l.done.Tasks)
 	}
 	return l.done, err
 }
@@ -172,6 +172,9 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&line); err != nil {
+		if unpacker := compressedBy(text); unpacker != "" && !c.begun {
+			return line, c.wrong("it is compressed: %s < FILE | tdf load", unpacker)
+		}
 		return line, c.wrong("it is not a line of a dump: %v", err)
 	}
 	if decoder.More() {
@@ -191,6 +194,18 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	}
 	c.begun = true
 	return line, c.check(line)
+}
+
+// compressedBy returns what unpacks a file that begins so; "": nothing that is known.
+func compressedBy(text []byte) string {
+	for _, is := range []struct{ magic, unpacker string }{
+		{"\x1f\x8b", "gunzip"}, {"\x28\xb5\x2f\xfd", "unzstd"}, {"\xfd7zXZ", "unxz"}, {"BZh", "bunzip2"},
+	} {
+		if bytes.HasPrefix(text, []byte(is.magic)) {
+			return is.unpacker
+		}
+	}
+	return ""
 }
 
 func (c *dumpCheck) check(line dumpLine) error {

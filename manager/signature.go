@@ -54,7 +54,8 @@ func (f *failure) at() tdf.Time {
 const (
 	howTimedOut   = "timed out"
 	howLost       = "lost with its worker"
-	howNoExit     = "no exit status"
+	howNotRun     = "could not be run"
+	howNoExit     = "no exit status" // by a worker of the original TDF, which does not tell it
 	howNeverRan   = "expired before it ran"
 	howRanTooLong = "expired while it ran"
 	howLate       = "executed after end_before"
@@ -93,21 +94,23 @@ func howFailed(t *tdf.Task, round int) string {
 	case r.Lost > 0:
 		return howLost
 	case r.Failure > 0 || ended == string(tdf.Failed):
-		return howExited(r.Exit)
+		return howExited(r)
 	case ended == string(tdf.Expired):
 		return howExpired(r)
 	}
 	return ""
 }
 
-func howExited(exit string) string {
+func howExited(r *tdf.Round) string {
 	switch {
-	case exit == "":
+	case r.Exit == "" && r.Worker != "" && r.Claim == "":
 		return howNoExit
-	case strings.HasPrefix(exit, anySignal):
-		return exit
+	case r.Exit == "":
+		return howNotRun
+	case strings.HasPrefix(r.Exit, anySignal):
+		return r.Exit
 	}
-	return "exit status " + exit
+	return "exit status " + r.Exit
 }
 
 func howExpired(r *tdf.Round) string {

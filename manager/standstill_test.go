@@ -10,13 +10,16 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// timed is a store with a clock that only the test moves on.
+// timed is a store with a clock that only the test moves on, and a server that was seen so long ago.
 type timed struct {
 	Store
-	now tdf.Time
+	now    tdf.Time
+	silent tdf.Seconds
 }
 
 func (s *timed) Now(context.Context) (tdf.Time, error) { return s.now, nil }
+
+func (s *timed) LastServer(context.Context) (tdf.Time, error) { return s.now.Add(-s.silent), nil }
 
 // Looks come far more often than runs end, and still it is told when none does; also that one does again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
@@ -30,7 +33,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := &timed{m.store, now}
+	clock := &timed{m.store, now, 0}
 	m.store = clock
 	w := m.Watch("")
 	look := func(seconds int) (e Estimate) {
@@ -61,6 +64,55 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	}
 	if e := look(1); e.Unknown != "" {
 		t.Errorf("one has ended, and it says %+v", e)
+	}
+}
+
+// Without a server no time is told, though tasks are run: at once where one was missed already, else as soon as it should have come.
+func TestWatchSaysThatNothingIsJudged(t *testing.T) {
+	const none = "no server judges what has run"
+	m := onEmbedded(t)
+	for name, c := range map[string]struct {
+		counts Counts
+		silent tdf.Seconds
+		want   string
+	}{
+		"it is there":              {Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
+		"something waits for it":   {Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
+		"nothing waits for it yet": {Counts{tdf.Open: 9}, 6, ""},
+		"it is missing":            {Counts{tdf.Open: 9}, 11, none},
+		"only its work is left":    {Counts{tdf.Executed: 9}, 11, none},
+		"all is done":              {Counts{tdf.Succeeded: 9}, 11, ""},
+	} {
+		w := m.Watch("")
+		w.runs = []tdf.Seconds{1, 1, 1}
+		s := Status{At: 1000, Server: 1000 - tdf.Time(c.silent), Counts: c.counts, Slots: 1}
+		if w.judge(&s); s.Estimate.Unknown != c.want {
+			t.Errorf("%s: %+v, want %q", name, s.Estimate, c.want)
+		}
+	}
+}
+
+// Never are more slots busy than there are: what runs on a worker that is lost or drains is left out.
+func TestStatusOfWorkers(t *testing.T) {
+	worker := func(state string, alive bool, slots int, runs ...int64) Worker {
+		return Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
+	}
+	for name, c := range map[string]struct {
+		workers []Worker
+		running int
+		want    string
+	}{
+		"one":             {[]Worker{worker("working", true, 3)}, 2, "1 0: 2/3"},
+		"one drains":      {[]Worker{worker("working", true, 3), worker("draining", true, 4, 1, 2)}, 3, "2 1: 1/3"},
+		"one is silent":   {[]Worker{worker("working", true, 3), worker("working", false, 4, 1, 2)}, 5, "1 0: 3/3"},
+		"one was unheard": {[]Worker{worker("working", true, 3)}, 5, "1 0: 3/3"},
+		"one said more":   {[]Worker{worker("working", true, 3), worker("gone", false, 4, 1, 2)}, 1, "1 0: 0/3"},
+	} {
+		s := Status{}
+		s.attend(c.workers, c.running)
+		if got := fmt.Sprintf("%d %d: %d/%d", s.Workers, s.Drained, s.Busy, s.Slots); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ type Status struct {
 	Workers int      // that live
 	Drained int      // of these, those that claim nothing
 	Slots   int      // how many programs they can run at once, as far as they claim any
-	Busy    int      // how many tasks run, of all groups
+	Busy    int      // how many of these run a task, of any group
 
 	Estimate Estimate
 }
@@ -113,7 +113,16 @@ func (w *Watch) judge(s *Status) {
 	if so := s.At.Sub(w.first.at); so > 0 {
 		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
 	}
-	s.Estimate = work.Estimate()
+	if s.Estimate = work.Estimate(); s.unjudged() {
+		s.Estimate = Estimate{Unknown: "no server judges what has run"}
+	}
+}
+
+// unjudged says whether what runs will not be done: there is no server, or what has run waits already for one that has been
+// silent for longer than a living one is.
+func (s *Status) unjudged() bool {
+	const lively = tdf.Seconds(5)
+	return s.Counts.Unfinished() > 0 && s.ServerMissing() || s.Counts[tdf.Executed] > 0 && s.At.Sub(s.Server) > lively
 }
 
 func (w *Watch) read(ctx context.Context) (s Status, err error) {
@@ -135,20 +144,28 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 			return s, err
 		}
 	}
-	s.Busy = int(all[tdf.Running])
 	workers, err := w.m.Workers(ctx)
-	for _, worker := range workers {
-		if worker.Alive {
+	s.attend(workers, int(all[tdf.Running]))
+	return s, err
+}
+
+// attend counts workers and slots. What runs elsewhere, as on workers that drain or are silent, keeps none of the slots busy.
+func (s *Status) attend(workers []Worker, running int) {
+	for i := range workers {
+		w := &workers[i]
+		if w.Alive {
 			s.Workers++
 		}
 		switch {
-		case worker.Alive && worker.claims():
-			s.Slots += worker.Slots
-		case worker.Alive:
+		case w.Alive && w.claims():
+			s.Slots += w.Slots
+			continue
+		case w.Alive:
 			s.Drained++
 		}
+		running -= len(w.Runs)
 	}
-	return s, err
+	s.Busy = min(max(0, running), s.Slots)
 }
 
 // claims: it takes tasks, as long as it lives.

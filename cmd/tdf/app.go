@@ -70,17 +70,19 @@ func (a *app) root() *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(wrongFlag)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.file, "config", "", "configuration `FILE` (default: $TDF_CONFIG, else ./tdf.cfg if it is there)")
 	flags.StringVar(&a.namespace, "namespace", "", "the project's `NAME`: [tdf] namespace")
 	flags.StringVar(&a.redis, "redis", "", "`HOST[:PORT]` of Redis: [redis] host and port")
 	flags.StringArrayVar(&a.set, "set", nil, "any other key of the configuration: `SECTION.KEY=VALUE`")
+	completeGlobalFlags(root)
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, make := range g.commands {
 			c := make(a)
 			c.GroupID = g.id
-			completeNoFiles(c)
+			a.completeValues(c)
 			root.AddCommand(c)
 		}
 	}
@@ -166,6 +168,9 @@ func (a *app) overrides() ([]config.Override, error) {
 		host, port := a.redis, ""
 		if i := strings.LastIndexByte(a.redis, ':'); i >= 0 && !strings.HasSuffix(a.redis, "]") {
 			host, port = a.redis[:i], a.redis[i+1:]
+			if port == "" {
+				return nil, usage("--redis %q ends in a colon; it is HOST, or HOST:PORT", a.redis)
+			}
 		}
 		all = append(all, config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"})
 		if port != "" {

@@ -41,20 +41,38 @@ func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *m
 	if c.task.changed("source") {
 		all.Source = &c.source
 	}
+	packed, err := c.readProgram(&all)
+	if err == nil {
+		err = wrongForAll(all)
+	}
+	return all, packed, err
+}
+
+// wrongForAll refuses at once what makes no sense whichever task it is done to.
+func wrongForAll(c tdf.Changes) error {
+	d := c.Apply(tdf.Define("any", "rsync:/any/run.sh", ""))
+	if err := d.Validate(); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// readProgram adds the program to the changes.
+func (c *changes) readProgram(all *tdf.Changes) (*manager.Packed, error) {
 	if !c.task.changed("program") {
-		return all, nil, nil
+		return nil, nil
 	}
 	all.Program = &c.program
 	if c.source != "" {
-		return all, nil, nil
+		return nil, nil
 	}
 	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
-		return all, nil, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
+		return nil, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
 	}
 	packed, err := manager.Pack(c.program)
 	if err != nil {
-		return all, nil, usage("%v", err)
+		return nil, usage("%v", err)
 	}
 	all.Program, all.Source = &packed.Name, &packed.Source
-	return all, &packed, nil
+	return &packed, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,13 +31,16 @@ func newCheck(a *app) *cobra.Command {
 			}
 			defer m.Close()
 			findings, err := m.Check(c.Context())
-			if err == nil && repair {
-				findings, err = a.repair(c.Context(), m, findings, pause)
-			}
 			if err != nil {
 				return err
 			}
-			return a.tellFindings(findings)
+			if !repair {
+				return a.tellFindings(findings, proposed)
+			}
+			if findings, err = a.repair(c.Context(), m, findings, pause); err != nil {
+				return err
+			}
+			return a.tellFindings(findings, remaining)
 		},
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "mend what can be mended")
@@ -45,25 +49,56 @@ func newCheck(a *app) *cobra.Command {
 }
 
 // tellFindings writes a line for each.
-func (a *app) tellFindings(findings []manager.Finding) error {
+func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding) string) error {
 	for _, f := range findings {
-		fmt.Fprintln(a.stdout, oneLine(f.String(), 0))
+		if _, err := fmt.Fprintln(a.stdout, oneLine(line(f), 0)); err != nil {
+			return err
+		}
 	}
 	if len(findings) > 0 {
-		a.say("%d findings are left", len(findings))
+		a.say("left: %s", counted(len(findings), "finding"))
 		return errNotWell
 	}
 	a.say("all tasks are as they should be")
 	return nil
 }
 
+// proposed says what is wrong, and what would be done about it.
+func proposed(f manager.Finding) string {
+	putBack := "put back as " + string(f.Mend.To)
+	wrong, mended, _ := strings.Cut(f.Problem, ": ")
+	switch {
+	case !mendable(f):
+		return remaining(f)
+	case wrong == putBack && mended == "out of place":
+		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Mend.To)
+	case wrong == putBack:
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Mend.To)
+	case mended != "":
+		return fmt.Sprintf("task %d: %s; --repair would mend that: %s", f.ID, wrong, mended)
+	}
+	return fmt.Sprintf("task %d: --repair would mend that: %s", f.ID, f.Problem)
+}
+
+// remaining says what is wrong after everything was done about it.
+func remaining(f manager.Finding) string {
+	if mendable(f) {
+		return f.String() + " (not done yet)"
+	}
+	return f.String() + "; --repair cannot mend that"
+}
+
+func mendable(f manager.Finding) bool { return f.Mend.Verb != "" }
+
 // repair mends what it may, and returns what is left.
 func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager.Finding, pause time.Duration) ([]manager.Finding, error) {
 	var sure, others []manager.Finding
 	for _, f := range findings {
-		if f.Sure {
+		switch {
+		case !mendable(f):
+		case f.Sure:
 			sure = append(sure, f)
-		} else {
+		default:
 			others = append(others, f)
 		}
 	}
@@ -71,7 +106,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 		return nil, err
 	}
 	if len(others) > 0 {
-		a.say("%d other findings may be moves that are under way; looking again in %v", len(others), pause)
+		a.say("%s may be moves that are under way: looking again in %v", counted(len(others), "finding"), pause)
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -89,17 +124,23 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 	return m.Check(ctx)
 }
 
-// mend says of each what is done about it.
+// mend says of each what was done about it.
 func (a *app) mend(ctx context.Context, m *manager.Manager, findings []manager.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	for _, f := range findings {
-		a.say("%s", oneLine(f.String(), 0))
-	}
 	n, err := m.Repair(ctx, findings)
-	a.say("mended %d of these %d", n, len(findings))
-	return err
+	if err != nil {
+		return err
+	}
+	if n < len(findings) { // which of them is not told: what is left is looked for afterwards
+		a.say("mended %d of %s", n, counted(len(findings), "finding"))
+		return nil
+	}
+	for _, f := range findings {
+		a.say("mended: %s", oneLine(f.String(), 0))
+	}
+	return nil
 }
 
 // sleep waits, unless it is told to stop.

@@ -28,7 +28,7 @@ func newDump(a *app) *cobra.Command {
 			defer m.Close()
 			done, err := m.Dump(c.Context(), a.stdout)
 			if err == nil {
-				a.say("dumped %d tasks and %d programs", done.Tasks, done.Programs)
+				a.say("dumped %s and %s", counted(done.Tasks, "task"), counted(done.Programs, "program"))
 			}
 			return err
 		},
@@ -82,7 +82,7 @@ func (a *app) load(ctx context.Context, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	a.say("loaded %d tasks and %d programs", done.Tasks, done.Programs)
+	a.say("loaded %s and %s", counted(done.Tasks, "task"), counted(done.Programs, "program"))
 	if done.There > 0 {
 		a.say("%d of the tasks were there already, from a load that was broken off", done.There)
 	}

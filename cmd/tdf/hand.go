@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,17 +54,27 @@ func (h *hand) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, in, err := h.meant(ctx, m, args)
+	found, err := h.meant(ctx, m, args)
 	if err != nil {
 		return err
 	}
-	h.a.say("%s: %s", h.verbName(), describe(len(found), in))
-	if len(found) == 0 {
-		return nil
+	h.a.say("%s: %s", h.verbName(), describe(found.in))
+	h.tellLeft(found)
+	switch {
+	case len(found.able) == 0:
+	case h.dryRun:
+		err = h.list(found.able)
+	default:
+		err = h.carryOut(ctx, m, act, packed, found.able)
 	}
-	if h.dryRun {
-		return h.list(found)
+	if err == nil && len(found.left) > 0 {
+		return errNotWell
 	}
+	return err
+}
+
+// carryOut does it to these, if that is really what is wanted.
+func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *manager.Packed, found []manager.Found) error {
 	if err := h.confirm(ctx); err != nil {
 		return err
 	}
@@ -101,45 +112,6 @@ var names = map[tdf.Verb]string{
 	tdf.VerbRemove: "rm", tdf.VerbRelease: "requeue", tdf.VerbChange: "set",
 }
 
-// meant returns the tasks that are meant, and how many of them are in which state.
-func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) ([]manager.Found, map[tdf.State]int, error) {
-	q, err := h.filter.query(ctx, m, args)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
-		q.States, q.Outcomes = h.states, h.outcomes
-	}
-	q.OldestFirst, h.from = true, q.States
-	var found []manager.Found
-	in := map[tdf.State]int{}
-	for t, err := range m.All(ctx, q) {
-		if err != nil {
-			return nil, nil, err
-		}
-		found = append(found, manager.Found{ID: t.ID, Round: t.Round})
-		in[t.State]++
-	}
-	return found, in, nil
-}
-
-func describe(n int, in map[tdf.State]int) string {
-	if n == 0 {
-		return "no such task"
-	}
-	var parts []string
-	for _, state := range tdf.States {
-		if in[state] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", state, in[state]))
-		}
-	}
-	noun := "tasks"
-	if n == 1 {
-		noun = "task"
-	}
-	return fmt.Sprintf("%d %s: %s", n, noun, strings.Join(parts, ", "))
-}
-
 func (h *hand) list(found []manager.Found) error {
 	for _, f := range found {
 		if _, err := fmt.Fprintln(h.a.stdout, f.ID); err != nil {
@@ -170,19 +142,19 @@ func (h *hand) confirm(ctx context.Context) error {
 	return nil
 }
 
-// mostRefused is how many tasks are named that were left as they are.
-const mostRefused = 5
-
 func (h *hand) tell(acted manager.Acted) {
 	h.a.say("%s: %d", h.past, acted.Done)
-	for i, err := range acted.Refused {
-		if i == mostRefused {
-			h.a.say("… and %d more", len(acted.Refused)-i)
-			break
-		}
-		h.a.say("not %s: %v", h.past, err)
+	var refused []string
+	for _, err := range acted.Refused {
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(h.verb)+" ")) // the user knows it by another name
+	}
+	h.name(refused)
+	if slices.ContainsFunc(acted.Refused, isPast) {
+		h.a.say("tdf %s … --end-before TIME gives them more time: +2h from now, say, or inf", h.verbName())
 	}
 }
+
+func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
 
 // ended are the states from which a task can be opened again.
 var ended = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}

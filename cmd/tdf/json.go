@@ -156,7 +156,7 @@ func runToJSON(t *tdf.Task, round int) runJSON {
 		Worker: r.Worker, Started: stamp(started(r)), Ended: stamp(endedAt(t, round)), Exit: r.Exit,
 		Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 	}
-	if r.Exit != "" {
+	if r.Exit != "" || r.OutputBytes+r.ErrorBytes > 0 { // it ran
 		j.OutputBytes, j.ErrorBytes = &r.OutputBytes, &r.ErrorBytes
 	}
 	if r.Progress != (tdf.Progress{}) {

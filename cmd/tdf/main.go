@@ -24,5 +24,9 @@ func run(told, again context.Context, args []string, stdin io.Reader, stdout, st
 	a.again = again
 	root := a.root()
 	root.SetArgs(args)
-	return a.status(told, root.ExecuteContext(told))
+	err := root.ExecuteContext(told)
+	if err != nil && !a.begun {
+		err = notUnderstood(err)
+	}
+	return a.status(told, err)
 }

@@ -54,7 +54,7 @@ The ids of the tasks are printed, as ranges: 1-1000.`,
 	flags.StringVar(&o.grid, "grid", "", "all combinations of these `VALUES`: 'a=1..10 b=x,y c=0.1..0.5/0.1'")
 	flags.StringVar(&o.campaign, "campaign", "", "the `NAME` of what belongs together (the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "the same as --campaign: `NAME`")
-	flags.BoolVar(&o.extend, "extend", false, "open only points that the campaign does not have")
+	flags.BoolVar(&o.extend, "extend", false, "into a campaign that has tasks: of a sweep only the points that it does not have")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the first few tasks and how many there are, and open none")
 	o.task.flags(c)
 	return c
@@ -107,8 +107,6 @@ func (o *opening) check() error {
 		return usage("--from and --grid are two sweeps; give one of them")
 	case o.format != "" && o.from == "":
 		return usage("--format says what is in the file of --from, and there is none")
-	case o.extend && o.from == "" && o.grid == "":
-		return usage("--extend needs a sweep: --from or --grid")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return usage("--meta is refused in a sweep: the parameters become the tasks' meta")
 	}

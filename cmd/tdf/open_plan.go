@@ -36,7 +36,7 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	if err := p.checkCampaign(ctx); err != nil {
 		return err
 	}
-	if p.extend {
+	if p.extend && p.sweep.rows != nil {
 		if err := p.readPoints(ctx); err != nil {
 			return err
 		}
@@ -62,7 +62,11 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if err != nil {
 		return err
 	}
-	p.base = properties.Apply(p.base)
+	if p.base = properties.Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < tdf.Never {
+		if err := p.checkUsualEnd(ctx); err != nil {
+			return err
+		}
+	}
 	rule, why := p.failOn(tool)
 	p.base.FailOn = tdf.FailOn(rule)
 	if err := p.base.Validate(); err != nil {
@@ -70,6 +74,15 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	}
 	p.rule = fmt.Sprintf("fail_on is %s: %s", rule, why)
 	return nil
+}
+
+// checkUsualEnd is about the end_before that the configuration says.
+func (p *plan) checkUsualEnd(ctx context.Context) error {
+	now, err := p.m.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return checkEnd(fmt.Sprintf("[task_defaults] end_before: %v", p.base.EndBefore), p.base.EndBefore, now)
 }
 
 // sayRules tells what holds for the tasks that nobody has asked for.
@@ -101,7 +114,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 
 // taken refuses a campaign for the tasks that it has.
 func (p *plan) taken(tasks string) error {
-	how := "take another name"
+	how := "--extend opens this one, too; else take another name"
 	if p.sweep.rows != nil {
 		how = "--extend opens the points that it does not have; else take another name"
 	}

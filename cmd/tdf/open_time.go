@@ -27,6 +27,14 @@ func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
 	return at, nil
 }
 
+// checkEnd refuses an end_before that would have tasks expire at once.
+func checkEnd(what string, at, now tdf.Time) error {
+	if at > now {
+		return nil
+	}
+	return usage("%s is past by Redis's clock, where it is %v now: the task would expire at once", what, now)
+}
+
 // parseTimeout reads how long a round may run.
 func parseTimeout(text string) (tdf.Seconds, error) {
 	s, err := parseSpan(text)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -37,9 +38,12 @@ func newOutput(a *app) *cobra.Command {
 			if p.id, err = parseID(args[0]); err != nil {
 				return usage("%q is not the id of a task", args[0])
 			}
-			if !c.Flags().Changed("round") {
+			switch given := c.Flags().Changed("round"); {
+			case !given && p.follow:
+				p.round = manager.CurrentRound
+			case !given:
 				p.round = manager.LastRound
-			} else if p.round < 0 {
+			case p.round < 0:
 				return usage("--round %d has to be from 0 up", p.round)
 			}
 			if p.m, err = a.manager(c.Context()); err != nil {
@@ -49,7 +53,7 @@ func newOutput(a *app) *cobra.Command {
 			return p.run(c.Context())
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "of round `N`; the first is 0 (default: the one that ran last)")
+	c.Flags().IntVar(&p.round, "round", 0, "of round `N`; the first is 0 (default: the one that ran last; with --follow the one that runs, or waits to)")
 	c.Flags().BoolVar(&p.stderr, "error", false, "what it printed to stderr")
 	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "go on until the round has ended")
 	c.Flags().BoolVar(&p.raw, "raw", false, "as it is, though it may do things to the terminal")
@@ -146,7 +150,7 @@ const followPause = 500 * time.Millisecond
 func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	var tail tailing
 	if t.State == tdf.Open {
-		p.a.say("task %d waits to be run", t.ID)
+		p.sayWaits(t)
 	} else {
 		p.a.say("round %d on %s: what it prints comes from the worker's next sign of life on, within 10 s by default", p.round, t.Rounds[p.round].Worker)
 	}
@@ -168,6 +172,14 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	return p.rest(&tail, t)
 }
 
+func (p *printout) sayWaits(t *tdf.Task) {
+	before := ""
+	if t.Round > 0 {
+		before = fmt.Sprintf("; what it printed before: tdf output %d", t.ID)
+	}
+	p.a.say("task %d waits to be run, in round %d (tdf explain %d)%s", t.ID, p.round, t.ID, before)
+}
+
 func (p *printout) more(tail *tailing, text string) error {
 	news, skipped := tail.news(text)
 	if skipped {
@@ -178,6 +190,9 @@ func (p *printout) more(tail *tailing, text string) error {
 
 // rest prints what came after the last tail.
 func (p *printout) rest(tail *tailing, t *tdf.Task) error {
+	if t.Rounds[p.round].Worker == "" {
+		p.a.say("round %d did not run: task %d is %s", p.round, t.ID, t.State)
+	}
 	text := p.text(t)
 	if text == "" && t.Rounds[p.round].Tail != "" {
 		return p.more(tail, t.Rounds[p.round].Tail)

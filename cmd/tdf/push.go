@@ -49,7 +49,7 @@ func (a *app) push(ctx context.Context, dir string) error {
 func (a *app) store(ctx context.Context, m *manager.Manager, packed manager.Packed) error {
 	p, err := m.PushPacked(ctx, packed)
 	if err == nil {
-		a.say("stored program %s: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
+		a.say("program %s is stored: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
 	}
 	return err
 }

@@ -80,26 +80,44 @@ const waitPause = 500 * time.Millisecond
 
 // finished waits until all is done, if it is to; else it says that not all is.
 func (e *export) finished(ctx context.Context, m *manager.Manager) error {
+	if e.wait {
+		return e.waitForAll(ctx, m)
+	}
 	var groups []string
 	if e.filter.campaign != "" {
 		groups = []string{e.filter.campaign}
 	}
+	counts, err := m.Counts(ctx, groups...)
+	if n := counts.Unfinished(); err == nil && n > 0 {
+		e.a.say("%s not done yet: --wait waits for all, %s shows how far they are", are(n), watchCommand(e.filter.campaign))
+	}
+	return err
+}
+
+// waitForAll says what it waits for, and what would have it wait for ever.
+func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
+	watch, missing := m.Watch(e.filter.campaign), warnings{say: e.a.say}
 	for told := false; ; told = true {
-		counts, err := m.Counts(ctx, groups...)
-		switch n := counts.Unfinished(); {
-		case err != nil || n == 0:
+		s, err := watch.Look(ctx)
+		n := s.Counts.Unfinished()
+		switch {
+		case err != nil:
 			return err
-		case !e.wait:
-			e.a.say("%s not done yet: --wait waits for all, %s shows how far they are", are(n), watchCommand(e.filter.campaign))
+		case told && s.Counts.Total() == 0:
+			return errGone
+		case n == 0:
 			return nil
 		case !told:
 			e.a.say("waiting: %s not done yet", are(n))
 		}
+		missing.about(&s)
 		if err := sleep(ctx, waitPause); err != nil {
 			return err
 		}
 	}
 }
+
+var errGone = errors.New("the tasks that were waited for are gone: removed, or lost by a Redis that keeps nothing when it ends")
 
 func are(n int64) string {
 	if n == 1 {

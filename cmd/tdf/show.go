@@ -42,25 +42,39 @@ func newShow(a *app) *cobra.Command {
 	return c
 }
 
+// show shows the tasks, also behind one that is not there; the error is about the last one that is not.
 func (a *app) show(ctx context.Context, m *manager.Manager, ids []int64, asJSON, raw bool) error {
-	for i, id := range ids {
+	var missing error
+	shown := 0
+	for _, id := range ids {
 		v, err := a.view(ctx, m, id)
-		if err != nil {
-			return err
-		}
-		if v.raw = raw || !a.style.out; asJSON {
-			err = jsonLines(a.stdout).Encode(v.json())
-		} else {
-			if i > 0 {
-				fmt.Fprintln(a.stdout)
+		if errors.Is(err, tdf.ErrNoTask) {
+			if missing != nil {
+				a.say("tdf: %v", missing)
 			}
-			err = v.write(a.stdout)
+			missing = err
+			continue
 		}
 		if err != nil {
 			return err
 		}
+		v.raw = raw || !a.style.out
+		if shown > 0 && !asJSON {
+			fmt.Fprintln(a.stdout)
+		}
+		if err := a.showOne(v, asJSON); err != nil {
+			return err
+		}
+		shown++
 	}
-	return nil
+	return missing
+}
+
+func (a *app) showOne(v *view, asJSON bool) error {
+	if asJSON {
+		return jsonLines(a.stdout).Encode(v.json())
+	}
+	return v.write(a.stdout)
 }
 
 // A view is a task, and what else there is to say about it.
@@ -107,12 +121,18 @@ func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task
 	case lastErr != nil:
 		return nil, lastErr
 	case last == 0:
-		return nil, fmt.Errorf("there is no task %d: no task was ever opened in this namespace", id)
+		return nil, noTask(fmt.Sprintf("there is no task %d: no task was ever opened in this namespace", id))
 	case id > last:
-		return nil, fmt.Errorf("there is no task %d: the last id given out is %d", id, last)
+		return nil, noTask(fmt.Sprintf("there is no task %d: the last id given out is %d", id, last))
 	}
-	return nil, fmt.Errorf("there is no task %d any more: it was removed (the last id given out is %d)", id, last)
+	return nil, noTask(fmt.Sprintf("there is no task %d any more: it was removed (the last id given out is %d)", id, last))
 }
+
+// A noTask is [tdf.ErrNoTask] in words for people.
+type noTask string
+
+func (e noTask) Error() string { return string(e) }
+func (e noTask) Unwrap() error { return tdf.ErrNoTask }
 
 // write writes the view for people.
 func (v *view) write(w io.Writer) error {

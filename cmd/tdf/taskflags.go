@@ -77,10 +77,16 @@ func (f *taskFlags) times(ctx context.Context, m *manager.Manager, all *tdf.Chan
 			continue
 		}
 		at, err := parseTime(t.flag, t.text, now)
+		if err == nil && t.flag == "end-before" {
+			err = checkEnd("--end-before "+t.text, at, now)
+		}
 		if err != nil {
 			return err
 		}
 		*t.to = &at
+	}
+	if all.StartAfter != nil && all.EndBefore != nil && *all.EndBefore <= *all.StartAfter {
+		return usage("--end-before %s is not after --start-after %s: it could never run", f.endBefore, f.startAfter)
 	}
 	return nil
 }

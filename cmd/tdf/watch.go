@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
@@ -28,7 +27,7 @@ type watching struct {
 	shown    string // the last line
 	at       time.Time
 	stopping bool // more tasks failed than --stop-after allows
-	told     map[string]bool
+	warnings warnings
 }
 
 const (
@@ -37,7 +36,8 @@ const (
 )
 
 func newWatch(a *app) *cobra.Command {
-	w := watching{a: a, told: map[string]bool{}}
+	w := watching{a: a}
+	w.warnings.say = w.say
 	c := &cobra.Command{
 		Use: "watch [CAMPAIGN]", Short: "Show how far the tasks are, and when they may be done",
 		Long: "Shows the states of all tasks, or of a campaign's, how many are done in a second (over the last half minute, and since it was\n" +
@@ -90,7 +90,7 @@ func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
 			return err
 		}
 		done := s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
-		w.warn(&s)
+		w.warnings.about(&s)
 		if err := w.show(&s, done); err != nil {
 			return err
 		}
@@ -125,29 +125,6 @@ func (w *watching) stop(ctx context.Context, s *manager.Status) error {
 	return nil
 }
 
-// warn says once what keeps tasks from being done.
-func (w *watching) warn(s *manager.Status) {
-	if s.Counts.Unfinished() == 0 {
-		return
-	}
-	if s.ServerMissing() {
-		w.sayOnce("no server is there; no task will be done before one runs: start tdf-server, or tdf up")
-	}
-	switch {
-	case s.Workers == 0:
-		w.sayOnce("no worker is there; no task will run before one does: start tdf-worker, or tdf up")
-	case s.Workers == s.Drained:
-		w.sayOnce("all workers drain, start or stop; no task will run before one claims again: tdf workers says more")
-	}
-}
-
-func (w *watching) sayOnce(what string) {
-	if !w.told[what] {
-		w.told[what] = true
-		w.say("%s", what)
-	}
-}
-
 // say says something beside the line that is rewritten.
 func (w *watching) say(format string, args ...any) {
 	if w.rewrites() && w.shown != "" {
@@ -162,33 +139,19 @@ func (w *watching) rewrites() bool { return w.a.style.out && !w.json }
 // show writes the line anew on a terminal; elsewhere it writes one if something changed, but not too often, and
 // in any case the first and the last.
 func (w *watching) show(s *manager.Status, last bool) error {
-	line := w.line(s)
 	now := time.Now()
 	var err error
 	switch {
 	case w.rewrites():
-		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+oneLine(bar(s)+" "+line, max(1, w.a.style.width-1)))
+		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+terminalLine(s, max(1, w.a.style.width-1)))
 	case !last && w.shown != "" && (now.Sub(w.at) < watchedPause || what(s) == w.shown):
 		return nil
 	default:
 		w.at = now
-		_, err = fmt.Fprintln(w.a.stdout, line)
+		_, err = fmt.Fprintln(w.a.stdout, w.line(s))
 	}
 	w.shown = what(s)
 	return err
-}
-
-// barWidth is that of the bar on a terminal.
-const barWidth = 20
-
-// bar draws how much is done.
-func bar(s *manager.Status) string {
-	b := progressbar.NewOptions64(max(s.Counts.Total(), 1),
-		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(barWidth), progressbar.OptionUseANSICodes(false),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
-	)
-	_ = b.Set64(s.Done()) // an error: more than the total, which is drawn as all
-	return strings.TrimSpace(b.String())
 }
 
 // what tells whether something changed.
@@ -209,36 +172,7 @@ func (w *watching) line(s *manager.Status) string {
 		text, _ := json.Marshal(w.object(s))
 		return string(text)
 	}
-	parts := []string{manager.Summary{Counts: s.Counts}.String()}
-	if s.RateSoFar > 0 {
-		parts = append(parts, fmt.Sprintf("%s/s (%s/s so far)", rate(s.Rate), rate(s.RateSoFar)))
-	}
-	workers := fmt.Sprintf("%s, %d/%d busy", counted(s.Workers, "worker"), s.Busy, s.Slots)
-	if s.Drained > 0 {
-		workers += fmt.Sprintf(", %d not claiming", s.Drained)
-	}
-	parts = append(parts, workers)
-	if s.Counts.Unfinished() > 0 {
-		parts = append(parts, left(s.Estimate))
-	}
-	if s.Later > 0 {
-		parts = append(parts, fmt.Sprintf("%d start later", s.Later))
-	}
-	return strings.Join(parts, "; ")
-}
-
-func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
-
-// left says when all will be done that may run now.
-func left(e manager.Estimate) string {
-	low, high := ago(e.Low), ago(e.High)
-	switch {
-	case e.Unknown != "":
-		return "time left unknown: " + e.Unknown
-	case low == high:
-		return low + " left"
-	}
-	return low + " to " + high + " left"
+	return joined(pieces(s))
 }
 
 func (w *watching) object(s *manager.Status) any {

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// On any terminal the estimate is whole, and what is left out is what is needed least.
+func TestTerminalLine(t *testing.T) {
+	s := &manager.Status{
+		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
+		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
+		Estimate: manager.Estimate{Low: 98, High: 180},
+	}
+	for width, want := range map[int]string{
+		10:  "65/400 do…",
+		20:  "65/400 done; 2.96/s",
+		39:  "65/400 done; 98s to 3m left; 2.96/s",
+		79:  "65/400 done; 98s to 3m left; 8 failed; 2.96/s; 2.9/s so far; 1 worker, 6/6 busy",
+		99:  "65/400 done; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 90 start later",
+		119: "65/400 done; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 1 worker, 6/6 busy; 90 start later",
+		159: "16% |███                 | 65/400 done; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 2.9/s so far; 1 worker, 6/6 busy; 90 start later",
+	} {
+		if got := terminalLine(s, width); got != want {
+			t.Errorf("%d:\n%s, want\n%s", width, got, want)
+		}
+	}
+	for width := range 200 {
+		got := terminalLine(s, width+1)
+		if utf8.RuneCountInString(got) > width+1 {
+			t.Errorf("%d: %s", width+1, got)
+		}
+		if width > 30 && !strings.Contains(got, "; 98s to 3m left") {
+			t.Errorf("%d: there is no estimate: %s", width+1, got)
+		}
+	}
+	s.Estimate.Unknown = "nothing has ended for longer than any run took"
+	if got, want := terminalLine(s, 39), "65/400 done; time left unknown: nothin…"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
