@@ -64,7 +64,11 @@ func (r *openRun) open(ctx context.Context) error {
 	defer stop()
 	inEarnest, release := r.a.outlive(ctx)
 	defer release()
-	rows := r.feed(fed)
+	return r.takeAll(ctx, inEarnest, r.feed(fed))
+}
+
+// takeAll ends with the rows, or with ctx. Then what is under way is still opened, inEarnest.
+func (r *openRun) takeAll(ctx, inEarnest context.Context, rows <-chan feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
 	for {
@@ -75,7 +79,10 @@ func (r *openRun) open(ctx context.Context) error {
 		case <-pause.C:
 			err = r.flush(inEarnest)
 		case f, more := <-rows:
-			if !more {
+			switch {
+			case !more && ctx.Err() != nil: // which is why there are no more
+				return context.Cause(ctx)
+			case !more:
 				return r.flush(inEarnest)
 			}
 			err = r.take(inEarnest, f)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -147,6 +148,19 @@ func TestOpenAtOnce(t *testing.T) {
 	late.check("stderr", late.err.String(), "campaign c has tasks that somebody else opened just now; --extend opens the points")
 	if n := len(late.ids(addr)); n != 3 {
 		t.Errorf("%d tasks", n)
+	}
+}
+
+// Rows that end because it was told to stop are not all there are, whichever of the two it hears of first.
+func TestOpenInterruptedIsNotDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rows := make(chan feed)
+	close(rows)
+	for range 100 {
+		if err := new(openRun).takeAll(ctx, t.Context(), rows); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
 	}
 }
 
