@@ -19,7 +19,7 @@ setup: ## install what tests and linters need and the machine lacks
 	scripts/setup
 
 test: ## install what is missing, run all tests with the race detector
-	scripts/setup go gcc git redis-server rsync
+	scripts/setup go gcc git python3 redis-server rsync
 	go vet ./...
 	CGO_ENABLED=1 go test -race -count=1 ./...
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \

@@ -51,7 +51,7 @@ func found(interpreter, script string) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		path, err := exec.LookPath(interpreter)
 		if err != nil {
-			t.Skip(interpreter + " is not on this machine")
+			t.Fatal(interpreter + " is not on this machine: scripts/setup installs it")
 		}
 		return []string{path, script}
 	}
