@@ -37,7 +37,7 @@ func TestDefaultsReadTheEnvironment(t *testing.T) {
 		t.Errorf("grace %v, namespace %q, error %v", worker.Grace, worker.Namespace, err)
 	}
 	_, err = DefaultManager("two words")
-	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces`)
+	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces or parts like :task`)
 }
 
 func TestWrongVariables(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWrongVariables(t *testing.T) {
 		"TDF_CFG_=":                          "TDF_CFG_: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
 		"TDF_CFG_REDIS_PASSWORD=None # none": "TDF_CFG_REDIS_PASSWORD: the value is not a password, or None for none (comments stand on lines of their own)",
 		"TDF_CFG_REDIS_PORT=":                `TDF_CFG_REDIS_PORT: "" is not a whole number from 1 to 65535`,
-		"TDF_CFG_TDF_NAMESPACE=":             `TDF_CFG_TDF_NAMESPACE: "" is not a name of 1 to 200 bytes without spaces`,
+		"TDF_CFG_TDF_NAMESPACE=":             `TDF_CFG_TDF_NAMESPACE: "" is not a name of 1 to 200 bytes without spaces or parts like :task`,
 	} {
 		_, err := load(source, []byte(minimal), []string{variable})
 		wantError(t, err, want)

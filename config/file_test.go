@@ -44,8 +44,8 @@ func TestMalformedFiles(t *testing.T) {
 		isComment = " ends in a comment; comments stand on lines of their own, and the value is "
 	)
 	for file, want := range map[string]string{
-		"":                                "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces",
-		"[tdf]\n":                         "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces",
+		"":                                "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
+		"[tdf]\n":                         "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
 		"host=h\n":                        "line 1: a key stands before the first [section]",
 		"[redis]\nhost=a\n[tdf]\n[redis]": "[redis]: stands twice in the file; put its keys together",
 		"[redis]\npassword=\nPassword=\n": "[redis] password: stands twice in its section; keep one",
@@ -74,7 +74,7 @@ func TestMalformedFiles(t *testing.T) {
 		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
 		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
 		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
-		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces",
+		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces or parts like :task",
 		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (comments stand on lines of their own)",
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -72,9 +72,10 @@ func meta(at func(*settings) *string) kind {
 func namespace(at func(*settings) *string) kind {
 	const most = 200
 	valid := func(s string) bool {
-		return s != "" && len(s) <= most && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace)
+		return s != "" && len(s) <= most && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+			tdf.CollidesWithKeys(s) == ""
 	}
-	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces", most), valid, at)
+	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", most), valid, at)
 }
 
 // host refuses what has a port, a scheme or a path in it: each would fail later, less clearly.

@@ -12,7 +12,7 @@ func TestWrongValues(t *testing.T) {
 		fromZero  = "a number of seconds from 0 up, at most 1000000000"
 		span      = "a number of seconds above 0, or inf"
 		file      = "a path with no $ but in $program, $worker, $taskId and $round"
-		name      = "a name of 1 to 200 bytes without spaces"
+		name      = "a name of 1 to 200 bytes without spaces or parts like :task"
 		hostName  = "a host's name or address (its port has a key of its own)"
 	)
 	for _, c := range []struct {

@@ -3,8 +3,13 @@ package redisstate
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -16,7 +21,10 @@ type ClaimRequest struct {
 	Lease  tdf.Seconds
 
 	Avoid []string // programs that the worker does not want, at most [MaxAvoided]
-	From  int      // how many due tasks to pass over: what an earlier answer said
+
+	// Resume has the claim go on behind the tasks that this worker found not to be for it within the
+	// last minute; set it if an earlier answer had any. A claim with programs to avoid always does.
+	Resume bool
 }
 
 // A Claim is a task that was handed to a worker for one round.
@@ -33,9 +41,9 @@ type Claimed struct {
 	Now     tdf.Time   // by Redis's clock
 	Next    tdf.Time   // when the next open task becomes due; Never: none is known
 
-	// From is where to go on, if so many tasks of programs to avoid were met that the
-	// others may be behind them; else 0.
-	From int
+	// More says that the claim did not look at all tasks that are due: there may be more for this
+	// worker behind those that it saw.
+	More bool
 
 	// Unwanted is how many tasks were due and not for this worker. There is a token for others to be woken by:
 	// who waits for one itself would be woken again and again.
@@ -45,7 +53,7 @@ type Claimed struct {
 // claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "meta",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
 }
 
 // MaxAvoided is how many programs a claim can leave out.
@@ -72,16 +80,18 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
 	random := rand.Text()
 	keys := []string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running), s.keys.passed(),
 		s.keys.List(tdf.Open), s.keys.wakeOpen(),
 	}
+	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
+	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
+	start := time.Now()
 	reply, err := s.call(ctx, s.scripts.claim, keys, func(slot int, sequence uint64) []any {
 		args := []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			maxBytesPerCall, r.From, tdf.TimeoutMargin.String(),
+			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(),
 		}
-		avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 		args = append(args, len(avoid))
 		for _, program := range avoid {
 			args = append(args, program)
@@ -94,7 +104,19 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	if err != nil {
 		return Claimed{}, nil, fmt.Errorf("claiming: redis: %w", err)
 	}
+	s.link.observe(replySize(reply), time.Since(start))
 	return readClaimed(r.Worker, reply)
+}
+
+// unwantedName names the set of programs that a worker does not want, for all workers alike. It is
+// empty where a claim is to start at the head of the list.
+func unwantedName(avoid []string, resume bool) string {
+	if len(avoid) == 0 && !resume {
+		return ""
+	}
+	sorted := slices.Sorted(slices.Values(avoid))
+	sum := sha256.Sum256([]byte(strings.Join(sorted, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 func readClaimed(worker string, reply any) (Claimed, []int64, error) {
@@ -107,7 +129,7 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	if next := text(parts[1]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
 	}
-	c.From, _ = strconv.Atoi(text(parts[4]))
+	c.More = text(parts[4]) != ""
 	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
 	var inTheWay []int64
 	for _, id := range list(parts[2]) {

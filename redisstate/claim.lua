@@ -3,30 +3,38 @@
 -- from-state  open
 -- to-state    running, under a claim id and with a lease
 --
--- KEYS  1 calls of this client   2 due   3 running   4… pairs: an open list and its wake list,
---       in the order in which the worker wants them
+-- KEYS  1 calls of this client   2 due   3 running   4 passed   5… pairs: an open list and its wake
+--       list, in the order in which the worker wants them
 -- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
 --       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
---       of the claim ids   10 how many bytes of inputs, about   11 how many due tasks to pass
---       over   12 seconds that the worker has after its deadline to report that by itself
+--       of the claim ids   10 how many bytes of inputs, sources and metas, about   11 name of the
+--       programs that the worker does not want, taken together, or '': start at the head of the lists
+--       12 seconds that the worker has after its deadline to report that by itself
 --       13 n, n programs that the worker does not want, then the properties that it needs; the
 --       first of them are state, round, start_after, end_before, timeout, group, log, program,
---       input, not_on
+--       input, not_on, source, meta
 --
 -- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
--- how many due tasks to pass over next time, how many were not wanted }, a task being { id, claim id,
--- values of the properties }; the log is left out. In the way are
--- tasks that are past their end_before: the rules decide about them. What makes no sense is
+-- '1' if there may be more behind those that were looked at or '', how many were not wanted }, a task
+-- being { id, claim id, values of the properties }; the log is left out. In the way are
+-- tasks that are past their end_before: the rules decide about them. An invalid task is
 -- put off and made due, for the server to decide. An id without a hash is removed. A repeated
 -- call returns what it claimed the first time.
+--
+-- A claim looks at a bounded number of tasks. The hash `passed` keeps how far the tasks at the head
+-- of a list were found unwanted, so that the next claim goes on behind them: one position for all
+-- workers that do not want the same programs, and one for each worker that met a task which must not
+-- run on it. A position holds for PASSED_FOR seconds; then a claim starts at the head again.
 
-local call, due, running = redis.call, KEYS[2], KEYS[3]
+local call, due, running, passed = redis.call, KEYS[2], KEYS[3], KEYS[4]
+local FIRST_PAIR = 5
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local bytes, pass_over = tonumber(ARGV[10]), tonumber(ARGV[11])
+local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
 local margin, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13])
-local LOG, PROGRAM, INPUT, NOT_ON = 7, 8, 9, 10
-local MOST_LOOKED_AT = 300
+local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
+local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
+local PASSED_FOR, MOST_PASSED = 60, 256
 
 local avoid, properties = {}, {}
 for i = 14, 13 + unwanted do avoid[ARGV[i]] = true end
@@ -49,21 +57,40 @@ if before then
       again[#again + 1] = reply_of(id, claim, f)
     end
   end
-  return { text(now), '', {}, again, '0', '0' }
+  return { text(now), '', {}, again, '', '0' }
 end
 
 -- Reading.
 
-local chosen, in_the_way, gone, later, odd, avoided = {}, {}, {}, {}, {}, 0
-local ID, FIELDS, LIST, DEADLINE, LOOK = 1, 2, 3, 4, 5 -- of one that is chosen
+local wrong = not_sorted(due) or not_sorted(running)
+if wrong then return wrong end
+
+local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
+local avoided, looked_at, more = 0, 0, false
+local picky = unwanted > 0 -- look at a task's program first: the other properties cost more
+local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- of one that is chosen
 
 -- Workers that a task must not run on stand in lines.
-local function unwanted_here(f)
-  local names = f[NOT_ON]
-  return avoid[f[PROGRAM]] or names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
+local function not_here(names)
+  return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
 
+local function choose(list, id, f, end_before, timeout)
+  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
+  local over = now + timeout
+  chosen[#chosen + 1] = {
+    id, f, list, math.min(end_before, over), math.min(end_before, over + margin), group_index(groups, f[6], id),
+  }
+end
+
+-- Returns 'avoided' or 'elsewhere' for a task that stays where it is because this worker does not
+-- want it, or must not run it.
 local function consider(list, id)
+  if picky then
+    local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
+    if avoid[f[1]] then return 'avoided' end
+    if not_here(f[2]) then return 'elsewhere' end
+  end
   local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
   if not f[1] then
     gone[#gone + 1] = { list, id }
@@ -77,28 +104,87 @@ local function consider(list, id)
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }
-  elseif unwanted_here(f) then
-    avoided = avoided + 1
+  elseif not_here(f[NOT_ON]) then
+    picky = true
+    return 'elsewhere'
   else
-    bytes = bytes - #(f[INPUT] or '')
-    local over = now + timeout
-    chosen[#chosen + 1] = { id, f, list, math.min(end_before, over), math.min(end_before, over + margin) }
+    choose(list, id, f, end_before, timeout)
   end
 end
 
-local go_on = 0
-for k = 4, #KEYS, 2 do
-  local offset, most = pass_over, pass_over + MOST_LOOKED_AT + wanted
-  while #chosen < wanted and bytes > 0 and offset < most do
-    local page = math.min(wanted - #chosen + #in_the_way + #odd + avoided, most - offset)
-    local ids = call('ZRANGEBYSCORE', KEYS[k], '-inf', text(now), 'LIMIT', offset, page)
-    for i = 1, #ids do
-      if #chosen < wanted and bytes > 0 then consider(k, ids[i]) end
-    end
-    offset = offset + #ids
-    if #ids < page then break end
-    if offset >= most and avoided > 0 and #chosen < wanted then go_on = offset end
+-- A position is 'began score id': of the last task that was passed, and when a claim started at the
+-- head of the list to get there.
+
+local function position(field)
+  local at = unwanted_name ~= '' and redis.pcall('HGET', passed, field)
+  if type(at) ~= 'string' then return nil end
+  local began, score, id = string.match(at, '^(%S+) (%S+) (%S+)$')
+  began = tonumber(began)
+  if began and score_of(score) and began <= now and now - began <= PASSED_FOR then
+    return { began = began, score = score, id = id }
   end
+end
+
+local function rank_after(key, at)
+  if not at then return 0 end
+  local score = call('ZSCORE', key, at.id)
+  if score and score_of(score) == score_of(at.score) then return call('ZRANK', key, at.id) + 1 end
+  return call('ZCOUNT', key, '-inf', '(' .. at.score)
+end
+
+local function full()
+  return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
+end
+
+-- Returns the last task up to which nobody with the same unwanted programs wants any, and the last
+-- that this worker passed.
+local function look_through(k, rank)
+  local page, all, mine, shared = wanted, nil, nil, true
+  while true do
+    local found = call('ZRANGE', KEYS[k], rank, rank + page - 1, 'WITHSCORES')
+    for i = 1, #found, 2 do
+      if full() or score_of(found[i + 1]) > now then return all, mine end
+      if looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
+        more = true
+        return all, mine
+      end
+      looked_at = looked_at + 1
+      local why = consider(k, found[i])
+      if why then
+        avoided, shared = avoided + 1, shared and why == 'avoided'
+        mine = { score = found[i + 1], id = found[i] }
+        if shared then all = mine end
+      end
+    end
+    if #found < 2 * page then return all, mine end
+    rank, page = rank + page, PAGE
+  end
+end
+
+local positions = {} -- fields and values of `passed`
+
+local function keep(field, began, at)
+  local n = #positions
+  positions[n + 1], positions[n + 2] = field, string.format('%.6f %s %s', began, at.score, at.id)
+end
+
+local function look_in(k)
+  local shared, own = unwanted_name .. ' ' .. KEYS[k], unwanted_name .. ' ' .. KEYS[k] .. ' ' .. worker
+  local of_all, of_mine = position(shared), position(own)
+  local rank, rank_of_mine = rank_after(KEYS[k], of_all), rank_after(KEYS[k], of_mine)
+  local at_mine = rank_of_mine > rank
+  local from = at_mine and of_mine or rank > 0 and of_all
+  local all, mine = look_through(k, at_mine and rank_of_mine or rank)
+  if unwanted_name == '' then return end
+  local began = from and from.began or now
+  if all and not at_mine then keep(shared, began, all) end
+  if mine and (at_mine or mine ~= all) then keep(own, began, mine) end
+end
+
+for k = FIRST_PAIR, #KEYS, 2 do
+  wrong = not_sorted(KEYS[k])
+  if wrong then return wrong end
+  if not full() and not more then look_in(k) end
 end
 
 -- Writing.
@@ -110,8 +196,15 @@ for _, o in ipairs(odd) do -- out of the way for a while, and the server looks a
   call('ZADD', due, text(now), o[2])
 end
 
+if #positions > 0 then
+  local size = redis.pcall('HLEN', passed)
+  if type(size) == 'table' or size > MOST_PASSED then call('DEL', passed) end
+  call('HSET', passed, unpack(positions))
+  call('EXPIRE', passed, 2 * PASSED_FOR)
+end
+
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
-for k = 4, #KEYS, 2 do removed[k] = {} end
+for k = FIRST_PAIR, #KEYS, 2 do removed[k] = {} end
 local lease_until = now + lease
 local now_text, lease_text = text(now), text(lease_until)
 local write = {
@@ -124,8 +217,7 @@ for i, c in ipairs(chosen) do
   write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], now_text, worker, 'running')
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))
-  local group = f[6]
-  if group and group ~= '' then call('ZADD', groups .. group, place(code, id), id) end
+  if c[GROUP] then call('ZADD', c[GROUP], place(code, id), id) end
   local from = removed[c[LIST]]
   from[#from + 1] = id
   entered[2 * i - 1], entered[2 * i] = now_text, id
@@ -138,7 +230,7 @@ bulk('ZADD', running, entered)
 bulk('ZADD', due, looks)
 
 local next_due = INF
-for k = 4, #KEYS, 2 do
+for k = FIRST_PAIR, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
@@ -150,4 +242,4 @@ for k = 4, #KEYS, 2 do
 end
 
 remember(slot, sequence, table.concat(ids, ' '))
-return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, tostring(go_on), tostring(avoided) }
+return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, more and '1' or '', tostring(avoided) }

@@ -26,6 +26,8 @@ type Store struct {
 	log     *slog.Logger
 	boot    string // names this client in keys of its own
 	calls   callers
+	link    link
+	pace    pace
 	scripts scripts
 	outages atomic.Int64
 	waiting waitingManagers

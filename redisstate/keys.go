@@ -46,6 +46,7 @@ func (k Keys) wakeManager(boot string) string  { return k.key("wake:manager:" + 
 func (k Keys) program(sha256 string) string    { return k.key("program:" + sha256) }
 func (k Keys) programs() string                { return k.key("programs") }
 func (k Keys) loading() string                 { return k.key("loading") }
+func (k Keys) passed() string                  { return k.key("passed") }
 
 // kinds are the types of the keys that a namespace always has; anything else under these
 // names was made by somebody else.
@@ -53,7 +54,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.passed(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -132,11 +132,15 @@ func mustOpen(t testing.TB, s *Store, definitions ...tdf.Definition) []int64 {
 
 func mustClaim(t testing.TB, s *Store, most int) []Claim {
 	t.Helper()
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600})
-	if err != nil {
-		t.Fatal(err)
+	var claims []Claim
+	for more := true; more && len(claims) < most; {
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most - len(claims), Lease: 3600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, more = append(claims, c.Claims...), c.More
 	}
-	return c.Claims
+	return claims
 }
 
 // mustApply makes a move that has to succeed.

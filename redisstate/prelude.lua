@@ -8,6 +8,14 @@ local INF = 1e300 -- "inf": tonumber does not know the word everywhere
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
 
+-- A script keeps Redis from its other clients: one that can leave some of its work to the next call
+-- does so when it has taken this long, in seconds, or a multiple of it.
+local BUDGET = 0.003
+local function spent(times)
+  local t = redis.call('TIME')
+  return tonumber(t[1]) + tonumber(t[2]) / 1000000 - now > BUDGET * times
+end
+
 -- To the microsecond; tostring would round.
 local function text(t)
   if t >= INF then return 'inf' end
@@ -55,11 +63,18 @@ local function answered(slot, sequence)
   if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
--- The calls of a client that is gone are forgotten after a day.
+-- The calls of a client expire a day after its last one.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
-  local new = redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
-  if new == 1 or sequence % 16 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
+  redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
+  redis.call('EXPIRE', KEYS[1], 86400)
+end
+
+-- An error reply if the key holds something else than a sorted set. Scripts ask this before their first
+-- write, since Redis takes nothing back that was written before an error.
+local function not_sorted(key)
+  local size = redis.pcall('ZCARD', key)
+  if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
 end
 
 local function bulk(command, key, of)
@@ -71,13 +86,27 @@ end
 local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
 local function wake(key, tokens)
   tokens = math.min(tokens, #TOKENS)
-  local there = redis.call('LPUSH', key, unpack(TOKENS, 1, tokens))
+  local there = redis.pcall('LPUSH', key, unpack(TOKENS, 1, tokens))
+  if type(there) == 'table' then return end -- the key is not a list; a lost token costs one sleep
   if there > #TOKENS then redis.call('LTRIM', key, 0, #TOKENS - 1) end
   if there == tokens then redis.call('EXPIRE', key, 3600) end
 end
 
+-- Ids are below this, so that a place in a group's index holds a state and an id.
+local IDS_END = 1099511627776
+
 -- The task's place in the index of its group: by state, then by id.
-local function place(code, id) return string.format('%.0f', code * 1099511627776 + tonumber(id)) end
+local function place(code, id) return string.format('%.0f', code * IDS_END + tonumber(id)) end
+
+-- The key of the index of a task's group; nil if the task has no group, or the key holds something else
+-- than an index.
+local group_indexes = {}
+local function group_index(prefix, group, id)
+  if not group or group == '' or tonumber(id) >= IDS_END then return nil end
+  local key = prefix .. group
+  if group_indexes[key] == nil then group_indexes[key] = not not_sorted(key) end
+  return group_indexes[key] and key or nil
+end
 
 -- The log with one more line. Of more than 100 lines the first 10 and the last 90 stay.
 local function logged(log, at, who, what)

@@ -38,6 +38,11 @@ local function is_there(t)
   return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
 end
 
+for i = 1, #KEYS do
+  local wrong = i ~= 2 and not_sorted(KEYS[i])
+  if wrong then return wrong end
+end
+
 local new = {}
 for _ = 1, tonumber(take()) do
   local t = read_task()
@@ -62,7 +67,8 @@ for _, t in ipairs(new) do
   end
   if t.list > 0 then
     put(KEYS[t.list], t.score, t.id)
-    if t.group ~= '' then put(groups .. t.group, place(t.code, t.id), t.id) end
+    local index = group_index(groups, t.group, t.id)
+    if index then put(index, place(t.code, t.id), t.id) end
   end
   if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
   if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -50,23 +51,50 @@ type Renewed struct {
 // Renew extends the leases of claims, and keeps what their worker reports. A lease of 0 gives
 // the claims up: they are due to be lost at once.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
-	all := Renewed{}
-	for len(renewals) > 0 {
-		n := renewalBatch(renewals)
-		if err := s.renew(ctx, lease, renewals[:n], &all); err != nil {
+	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals))}
+	pieces, of := renewalPieces(renewals)
+	for len(pieces) > 0 {
+		answers, now, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
+		if err != nil {
 			return all, fmt.Errorf("renewing: redis: %w", err)
 		}
-		renewals = renewals[n:]
+		all.Now = now
+		for i, answer := range answers {
+			all.read(of[i], answer)
+		}
+		pieces, of = pieces[len(answers):], of[len(answers):]
 	}
 	return all, nil
 }
 
+// maxUpdatesPerCall bounds what a call adds to streams, which costs Redis more than a renewal.
+const maxUpdatesPerCall = 500
+
+// renewalPieces splits renewals with more updates than a call may have; `of` says of which renewal each
+// piece is.
+func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
+	for i, r := range renewals {
+		for len(r.Report.Updates) > maxUpdatesPerCall {
+			piece := r
+			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
+			pieces, of = append(pieces, piece), append(of, i)
+			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: Report{
+				Updates:     r.Report.Updates[maxUpdatesPerCall:],
+				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
+			}}
+		}
+		pieces, of = append(pieces, r), append(of, i)
+	}
+	return pieces, of
+}
+
 // renewalBatch returns how many of the renewals make up the next call: at least one.
 func renewalBatch(renewals []Renewal) int {
-	bytes := 0
+	bytes, updates := 0, 0
 	for i := range renewals {
 		bytes += renewals[i].Report.size()
-		if i > 0 && (i == maxTasksPerCall || bytes > maxBytesPerCall) {
+		updates += len(renewals[i].Report.Updates)
+		if i > 0 && (i == maxTasksPerCall || bytes > maxBytesPerCall || updates > maxUpdatesPerCall) {
 			return i
 		}
 	}
@@ -86,7 +114,9 @@ func (r *Report) size() int {
 	return bytes
 }
 
-func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal, all *Renewed) error {
+// renew makes one call and returns the answers to the first of the renewals, at least one: Redis leaves the
+// last ones undone where it has no time for them.
+func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
 	for i := range renewals {
@@ -94,25 +124,28 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	}
 	reply, err := s.run(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	parts := list(reply)
-	if len(parts) != len(renewals)+1 {
-		return fmt.Errorf("the script answered %v", reply)
+	if len(parts) < 2 || len(parts) > len(renewals)+1 {
+		return nil, 0, fmt.Errorf("the script answered %v", reply)
 	}
-	all.Now, _ = tdf.ParseTime(text(parts[0]))
+	now, _ = tdf.ParseTime(text(parts[0]))
 	for _, part := range parts[1:] {
-		line := text(part)
-		all.Followed = append(all.Followed, line == "+f")
-		if line[:1] == "+" {
-			all.Lost = append(all.Lost, nil)
-			continue
-		}
-		found := parseFound(line)
-		found.Verb = "renew"
-		all.Lost = append(all.Lost, found)
+		answers = append(answers, text(part))
 	}
-	return nil
+	return answers, now, nil
+}
+
+// read notes the answer to the i-th renewal, or to a piece of it.
+func (all *Renewed) read(i int, answer string) {
+	if strings.HasPrefix(answer, "+") {
+		all.Followed[i] = answer == "+f"
+		return
+	}
+	found := parseFound(answer)
+	found.Verb = "renew"
+	all.Lost[i] = found
 }
 
 func (e *encoder) renewal(r *Renewal) {

@@ -13,8 +13,9 @@
 --       since the program printed something last ('': nothing new), n, n properties and values,
 --       number of the first update, n, n updates
 --
--- Returns { now, a line for each claim }: '+' ('+f' if somebody follows the task), or
--- '-id round state' of what was found instead. A claim is still its worker's while the round
+-- Returns { now, a line for each of the first claims }: '+' ('+f' if somebody follows the task), or
+-- '-id round state' of what was found instead. A call that has taken too long leaves the last claims
+-- undone, but never the first. A claim is still its worker's while the round
 -- is, and no result of the round was committed; also where somebody's late result of another
 -- round made the task look executed. An update that is there already is not added again.
 
@@ -43,8 +44,8 @@ end
 
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
-  local f = redis.call('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running')
+  local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
+    of .. 'running') -- an error: it is no hash, and so no task
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
@@ -71,8 +72,11 @@ local function renew(c)
   return redis.call('EXISTS', follows .. c.id) == 1 and '+f' or '+'
 end
 
+local wrong = not_sorted(due)
+if wrong then return wrong end
+
 local answer = { text(now) }
-while cursor < #ARGV do
+while cursor < #ARGV and (#answer % 16 > 0 or not spent(2)) do
   answer[#answer + 1] = renew({
     id = take(), round = take(), claim = take(), begun = take(), limit = take(), most = take(),
     silent = take(), report = take_list(2), first = tonumber(take()), updates = take_list(1),

@@ -26,6 +26,8 @@ if h.err then
   redis.call('DEL', key)
   h = {}
 end
+local wrong = not_sorted(workers) or not_sorted(KEYS[7])
+if wrong then return wrong end
 local calm = number(redis.call('GET', KEYS[6]) or '0', 0) or 0
 
 local function silent()

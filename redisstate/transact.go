@@ -2,10 +2,12 @@ package redisstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -27,7 +29,7 @@ type Unit struct {
 // An Outcome is what became of a unit.
 type Outcome struct {
 	IDs []int64 // of the tasks that were opened
-	Err error   // *[tdf.StateError] or [ErrGroupTaken]: nothing of the unit was done
+	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis cannot take it: nothing of the unit was done
 }
 
 // Apply carries out units, each by itself, in as few calls as the bounds allow; who is noted
@@ -40,15 +42,38 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
 	for len(units) > 0 {
-		n := batch(units)
+		n := min(batch(units), s.pace.next())
 		outcomes, err := s.transact(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
 			return all, err
 		}
-		units = units[n:]
+		s.pace.did(len(outcomes), n)
+		units = units[len(outcomes):]
 	}
 	return all, nil
+}
+
+// A pace is how many units Redis had time for in the last call: sending more would be in vain. The zero
+// pace is the fastest.
+type pace struct{ most atomic.Int64 }
+
+const slowestPace = 16
+
+func (p *pace) next() int {
+	if most := p.most.Load(); most > 0 {
+		return int(most)
+	}
+	return maxTasksPerCall
+}
+
+// did notes that a call did so many of its units.
+func (p *pace) did(done, of int) {
+	if done < of {
+		p.most.Store(int64(max(done, slowestPace)))
+	} else {
+		p.most.Store(int64(min(2*p.next(), maxTasksPerCall)))
+	}
 }
 
 // batch returns how many of the units make up the next call: at least one.
@@ -78,7 +103,8 @@ func (u *Unit) size() int {
 	return bytes
 }
 
-// transact makes one call. Not once: a repeat is known by the claims of its moves.
+// transact makes one call and returns the outcomes of the first units, at least one: Redis leaves the
+// last ones undone where it has no time for them. Not once: a repeat is known by the claims of its moves.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	script := s.scripts.transact
 	for i := range units {
@@ -111,15 +137,18 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	return outcomes(units, reply)
 }
 
-// outcomes reads transact's answer.
+// outcomes reads transact's answer, up to the first unit that there was no time for.
 func outcomes(units []Unit, reply any) ([]Outcome, error) {
 	lines := strings.Split(fmt.Sprint(reply), "\n")
-	if len(lines) != len(units) {
+	if len(lines) != len(units) || lines[0] == "~" {
 		return nil, fmt.Errorf("redis: the script answered %d units of %d", len(lines), len(units))
 	}
-	all := make([]Outcome, len(units))
+	all := make([]Outcome, 0, len(units))
 	for i, line := range lines {
-		all[i] = outcome(&units[i], line)
+		if line == "~" {
+			break
+		}
+		all = append(all, outcome(&units[i], line))
 	}
 	return all, nil
 }
@@ -135,6 +164,9 @@ func outcome(u *Unit, line string) Outcome {
 	}
 	if line == "=" {
 		return Outcome{Err: ErrGroupTaken}
+	}
+	if reason, ok := strings.CutPrefix(line, "!"); ok {
+		return Outcome{Err: errors.New(reason)}
 	}
 	found := parseFound(line)
 	for i := range u.Moves {

@@ -5,7 +5,8 @@
 --
 -- A call is a list of units. A unit is some moves and some new tasks: all of it happens, or
 -- nothing. Units do not depend on each other. No task is named twice in a call. All that
--- decides is read before the first write.
+-- decides is read before the first write. A call that has taken too long leaves its last units
+-- undone, but never the first.
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
 -- ARGV  1 slot ('' = a repeat is known by its claim)   2 sequence number   3 prefix of task keys
@@ -27,8 +28,9 @@
 --
 -- Returns a line for each unit: '+' and the id of its first new task (they ascend by one), or
 -- '-id round state': the first task that was not as its move said, and what was found; or '=': the
--- group has tasks.
--- Error 'TDFSTALE': a later call of the same slot was already answered.
+-- group has tasks; or '!reason': it cannot be done; or '~': send it again, there was no time for it.
+-- Errors, before anything was written: 'TDFSTALE': a later call of the same slot was already answered;
+-- 'TDFIDS': there are no ids to give out; 'WRONGTYPE': a key of the namespace has another type.
 
 local call = redis.call -- a local is faster, and this is the hot path
 local due, counter = KEYS[2], KEYS[3]
@@ -46,6 +48,9 @@ for i = 1, lists do
   list[name], code[name] = KEYS[3 + i], tonumber(take())
 end
 local wakes = take_list(1)
+local wrong = not_sorted(due)
+for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
+if wrong then return wrong end
 local now_text = text(now)
 
 local function moment(spec, at)
@@ -98,11 +103,9 @@ local function read_shape()
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
-  s.read = { '', 'state', 'round', 'log', of .. s.from }
+  s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
   if s.from == 'running' then
-    for _, name in ipairs({ 'claim', 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
-  elseif s.from == s.to then
-    s.read[#s.read + 1] = 'revision'
+    for _, name in ipairs({ 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
   end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
@@ -144,11 +147,21 @@ end
 
 -- A unit is where its moves and its new tasks end in the two lists above.
 local unit_moves, unit_new, refused = {}, {}, {}
+
+local function not_in_group(group)
+  if group ~= '' and not group_index(groups, group, 1) then
+    return string.format('!redis: WRONGTYPE %s%s is not the index of a group', groups, group)
+  end
+end
+
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
   if group ~= '' and call('EXISTS', groups .. group) == 1 then refused[i] = '=' end
   for _ = 1, n do read_move() end
-  for _ = 1, new do read_new() end
+  for _ = 1, new do
+    read_new()
+    refused[i] = refused[i] or not_in_group(new_tasks[#new_tasks].group)
+  end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
 
@@ -185,6 +198,9 @@ local function overtaken(m, revision)
   return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
 end
 
+-- The claim that a move names where the round must have none.
+local NO_CLAIM = '-'
+
 -- Whether the task is where the move starts: nil, or what is there instead. 'done': an
 -- execution that this very claim has committed before. A claim's own result is also taken
 -- where somebody else's late one has moved the task to executed without being this round's.
@@ -194,12 +210,12 @@ local function check(m)
   local f = redis.pcall('HMGET', unpack(s.read)) -- an error: it is no hash, and so no task
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
   m[LOG] = f[3]
-  local mine = m[CLAIM] ~= '' and claim == m[CLAIM]
+  local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
   if mine and executed and s.to == 'executed' then return 'done' end
   if round ~= s.round then return found(m, state, round) end
   if m[CLAIM] ~= '' then
     if not mine then return found(m, state, s.round) end
-    if not executed and state == 'executed' then
+    if s.from == 'running' and not executed and state == 'executed' then
       state, m[STRAY] = s.from, 'executed'
     end
   end
@@ -212,40 +228,54 @@ local function check(m)
   not_before(m, f[7])
 end
 
+-- Whether the call has taken too long, asked after so many more tasks; the clock is read after some of them.
+local unasked = 0
+local function late(tasks_done, times)
+  unasked = unasked + tasks_done
+  if unasked < 16 then return false end
+  unasked = 0
+  return spent(times)
+end
+
 -- A unit that is refused names what was found first; a move that was done before is no
 -- reason, and is not made again.
-local opening, from, from_new = 0, 1, 0
+local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
+  if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then
+    units = i - 1
+    break
+  end
   for j = from, unit_moves[i] do
-    local wrong = check(moves[j])
-    if wrong then moves[j] = false end
-    if wrong and wrong ~= 'done' then refused[i] = refused[i] or wrong end
+    local otherwise = check(moves[j])
+    if otherwise then moves[j] = false end
+    if otherwise and otherwise ~= 'done' then refused[i] = refused[i] or otherwise end
   end
   if not refused[i] then opening = opening + unit_new[i] - from_new end
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- Ids are free ones in a row, even if somebody lost the counter: the last of n ids that is
--- taken, or nil.
+-- Ids are free ones in a row, even if the counter was lost: where some are taken, the search goes on
+-- behind them in steps that double.
+
 local function taken(first, n)
   local keys = {}
   for i = 1, n do keys[i] = tasks .. string.format('%.0f', first + i - 1) end
-  local count = 0
-  for i = 1, n, 500 do count = count + call('EXISTS', unpack(keys, i, math.min(i + 499, n))) end
-  if count == 0 then return nil end
-  for i = n, 1, -1 do
-    if call('EXISTS', keys[i]) == 1 then return first + i - 1 end
+  for i = 1, n, 500 do
+    if call('EXISTS', unpack(keys, i, math.min(i + 499, n))) > 0 then return true end
   end
 end
 
-local first = 0
-if opening > 0 then
-  first = 1 + tonumber(call('GET', counter) or 0)
-  local last = taken(first, opening)
-  while last do
-    first = last + 1
-    last = taken(first, opening)
+local function free_ids(n)
+  local first, step = 1 + math.floor(number(call('GET', counter), 0) or INF), n
+  while first + n <= IDS_END do
+    if not taken(first, n) then return first end
+    first, step = first + step, 2 * step
   end
+end
+
+local first = opening > 0 and free_ids(opening) or 0
+if opening > 0 and first == 0 then
+  return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
 end
 
 -- Writing.
@@ -255,7 +285,8 @@ local function look_again(id, look)
 end
 
 local function index(state, id, group)
-  if group ~= '' then put(into(add, groups .. group), place(code[state], id), id) end
+  local key = group_index(groups, group, id)
+  if key then put(into(add, key), place(code[state], id), id) end
   arrived[state] = (arrived[state] or 0) + 1
 end
 
@@ -272,7 +303,8 @@ end
 
 local function remove_task(m)
   call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
-  if m[GROUP] ~= '' then drop(into(remove, groups .. m[GROUP]), m[ID]) end
+  local key = group_index(groups, m[GROUP], m[ID])
+  if key then drop(into(remove, key), m[ID]) end
   look_again(m[ID], nil)
 end
 
@@ -321,7 +353,10 @@ end
 local lines = {}
 from, from_new = 1, 1
 for i = 1, #unit_moves do
-  if refused[i] then
+  if i <= units and i > 1 and late(unit_moves[i] - from + 1 + unit_new[i] - from_new + 1, 2) then units = i - 1 end
+  if i > units then
+    lines[i] = '~'
+  elseif refused[i] then
     lines[i] = refused[i]
   else
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'

@@ -84,7 +84,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	must(t, err)
 	defer dismantle()
 	s, end := worker.open(t.Context())
-	_, _, err = s.claim(1, 0)
+	_, _, err = s.claim(1, false)
 	must(t, err)
 	p.begun()
 	p.ended()

@@ -152,7 +152,8 @@ func (s *session) holds() []*execution {
 func (s *session) claimAll() {
 	waker := s.store.WakeWorker()
 	defer waker.Close()
-	from, again := 0, 0
+	var last redisstate.Claimed
+	again := 0
 	for s.told.Err() == nil {
 		if s.drain.on() {
 			wait(s.told, s.drain.changed)
@@ -163,7 +164,7 @@ func (s *session) claimAll() {
 			wait(s.told, s.freed)
 			continue
 		}
-		asked, c, err := s.claim(free, from)
+		asked, c, err := s.claim(free, last.Unwanted > 0)
 		switch {
 		case err != nil && s.told.Err() == nil:
 			s.log.Error("claiming failed, trying again", "error", err)
@@ -172,26 +173,36 @@ func (s *session) claimAll() {
 		case err != nil:
 			return
 		}
-		from = c.From
-		if len(c.Claims) < asked && (from == 0 || again >= mostAgain) {
-			if c.Unwanted > 0 {
-				s.sleep(s.told, min(s.idle(c), unwantedPause))
-			} else {
-				waker.Wait(s.told, s.idle(c))
-			}
+		last = c
+		again++
+		if len(c.Claims) > 0 {
 			again = 0
+		}
+		if len(c.Claims) == asked || c.More && again < mostAgain {
 			continue
 		}
-		again++
+		again = 0
+		switch {
+		case c.More:
+			s.sleep(s.told, againPause)
+		case c.Unwanted > 0:
+			s.sleep(s.told, min(s.idle(c), unwantedPause))
+		default:
+			waker.Wait(s.told, s.idle(c))
+		}
 	}
 }
 
-// mostAgain is how often to go on at once behind many tasks of programs that are left alone.
-const mostAgain = 10
+// A claim that met many tasks of programs that the worker avoids goes on behind them: so often at
+// once, and then after a pause, so that Redis has time for others.
+const (
+	mostAgain  = 10
+	againPause = 50 * time.Millisecond
+)
 
 // claim is not broken off at once when the worker is told to stop: a task that was handed out
 // in an answer that nobody reads would count as lost.
-func (s *session) claim(most, from int) (asked int, c redisstate.Claimed, err error) {
+func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
 	ctx, end := s.outlive(s.told, s.answer, s.answer)
 	defer end(nil)
 	avoid, probing := s.avoid.now()
@@ -199,7 +210,7 @@ func (s *session) claim(most, from int) (asked int, c redisstate.Claimed, err er
 		most = 1
 	}
 	c, err = s.store.Claim(ctx, redisstate.ClaimRequest{
-		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, From: from,
+		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume,
 	})
 	if err != nil {
 		return most, c, err
@@ -207,7 +218,7 @@ func (s *session) claim(most, from int) (asked int, c redisstate.Claimed, err er
 	for _, claim := range c.Claims {
 		s.avoid.claimed(claim.Task.Program)
 	}
-	if probing && from == 0 && c.From == 0 {
+	if probing && !c.More {
 		s.avoid.notThere()
 	}
 	s.takeUp(c, time.Now())

@@ -149,7 +149,7 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	}
 	defer dismantle()
 	s, closeSession := w.open(ctx)
-	_, c, err := s.claim(1, 0)
+	_, c, err := s.claim(1, false)
 	closeSession()
 	return len(c.Claims) > 0, err
 }

@@ -1,0 +1,136 @@
+package redisstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// withoutTime has the scripts find each time that they have taken too long.
+func withoutTime(t *testing.T, s *Store) {
+	t.Helper()
+	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
+	if hasty == prelude {
+		t.Fatal("the prelude has another budget")
+	}
+	s.scripts.transact, s.scripts.open = redis.NewScript(hasty+transactSource), redis.NewScript(hasty+transactSource)
+	s.scripts.claim, s.scripts.renew = redis.NewScript(hasty+claimSource), redis.NewScript(hasty+renewSource)
+}
+
+// Calls that Redis has no time for go on in further calls: nothing is left out, or done twice.
+func TestCallsThatTakeTooLongGoOn(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		withoutTime(t, s)
+		const tasks = 100
+		var definitions []tdf.Definition
+		for i := range tasks {
+			definitions = append(definitions, define(fmt.Sprint(i)))
+		}
+		mustOpen(t, s, definitions...)
+		first, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: tasks, Lease: 3600})
+		if err != nil || len(first.Claims) >= tasks || !first.More {
+			t.Fatalf("claimed %d, more %t, %v", len(first.Claims), first.More, err)
+		}
+		claims := append(first.Claims, mustClaim(t, s, tasks)...)
+		if len(claims) != tasks || claims[tasks-1].Task.ID != tasks {
+			t.Fatalf("claimed %d", len(claims))
+		}
+		renewals, moves := make([]Renewal, tasks), make([]tdf.Move, tasks)
+		for i, c := range claims {
+			renewals[i] = Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
+			moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Exit: "0", Output: fmt.Sprint(i)})
+		}
+		renewals[60].Claim = "another"
+		renewed, err := s.Renew(t.Context(), 60, renewals...)
+		for i, lost := range renewed.Lost {
+			if (lost != nil) != (i == 60) {
+				t.Errorf("renewal %d: %v", i, lost)
+			}
+		}
+		if err != nil || len(renewed.Lost) != tasks {
+			t.Fatalf("renewed %d, %v", len(renewed.Lost), err)
+		}
+		outcomes, err := s.Execute(t.Context(), "w", moves...)
+		if err != nil || len(outcomes) != tasks {
+			t.Fatalf("%d outcomes, %v", len(outcomes), err)
+		}
+		for i, o := range outcomes {
+			if o.Err != nil || task(t, s, int64(i+1)).LastOutput() != fmt.Sprint(i) {
+				t.Errorf("result %d: %v", i, o.Err)
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Redis does no more of a call than it has time for.
+func TestACallThatTakesTooLongIsCut(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	var units []Unit
+	for i := range 100 {
+		units = append(units, Unit{Open: []tdf.Definition{define(fmt.Sprint(i))}})
+	}
+	withoutTime(t, s)
+	done, err := s.transact(t.Context(), "m", units, true)
+	if err != nil || len(done) == 0 || len(done) > 32 {
+		t.Fatalf("%d units of %d were done, %v", len(done), len(units), err)
+	}
+	if n := s.rdb.ZCard(t.Context(), s.keys.List(tdf.Open)).Val(); int(n) != len(done) {
+		t.Errorf("%d tasks, but %d units", n, len(done))
+	}
+}
+
+// A round that says much at once is taken in calls of a bounded number of lines, each line once.
+func TestManyUpdatesComeInOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"))
+		claims := mustClaim(t, s, 2)
+		lines := make([]string, 2*maxUpdatesPerCall+7)
+		for i := range lines {
+			lines[i] = fmt.Sprint(i)
+		}
+		for range 2 {
+			renewed, err := s.Renew(t.Context(), 60,
+				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}},
+				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}})
+			if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
+				t.Fatalf("%v, %v", renewed.Lost, err)
+			}
+		}
+		got := s.rdb.XRange(t.Context(), s.keys.updatesPrefix()+"1", "-", "+").Val()
+		if len(got) != len(lines) {
+			t.Fatalf("%d updates of %d", len(got), len(lines))
+		}
+		for i, u := range got {
+			if u.Values["line"] != lines[i] {
+				t.Fatalf("update %d is %v", i, u.Values["line"])
+			}
+		}
+	})
+}
+
+func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
+	many := make([]string, 64_000)
+	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: Report{Updates: many, FirstUpdate: 5}}, {ID: 3}})
+	if len(pieces) != 2+128 || of[0] != 0 || of[1] != 1 || of[129] != 2 {
+		t.Fatalf("%d pieces", len(pieces))
+	}
+	if last := pieces[128].Report; last.FirstUpdate != 5+127*maxUpdatesPerCall || len(last.Updates) != maxUpdatesPerCall {
+		t.Errorf("the last piece has %d from %d", len(last.Updates), last.FirstUpdate)
+	}
+	for len(pieces) > 0 {
+		n, updates := renewalBatch(pieces), 0
+		for _, p := range pieces[:n] {
+			updates += len(p.Report.Updates)
+		}
+		if updates > maxUpdatesPerCall {
+			t.Fatalf("a call has %d updates", updates)
+		}
+		pieces = pieces[n:]
+	}
+}

@@ -1,0 +1,22 @@
+package redisstate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A namespace behind which a key with a user's name could be another namespace's key is refused.
+func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
+	k := Keys{ns: "P"}
+	for _, key := range []string{
+		k.Task(1), k.Group("g"), k.updatesPrefix() + "1", k.followPrefix() + "1", k.calls("b"), k.worker("w"),
+		k.workerNumber("w"), k.wakeOpen(), k.wakeServer(), k.wakeManager("b"), k.program("s"),
+	} {
+		namespace := key[:strings.LastIndex(key, ":")]
+		if tdf.CollidesWithKeys(namespace) == "" {
+			t.Errorf("a namespace %s would have the key %s of namespace P", namespace, key)
+		}
+	}
+}

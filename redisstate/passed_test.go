@@ -1,0 +1,187 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// backlog writes n open tasks of a program, faster than they could be opened.
+func backlog(t testing.TB, s *Store, program string, n int) {
+	t.Helper()
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `for id = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+		redis.call('HSET', KEYS[1] .. id, 'state', 'open', 'round', '0', 'program', ARGV[3], 'source', 'rsync:/p/run.sh')
+		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
+	end`
+	for from := 1; from <= n; from += 1000 {
+		err := s.rdb.Eval(t.Context(), script, []string{s.keys.taskPrefix(), s.keys.List(tdf.Open)},
+			from, min(from+999, n), program, now.String()).Err()
+		if err != nil && err != redis.Nil {
+			t.Fatal(err)
+		}
+	}
+	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
+}
+
+// claimUntil has workers claim in turns until one of them has a task; it returns how many claims that took.
+func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
+	t.Helper()
+	for n := 1; n <= 10_000; n++ {
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.Claims) > 0 {
+			return c, n
+		}
+	}
+	t.Fatal("no task within 10,000 claims")
+	return Claimed{}, 0
+}
+
+// commandCalls returns how often a Redis has carried out a command.
+func commandCalls(t testing.TB, s *Store, command string) int {
+	t.Helper()
+	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
+	calls, _, _ := strings.Cut(rest, ",")
+	n, _ := strconv.Atoi(calls)
+	return n
+}
+
+// All workers that avoid a program walk over its tasks once, not each of them, and a claim looks at a bounded
+// number of tasks.
+func TestWorkersShareHowFarTheyPassedAProgram(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	const tasks, workers = 30_000, 10
+	backlog(t, s, "broken", tasks)
+	mustOpen(t, s, define("well"))
+	before := commandCalls(t, s, "hmget")
+	c, claims := claimUntil(t, s, workers, "broken")
+	if inputs(c.Claims) != "well" {
+		t.Errorf("claimed %q", inputs(c.Claims))
+	}
+	looked := commandCalls(t, s, "hmget") - before
+	if looked > tasks+100 {
+		t.Errorf("%d workers looked at %d tasks to pass %d", workers, looked, tasks)
+	}
+	if most := looked / claims; most > 1100 || claims < tasks/1100 {
+		t.Errorf("a claim looked at %d tasks", most)
+	}
+	mustOpen(t, s, define("again"))
+	before = commandCalls(t, s, "hmget")
+	if c, _ := claimUntil(t, s, workers, "broken"); inputs(c.Claims) != "again" {
+		t.Errorf("claimed %q", inputs(c.Claims))
+	}
+	if looked := commandCalls(t, s, "hmget") - before; looked > 10 {
+		t.Errorf("looked at %d tasks again", looked)
+	}
+	if c, n := claimUntil(t, s, workers); n != 1 || c.Claims[0].Task.Program != "broken" {
+		t.Errorf("a worker that avoids nothing got %v after %d claims", c.Claims, n)
+	}
+}
+
+// A position that is over, or cannot be read, or of a task that went away, hides nothing.
+func TestPositionsHideNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		broken := define("x")
+		broken.Program = "broken"
+		mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
+		claim := func(want string) {
+			t.Helper()
+			c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
+			if err != nil || inputs(c.Claims) != want {
+				t.Errorf("claimed %q, want %q: %v", inputs(c.Claims), want, err)
+			}
+		}
+		claim("a")
+		positions := s.rdb.HGetAll(ctx, s.keys.passed()).Val()
+		if len(positions) != 1 {
+			t.Fatalf("positions: %v", positions)
+		}
+		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the one that was passed last
+		claim("b")
+		for field, value := range positions {
+			began, _, _ := strings.Cut(value, " ")
+			at, _ := strconv.ParseFloat(began, 64)
+			s.rdb.HSet(ctx, s.keys.passed(), field, fmt.Sprintf("%.6f 9999999999 2", at-61))
+		}
+		claim("c")
+		s.rdb.Set(ctx, s.keys.passed(), "not a hash", 0)
+		claim("d")
+	})
+}
+
+// What stays behind for one worker, because a task must not run on it, is not behind another's position.
+func TestNotOnIsNotPassedForOthers(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		broken := define("x")
+		broken.Program = "broken"
+		ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
+		s.rdb.HSet(t.Context(), s.keys.Task(ids[1]), "not_on", "w")
+		for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
+			if err != nil || inputs(c.Claims) != step.want {
+				t.Errorf("%s claimed %q, want %q: %v", step.worker, inputs(c.Claims), step.want, err)
+			}
+		}
+	})
+}
+
+// With many tasks (TDF_SOAK=1: 300,000) of a program that ten workers avoid, no claim keeps Redis for long, and they find a
+// task behind them soon: the log of the test says how long it took.
+func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
+	tasks := 20_000
+	if os.Getenv("TDF_SOAK") != "" {
+		tasks = 300_000
+	}
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	backlog(t, s, "broken", tasks)
+	mustOpen(t, s, define("well"))
+	s.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
+	s.rdb.Do(t.Context(), "SLOWLOG", "RESET")
+	start, found := time.Now(), make(chan struct{})
+	var once sync.Once
+	var all sync.WaitGroup
+	for w := range 10 {
+		all.Go(func() {
+			for t.Context().Err() == nil {
+				c, err := s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60, Avoid: []string{"broken"}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(c.Claims) > 0 {
+					once.Do(func() { close(found) })
+				}
+				if !c.More {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	<-found
+	t.Logf("all ten workers have passed %d tasks that they avoid after %v", tasks, time.Since(start))
+	for _, slow := range s.rdb.SlowLogGet(t.Context(), 5).Val() {
+		t.Logf("slow: %v %v", slow.Duration, slow.Args[:2])
+	}
+}

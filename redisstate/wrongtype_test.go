@@ -1,0 +1,170 @@
+package redisstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A script that meets a key of another type does all of its work or none, and never stops half-way.
+
+func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		grouped := define("grouped")
+		grouped.Group = "g"
+		ids := mustOpen(t, s, grouped)
+		s.rdb.Del(t.Context(), s.keys.Group("g"))
+		s.rdb.Set(t.Context(), s.keys.Group("g"), "not an index", 0)
+		c := mustClaim(t, s, 1)
+		if len(c) != 1 {
+			t.Fatal("the task was not claimed")
+		}
+		mustExecute(t, s, c[0], tdf.Result{Exit: "0"})
+		mustSettle(t, s, ids[0])
+		m, err := task(t, s, ids[0]).Archive()
+		follow := define("not grouped")
+		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{follow}})
+		if err != nil || applyErr != nil || outcomes[0].Err != nil {
+			t.Fatal(err, applyErr, outcomes)
+		}
+		if got := task(t, s, ids[0]).State; got != tdf.Archived {
+			t.Errorf("it is %s", got)
+		}
+		before := dump(t, s)
+		if _, err := s.Open(t.Context(), "manager", grouped); err == nil || !strings.Contains(err.Error(), "group:g is not the index of a group") {
+			t.Errorf("opening into it: %v", err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
+	for _, key := range []string{"due", "running", "open", "executed"} {
+		onEach(t, func(t *testing.T, s *Store) {
+			mustOpen(t, s, define("a"), define("b"))
+			c := mustClaim(t, s, 1)[0]
+			s.rdb.Del(t.Context(), s.keys.key(key))
+			s.rdb.Set(t.Context(), s.keys.key(key), "not a list", 0)
+			before := dump(t, s)
+			m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+			_, executing := s.Execute(t.Context(), "w", m)
+			_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+			_, opening := s.Open(t.Context(), "manager", define("c"))
+			_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+			want := map[string][4]bool{ // of execute, claim, open, renew
+				"due": {true, true, true, true}, "running": {true, true, false, false},
+				"open": {false, true, true, false}, "executed": {true, false, false, false},
+			}[key]
+			for i, err := range []error{executing, claiming, opening, renewing} {
+				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.keys.key(key)+" is not a sorted set") {
+					t.Errorf("%s, call %d: %v", key, i, err)
+				}
+			}
+			if key == "due" {
+				if diff := changed(t, before, dump(t, s)); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRenewPassesWhatIsNoHash(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"), define("b"))
+		claims := mustClaim(t, s, 2)
+		s.rdb.Del(t.Context(), s.keys.Task(1))
+		s.rdb.Set(t.Context(), s.keys.Task(1), "not a hash", 0)
+		before := task(t, s, 2).LeaseUntil
+		renewed, err := s.Renew(t.Context(), 7200,
+			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
+		if err != nil || renewed.Lost[0] == nil || renewed.Lost[1] != nil {
+			t.Fatalf("%v, %v", renewed.Lost, err)
+		}
+		if after := task(t, s, 2).LeaseUntil; after <= before {
+			t.Errorf("the other lease is until %v, and was %v", after, before)
+		}
+	})
+}
+
+func TestTokensThatCannotBeLeftStopNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		s.rdb.Set(t.Context(), s.keys.wakeOpen(), "not a list", 0)
+		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
+			t.Error(ids)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A million ids may be taken without the counter: the next ones are found in a few steps.
+func TestIDsBehindManyThatAreTaken(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		for id := 1; id <= 3000; id++ {
+			s.rdb.HSet(ctx, s.keys.Task(int64(id)), "state", "archived")
+		}
+		if ids := mustOpen(t, s, define("a"), define("b")); ids[0] <= 3000 || ids[1] != ids[0]+1 {
+			t.Errorf("ids %v", ids)
+		}
+	})
+}
+
+func TestFindingIDsCostsFewCommands(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	backlog(t, s, "p", 20_000)
+	s.rdb.Del(t.Context(), s.keys.taskID())
+	before := commandCalls(t, s, "exists")
+	mustOpen(t, s, define("a"))
+	if n := commandCalls(t, s, "exists") - before; n > 41 {
+		t.Errorf("%d commands to find an id", n)
+	}
+}
+
+func TestNoIDsAreLeft(t *testing.T) {
+	for counter, opens := range map[string]bool{
+		"1099511627773": true, "1099511627774": true, "1099511627775": false, "9007199254740992": false, "1e300": false,
+		"many": false, "-5": false, "inf": false,
+	} {
+		onEach(t, func(t *testing.T, s *Store) {
+			s.rdb.Set(t.Context(), s.keys.taskID(), counter, 0)
+			before := dump(t, s)
+			ids, err := s.Open(t.Context(), "manager", define("a"))
+			if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
+				t.Errorf("%s: %v, %v", counter, ids, err)
+			}
+			if opens {
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "task_id") {
+				t.Errorf("%s: %v, %v", counter, ids, err)
+			}
+			if diff := changed(t, before, dump(t, s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A task by hand with an id that the index of a group cannot hold is in no group, and in no other state's place.
+func TestIDsBeyondTheGroupIndex(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		const id = "1099511627777"
+		s.rdb.HSet(ctx, s.keys.taskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
+		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+		if c := mustClaim(t, s, 1); len(c) != 1 {
+			t.Fatal("it was not claimed")
+		}
+		if n := s.rdb.Exists(ctx, s.keys.Group("g")).Val(); n != 0 {
+			t.Error("it is in the index of its group")
+		}
+	})
+}
