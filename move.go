@@ -13,7 +13,7 @@ type Move struct {
 	To    State // None, and the verb remove: nowhere, with all that there is of the task
 	Next  int   // the task's round afterwards: Round, or the one after it
 
-	Claim string // fence: the claim that the round must belong to; "": whichever
+	Claim string // fence: the claim that the round must belong to, or NoClaim; "": any
 	Due   string // fence: the score that the task must have among the due ones; "": whichever
 
 	Set   []Field // properties to write
@@ -26,6 +26,9 @@ type Move struct {
 
 	Mend bool // not a transition but a repair: the id is taken out of every other list
 }
+
+// NoClaim is the fence of a round that must not have a claim: a worker of the original TDF ran it, or none.
+const NoClaim = "-"
 
 // A Field is a property and its value.
 type Field struct{ Name, Value string }

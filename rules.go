@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -209,7 +210,14 @@ func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 }
 
 // Archive ends a judged task's life after its manager has seen it.
-func (t *Task) Archive() (Move, error) { return t.move(VerbArchive, Archived) }
+//
+// The move names the claim of the round besides the round: a failover of Redis can roll a task back, and a
+// later claim can then end the same round with another result (docs/guarantees.md).
+func (t *Task) Archive() (Move, error) {
+	m, err := t.move(VerbArchive, Archived)
+	m.Claim = cmp.Or(t.Current().Claim, NoClaim)
+	return m, err
+}
 
 // Cancel gives up a task that is not finished yet.
 func (t *Task) Cancel() (Move, error) {

@@ -72,6 +72,13 @@ func (c *callers) take() (slot int, sequence uint64) {
 	return slot, c.last[slot]
 }
 
+// made says whether any call was made.
+func (c *callers) made() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.last) > 0
+}
+
 func (c *callers) giveBack(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

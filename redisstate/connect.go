@@ -68,8 +68,16 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close ends the connections.
-func (s *Store) Close() error { return s.rdb.Close() }
+// Close removes the record of this client's calls and ends the connections. Of a client that had to
+// wait for Redis the record stays for its day: a call that is still on its way must find it.
+func (s *Store) Close() error {
+	if s.calls.made() && s.Outages() == 0 {
+		ctx, end := context.WithTimeout(context.Background(), time.Second)
+		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires by itself
+		end()
+	}
+	return s.rdb.Close()
+}
 
 // Boot names this client; each start of a process has another.
 func (s *Store) Boot() string { return s.boot }

@@ -49,7 +49,7 @@ func listsOf(units []Unit) []tdf.State {
 				return tdf.Lists
 			}
 			used[m.From], used[m.To] = true, true
-			if m.Claim != "" {
+			if m.Claim != "" && m.From == tdf.Running {
 				used[tdf.Executed] = true
 			}
 		}

@@ -23,10 +23,11 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	name := hex.EncodeToString(sum[:])
 	rdb := s.patient(len(archive))
 	err = s.persist(ctx, func(ctx context.Context) error {
-		p := rdb.Pipeline()
-		p.Set(ctx, s.keys.program(name), archive, 0)
-		p.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name})
-		_, err := p.Exec(ctx)
+		// The list comes first: an archive that is not listed would never be found again.
+		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
+		if err == nil {
+			err = rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
+		}
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}

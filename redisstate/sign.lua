@@ -16,6 +16,7 @@
 -- after an outage, no lease counts as over. Whoever has the name keeps it until somebody else has
 -- taken it.
 
+local NUMBER_KEPT = 30 * 86400
 local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
 local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -53,8 +54,14 @@ redis.call('HSET', unpack(telling))
 if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) end
 redis.call('ZADD', workers, text(now), name)
 redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
-redis.call('SADD', names, name)
-if redis.call('EXISTS', numbered) == 0 then
-  redis.call('SET', numbered, string.format('%.0f', redis.call('INCR', counter)))
+redis.pcall('SADD', names, name)
+local left = redis.call('TTL', numbered) -- -2: there is none; -1: one of the original's, which stays
+if left == -2 then
+  local number_of_name = redis.pcall('INCR', counter)
+  if type(number_of_name) == 'number' then
+    redis.call('SET', numbered, string.format('%.0f', number_of_name), 'EX', NUMBER_KEPT)
+  end
+elseif left >= 0 then
+  redis.call('EXPIRE', numbered, NUMBER_KEPT)
 end
 return { '+', h[8] or '' }

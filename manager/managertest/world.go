@@ -1,6 +1,7 @@
 package managertest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,7 +89,7 @@ func (w *world) check(m *tdf.Move) error {
 	switch {
 	case t == nil:
 		return &tdf.StateError{ID: m.ID, Verb: m.Verb, State: tdf.None}
-	case t.State != m.From || t.Round != m.Round || m.Claim != "" && t.Current().Claim != m.Claim:
+	case t.State != m.From || t.Round != m.Round || m.Claim != "" && cmp.Or(t.Current().Claim, tdf.NoClaim) != m.Claim:
 		return &tdf.StateError{ID: m.ID, Verb: m.Verb, State: t.State, Round: t.Round}
 	}
 	return nil

@@ -1,0 +1,124 @@
+package redisstate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// The record of a client's calls is kept for a day after each of them, not after some.
+func TestCallsAreRememberedForADay(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for range 3 {
+			mustOpen(t, s, define("a"))
+			if left := s.rdb.TTL(t.Context(), s.keys.calls(s.boot)).Val(); left <= time.Hour {
+				t.Fatalf("the calls are remembered for %v", left)
+			}
+			s.rdb.Expire(t.Context(), s.keys.calls(s.boot), time.Minute) // as if almost a day had passed
+		}
+	})
+}
+
+func TestAClosedClientLeavesNoRecord(t *testing.T) {
+	addr := redistest.Shared(t)
+	reader := connect(t, addr, redistest.Namespace(t))
+	s := connect(t, addr, reader.keys.ns)
+	mustOpen(t, s, define("a"))
+	must(t, s.Close())
+	keys, err := reader.rdb.Keys(t.Context(), reader.keys.calls("*")).Result()
+	if err != nil || len(keys) != 0 {
+		t.Errorf("left behind: %v, %v", keys, err)
+	}
+}
+
+// A client that lost a reply may have a call on its way still, which must find what was answered.
+func TestTheRecordOfALostReplyStays(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	reader := connect(t, redistest.Shared(t), s.keys.ns)
+	proxy.DropReplies(2, redistest.Scripts)
+	mustOpen(t, s, define("a"))
+	must(t, s.Close())
+	if n := reader.rdb.Exists(t.Context(), s.keys.calls(s.boot)).Val(); n != 1 {
+		t.Error("the record is gone")
+	}
+}
+
+// Numbers of names that were not seen for a month go; those that the original's workers took stay.
+func TestNumbersOfNamesExpire(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		s.rdb.Set(ctx, s.keys.workerNumber("original"), "7", 0)
+		for _, name := range []string{"pod-1", "original", "pod-1"} {
+			must(t, signed(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, Predecessor{})))
+		}
+		if left := s.rdb.TTL(ctx, s.keys.workerNumber("pod-1")).Val(); left < 29*24*time.Hour {
+			t.Errorf("the number is kept for %v", left)
+		}
+		if left := s.rdb.TTL(ctx, s.keys.workerNumber("original")).Val(); left != -1 {
+			t.Errorf("the original's number is kept for %v", left)
+		}
+		if got := s.rdb.Get(ctx, s.keys.workerNumber("pod-1")).Val(); got != "1" {
+			t.Errorf("the number is %s", got)
+		}
+	})
+}
+
+// An archive that could not be listed is not stored either: nobody would find it to remove it.
+func TestNoProgramIsStoredUnlisted(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)
+		source, err := s.PutProgram(t.Context(), []byte("archive"))
+		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("%q, %v", source, err)
+		}
+		if keys := s.rdb.Keys(t.Context(), s.keys.program("*")).Val(); len(keys) > 0 {
+			t.Errorf("left behind: %v", keys)
+		}
+	})
+}
+
+// A failover can roll a task back, and another claim can end the same round with another result: a manager that
+// saw the first one does not archive the second.
+func TestArchiveIsFencedByTheClaim(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Succeeded)
+		seen := task(t, s, id)
+		s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", "another", "0:output", "another result")
+		m, err := seen.Archive()
+		must(t, err)
+		before := dump(t, s)
+		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("follow-up")}})
+		if err != nil || outcomes[0].Err == nil {
+			t.Errorf("archived a result that was not seen: %v, %v", outcomes, err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		m, err = task(t, s, id).Archive()
+		mustApply(t, s, m, err)
+	})
+}
+
+// A round without a claim, as the original's workers run it, is archived as long as it has none.
+func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, claimed := range []bool{false, true} {
+			id := put(t, s, tdf.Succeeded)
+			claim := task(t, s, id).Current().Claim
+			s.rdb.HDel(t.Context(), s.keys.Task(id), "0:claim")
+			m, err := task(t, s, id).Archive()
+			must(t, err)
+			if claimed {
+				s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", claim)
+			}
+			outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
+			if err != nil || (outcomes[0].Err != nil) != claimed {
+				t.Errorf("with a claim meanwhile: %t: %v, %v", claimed, outcomes, err)
+			}
+		}
+	})
+}
