@@ -11,7 +11,7 @@ import (
 )
 
 // Open opens tasks and returns their ids, which ascend. All definitions are checked before
-// anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 1,000 tasks are opened
+// anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 250 tasks are opened
 // in one atomic step, more in several: on any other error the ids tell which were opened.
 func (m *Manager) Open(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
 	return m.open(ctx, definitions, m.store.Open)

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Open opens tasks and returns their ids, which ascend. Up to 1,000 tasks or 4 MiB are
+// Open opens tasks and returns their ids, which ascend. Up to 250 tasks or 4 MiB are
 // opened in one atomic call, more in several: on an error the ids tell how far it got.
 // A definition that makes no sense is refused before anything is opened.
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
@@ -46,12 +46,15 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	return ids, nil
 }
 
+// maxOpenedAtOnce bounds what is opened in one step, which Redis does nothing else during.
+const maxOpenedAtOnce = 250
+
 func openBatch(definitions []tdf.Definition) int {
 	bytes := 0
 	for i := range definitions {
 		u := Unit{Open: definitions[i : i+1]}
 		bytes += u.size()
-		if i > 0 && (i >= maxTasksPerCall || bytes > maxBytesPerCall) {
+		if i > 0 && (i >= maxOpenedAtOnce || bytes > maxBytesPerCall) {
 			return i
 		}
 	}
