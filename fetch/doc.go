@@ -12,8 +12,8 @@
 //   - Everything is obtained and unpacked in staging, on the same file system.
 //
 // The way of a source: obtain (http.go, rsync.go, local.go, blob.go) spools it to one file and
-// sums it; identify.go says by its content what it is; unpack.go, with tar.go, zip.go and
-// links.go, unpacks it within limits.go; install.go moves it into place, runs setup.sh
+// sums it; identify.go says by its content what it is; unpack.go, with stream.go, tar.go,
+// zip.go and links.go, unpacks it within limits.go; install.go moves it into place, runs setup.sh
 // (setup.go), writes the record (record.go).
 //
 // Everything in an archive is hostile until unpacked: names are checked here, and once more by

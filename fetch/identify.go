@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/mholt/archives"
@@ -25,7 +24,7 @@ type format struct {
 // They are asked one by one, and archives.Identify is not: it tries every format it knows in
 // random order, some of them guesses (brotli, zlib), and all of that on hostile bytes.
 var compressions = []archives.Compression{
-	archives.Gz{},
+	gz{},
 	archives.Bz2{},
 	archives.Xz{},
 	archives.Zstd{DecoderOptions: []zstd.DOption{
@@ -35,71 +34,47 @@ var compressions = []archives.Compression{
 
 var errUnknownFormat = errors.New("the content is no archive that is known here (tar, tar.gz, tar.bz2, tar.xz, tar.zst, zip)")
 
-// identify reads the beginning of f, and leaves f at its start.
-func identify(ctx context.Context, f *os.File) (format, error) {
-	if isTar(f) {
-		return format{}, rewind(f)
+// tarBlock is the unit of a tar, in bytes.
+const tarBlock = 512
+
+// identify returns the format of an archive that begins with head, of up to tarBlock bytes.
+// It decompresses nothing: whether a tar is inside a compression is seen when it is unpacked.
+func identify(ctx context.Context, head []byte) (format, error) {
+	if isTar(head) {
+		return format{}, nil
 	}
-	if isZip(f) {
-		return format{zip: true}, rewind(f)
+	if isZip(head) {
+		return format{zip: true}, nil
 	}
 	for _, c := range compressions {
-		if !matches(ctx, c, f) {
-			continue
+		if found, err := c.Match(ctx, "", bytes.NewReader(head)); err == nil && found.ByStream {
+			return format{comp: c}, nil
 		}
-		if err := rewind(f); err != nil {
-			return format{}, err
-		}
-		if err := checkInner(c, f); err != nil {
-			return format{}, err
-		}
-		return format{comp: c}, rewind(f)
 	}
 	return format{}, errUnknownFormat
 }
 
-func matches(ctx context.Context, m archives.Format, f *os.File) bool {
-	if rewind(f) != nil {
+// isZip also takes a zip without entries for one, which archives.Zip does not.
+func isZip(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
+}
+
+// isTar looks at the first block alone. It also takes an archive without entries for one: there is
+// a better text for that.
+func isTar(head []byte) bool {
+	if len(head) < tarBlock {
 		return false
 	}
-	found, err := m.Match(ctx, "", f)
-	return err == nil && found.ByStream
+	_, err := tar.NewReader(io.MultiReader(bytes.NewReader(head), beyond{})).Next()
+	return err == nil || errors.Is(err, errBeyond)
 }
 
-// isZip also takes a zip without entries for one, which archives.Zip does not.
-func isZip(f *os.File) bool {
-	magic := make([]byte, 4)
-	_, err := f.ReadAt(magic, 0)
-	return err == nil && (string(magic) == "PK\x03\x04" || string(magic) == "PK\x05\x06")
-}
+var errBeyond = errors.New("beyond the first block")
 
-// isTar also takes an archive without entries for one: there is a better text for that.
-func isTar(r io.Reader) bool {
-	_, err := tar.NewReader(r).Next()
-	return err == nil || errors.Is(err, io.EOF)
-}
+// beyond is what follows a header that is valid as far as it goes.
+type beyond struct{}
 
-func checkInner(c archives.Compression, f *os.File) error {
-	r, err := c.OpenReader(f)
-	if err != nil {
-		return damaged(err)
-	}
-	defer r.Close()
-	// One byte first, to tell what cannot be decompressed from what is no tar.
-	one := make([]byte, 1)
-	if _, err := io.ReadFull(r, one); err != nil && !errors.Is(err, io.EOF) {
-		return damaged(err)
-	}
-	if !isTar(io.MultiReader(bytes.NewReader(one), r)) {
-		return fmt.Errorf("%s without a tar inside; %w", c.Extension()[1:], errUnknownFormat)
-	}
-	return nil
-}
-
-func rewind(f *os.File) error {
-	_, err := f.Seek(0, io.SeekStart)
-	return err
-}
+func (beyond) Read([]byte) (int, error) { return 0, errBeyond }
 
 // damaged explains what a reader of archives says, unless it only passes on a limit of ours.
 func damaged(err error) error {

@@ -10,7 +10,7 @@ import (
 // install moves the staged tree into ./$program/: the journal, then everything but run.sh, then
 // setup.sh has its turn, the record, and at last run.sh. What fails is undone.
 func (j *job) install(ctx context.Context, sum string) (err error) {
-	plan, err := j.plan()
+	plan, err := j.plan(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,11 +44,17 @@ func (u *unpacker) hardLink(name, target string) error {
 // then follows each: root refuses those that lead out.
 func (u *unpacker) makeLinks() error {
 	for _, l := range u.links {
+		if u.ctx.Err() != nil {
+			return context.Cause(u.ctx)
+		}
 		if err := u.root.Symlink(l.target, l.name); err != nil {
 			return &entryError{l.name, explainExist(err)}
 		}
 	}
 	for _, l := range u.links {
+		if u.ctx.Err() != nil {
+			return context.Cause(u.ctx)
+		}
 		if _, err := u.root.Stat(l.name); err != nil {
 			return &entryError{l.name, explainLink(l.target, err)}
 		}

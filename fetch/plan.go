@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +18,7 @@ type plan struct {
 	moved string   // the last of them, with a slash: what is below it comes along
 }
 
-func (j *job) plan() (*plan, error) {
+func (j *job) plan(ctx context.Context) (*plan, error) {
 	var p plan
 	info, err := os.Lstat(j.dir)
 	switch {
@@ -36,6 +37,9 @@ func (j *job) plan() (*plan, error) {
 	return &p, filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == tree {
 			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		return j.place(&p, strings.TrimPrefix(path, tree+"/"), d)
 	})

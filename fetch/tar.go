@@ -2,10 +2,13 @@ package fetch
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"github.com/mholt/archives"
 )
@@ -14,38 +17,58 @@ import (
 // padding, long names.
 const headerBytes = 4 << 10
 
-// tar unpacks a tar with comp around it.
-func (u *unpacker) tar(comp archives.Compression, packed io.Reader) error {
-	if comp != nil {
-		r, err := comp.OpenReader(packed)
-		if err != nil {
-			return damaged(err)
-		}
-		defer r.Close()
-		packed = r
+// tar unpacks a tar with comp around it. Then it reads on to the end, where the compression has its
+// sums. What else is there after a tar's end is nobody's, as GNU tar has it.
+func (u *unpacker) tar(comp archives.Compression, f *os.File) error {
+	s, err := u.openStream(comp, f)
+	if err != nil {
+		return u.archiveError(err)
 	}
-	// What is no entry (global headers, content that is skipped) costs time, and has an end too.
-	most := u.budget.limits.Bytes + int64(u.budget.limits.Entries)*headerBytes
-	r := &boundedReader{r: contextReader{u.ctx, packed}, left: most, err: u.budget.limits.tooManyBytes()}
-	err := archives.Tar{}.Extract(u.ctx, r, func(_ context.Context, f archives.FileInfo) error {
-		return u.add(tarEntry(f))
-	})
+	defer s.close()
+	r := bufio.NewReaderSize(s, streamBuffer)
+	if comp != nil {
+		head, err := r.Peek(tarBlock)
+		if err != nil && err != io.EOF {
+			return u.archiveError(err)
+		}
+		if len(head) > 0 && !isTar(head) {
+			return fmt.Errorf("%s without a tar inside; %w", comp.Extension()[1:], errUnknownFormat)
+		}
+	}
+	if err := u.tarEntries(tar.NewReader(r)); err != nil || comp == nil {
+		return u.archiveError(err)
+	}
+	_, err = io.Copy(io.Discard, r)
 	return u.archiveError(err)
 }
 
-func tarEntry(f archives.FileInfo) entry {
-	e := entry{name: f.NameInArchive, mode: f.Mode(), link: f.LinkTarget}
-	if h, ok := f.Header.(*tar.Header); ok {
-		e.hard = h.Typeflag == tar.TypeLink
-		e.mode = tarMode(h, e.mode)
+func (u *unpacker) tarEntries(t *tar.Reader) error {
+	for {
+		h, err := t.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case h.Typeflag == tar.TypeXGlobalHeader: // of git archive
+			continue
+		}
+		if err := u.add(tarEntry(t, h)); err != nil {
+			return err
+		}
 	}
-	e.open = func() (io.ReadCloser, error) { return f.Open() }
-	return e
+}
+
+func tarEntry(t *tar.Reader, h *tar.Header) entry {
+	return entry{
+		name: h.Name, mode: tarMode(h), hard: h.Typeflag == tar.TypeLink, link: h.Linkname,
+		open: func() (io.ReadCloser, error) { return io.NopCloser(t), nil },
+	}
 }
 
 // tarMode takes the kind from the type flag alone: the mode's own bits are the packer's.
-func tarMode(h *tar.Header, m fs.FileMode) fs.FileMode {
-	m = m.Perm()
+func tarMode(h *tar.Header) fs.FileMode {
+	m := h.FileInfo().Mode().Perm()
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse, tar.TypeLink:
 		return m
@@ -70,23 +93,7 @@ func (u *unpacker) archiveError(err error) error {
 	case errors.As(err, &ours):
 		return ours
 	case u.ctx.Err() != nil:
-		return u.ctx.Err()
+		return context.Cause(u.ctx)
 	}
 	return damaged(err)
-}
-
-// boundedReader fails, instead of ending, after so many bytes.
-type boundedReader struct {
-	r    io.Reader
-	left int64
-	err  error
-}
-
-func (b *boundedReader) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, b.err
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }

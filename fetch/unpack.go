@@ -28,7 +28,11 @@ func unpack(ctx context.Context, archive, dir string, limits Limits) (err error)
 	if err != nil {
 		return err
 	}
-	kind, err := identify(ctx, f)
+	head := make([]byte, min(tarBlock, info.Size()))
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return err
+	}
+	kind, err := identify(ctx, head)
 	if err != nil {
 		return err
 	}
@@ -86,10 +90,10 @@ type entry struct {
 
 // add unpacks one entry; the error names it.
 func (u *unpacker) add(e entry) error {
-	if err := u.ctx.Err(); err != nil {
-		return err
+	if u.ctx.Err() != nil {
+		return context.Cause(u.ctx)
 	}
-	err := u.budget.addEntry()
+	err := u.budget.addEntry(e.name, e.link)
 	if err == nil {
 		err = u.write(e)
 	}
@@ -139,7 +143,7 @@ func (u *unpacker) parents(name string) error {
 	if u.dirs[dir] {
 		return nil
 	}
-	if err := u.budget.addEntry(); err != nil {
+	if err := u.budget.addEntry(dir); err != nil {
 		return err
 	}
 	return u.mkdir(dir)

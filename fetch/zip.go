@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"archive/zip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +21,14 @@ const (
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{
-		r: f, left: int64(limits.Entries)*zipEntryBytes + zipSearchBytes, err: limits.tooManyEntries(),
+		r: contextReaderAt{u.ctx, f}, left: int64(limits.Entries)*zipEntryBytes + zipSearchBytes, err: limits.tooManyEntries(),
 	}
 	r, err := zip.NewReader(directory, size)
 	if directory.left <= 0 {
 		return directory.err
 	}
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return damaged(err)
+		return u.archiveError(err)
 	}
 	if len(r.File) > limits.Entries {
 		return limits.tooManyEntries()
@@ -72,6 +73,19 @@ func readTarget(file *zip.File) (string, error) {
 		return "", damaged(err)
 	}
 	return string(target), nil
+}
+
+// contextReaderAt ends, between two reads, what reads without end for nothing.
+type contextReaderAt struct {
+	ctx context.Context
+	r   io.ReaderAt
+}
+
+func (c contextReaderAt) ReadAt(p []byte, off int64) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.ReadAt(p, off)
 }
 
 // boundedReaderAt bounds what the directory of a zip may be, before it is all in memory.

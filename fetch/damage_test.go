@@ -1,0 +1,140 @@
+package fetch
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// unpacked is what an archive becomes; nil where it is refused.
+func unpacked(t testing.TB, data []byte) (map[string]string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	tree := mkdir(t, dir+"/tree")
+	err := unpack(t.Context(), write(t, dir+"/archive", data), tree, Limits{})
+	defer os.RemoveAll(dir)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot(t, tree), nil
+}
+
+// damageable are small archives by every compression; each of two parts is compressed by itself in some.
+func damageable(t testing.TB) map[string][]byte {
+	t.Helper()
+	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})
+	found := map[string][]byte{}
+	for _, ending := range []string{"tar.gz", "tar.bz2", "tar.xz", "tar.zst"} {
+		found[ending] = compress(t, ending, plain)
+		found["two "+ending] = append(compress(t, ending, plain[:1536]), compress(t, ending, plain[1536:])...)
+	}
+	return found
+}
+
+// A bit that is not as it was sent makes the archive one that is refused, or changes nothing.
+func TestDamageIsFound(t *testing.T) {
+	for name, data := range damageable(t) {
+		t.Run(name, func(t *testing.T) {
+			want, err := unpacked(t, data)
+			must(t, err)
+			refused := 0
+			for i := range data {
+				bit := 8*i + i*5%8 // one bit of each byte
+				bad := bytes.Clone(data)
+				bad[bit/8] ^= 1 << (bit % 8)
+				got, err := unpacked(t, bad)
+				if err != nil {
+					refused++
+				} else if !maps.Equal(want, got) {
+					t.Fatalf("bit %d of %d is another, and the program, too", bit, 8*len(data))
+				}
+			}
+			if refused < len(data)*8/10 {
+				t.Errorf("%d of %d are refused", refused, len(data))
+			}
+		})
+	}
+}
+
+// What is cut off is missed, also after the last entry: there are the sums.
+func TestEveryTruncationIsFound(t *testing.T) {
+	for name, data := range damageable(t) {
+		want, err := unpacked(t, data)
+		must(t, err)
+		for end := range data {
+			if got, err := unpacked(t, data[:end]); err == nil && !maps.Equal(want, got) {
+				t.Errorf("%s: %d of %d bytes make another program", name, end, len(data))
+			} else if err == nil && end > len(data)-8 {
+				t.Errorf("%s: %d of %d bytes are taken for all", name, end, len(data))
+			}
+		}
+	}
+}
+
+// What may follow, as GNU tar and the programs that compress have it.
+func TestWhatFollowsTheArchive(t *testing.T) {
+	zeros, text := make([]byte, 4096), []byte("something else\n")
+	plain := packTar(t, runItem)
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	tests := map[string]struct {
+		data []byte
+		want string // "": it is fine
+	}{
+		"tar zeros":          {join(plain, zeros), ""},
+		"tar, more":          {join(plain, text), ""},
+		"tar, another":       {join(plain, packTar(t, item{name: "b", body: "x"})), ""},
+		"tar without end":    {withoutEnd(t, runItem), ""},
+		"gz, zeros inside":   {compress(t, "tgz", join(plain, zeros)), ""},
+		"gz, more inside":    {compress(t, "tgz", join(plain, text)), ""},
+		"gz without end":     {compress(t, "tgz", withoutEnd(t, runItem)), ""},
+		"gz, zeros":          {join(compress(t, "tgz", plain), zeros), ""},
+		"gz, a member":       {join(compress(t, "tgz", plain), compress(t, "tgz", zeros)), ""},
+		"gz, empty member":   {join(compress(t, "tgz", plain), compress(t, "tgz", nil), zeros), ""},
+		"gz, more":           {join(compress(t, "tgz", plain), text), "damaged"},
+		"gz, zeros and more": {join(compress(t, "tgz", plain), zeros, text), "damaged"},
+		"xz, padding":        {join(compress(t, "tar.xz", plain), zeros), ""},
+		"xz, more":           {join(compress(t, "tar.xz", plain), text), "damaged"},
+		"bz2, more":          {join(compress(t, "tar.bz2", plain), text), "damaged"},
+		"zst, more":          {join(compress(t, "tar.zst", plain), text), "damaged"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := unpacked(t, tt.data)
+			switch {
+			case tt.want != "":
+				checkFailed(t, err, "the archive is damaged or cut short", tt.want)
+			case err != nil:
+				t.Error(err)
+			case len(got) != 1 || got["run.sh"] == "":
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// What the usual programs write is taken: by GNU tar in large records, and by each of its compressors.
+func TestArchivesOfGNUTar(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/p/run.sh", []byte(goodScript))
+	write(t, dir+"/p/data/noise", []byte(noise(200_000)))
+	for _, ending := range tarEndings {
+		for _, factor := range []string{"1", "20", "2048"} {
+			if _, err := exec.LookPath("tar"); err != nil {
+				t.Skip("tar is not installed")
+			}
+			name := filepath.Join(dir, factor+"."+ending)
+			option := map[string]string{"tar.bz": "-cjf"}[ending]
+			if option == "" {
+				option = "-caf"
+			}
+			if out, err := exec.Command("tar", "-b", factor, option, name, "-C", dir+"/p", ".").CombinedOutput(); err != nil {
+				t.Logf("%s: %v: %s", ending, err, out) // the compressor is missing
+				continue
+			}
+			fetchWorks(t, newFetcher(t), "rsync:"+name)
+		}
+	}
+}

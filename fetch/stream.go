@@ -1,0 +1,107 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/mholt/archives"
+)
+
+// streamBuffer is how much is read at a time, in bytes: after that the context is looked at.
+const streamBuffer = 64 << 10
+
+// A stream is a tar as it comes out of its decompressor. All of it goes through here and counts:
+// headers, what is skipped, and what follows the last entry. It stops when ctx ends, as what is
+// below it does: a decompressor can read a lot for very little.
+type stream struct {
+	ctx    context.Context
+	r      io.Reader
+	budget *budget
+	close  func() error
+}
+
+// openStream decompresses f by comp; nil is no compression.
+func (u *unpacker) openStream(comp archives.Compression, f *os.File) (*stream, error) {
+	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error { return nil }}
+	if comp == nil {
+		return s, nil
+	}
+	r, err := comp.OpenReader(s.r)
+	if err != nil {
+		return nil, err
+	}
+	s.r, s.close = r, r.Close
+	return s, nil
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := contextReader{s.ctx, s.r}.Read(p[:min(len(p), streamBuffer)])
+	if over := s.budget.addStream(n); over != nil {
+		return 0, over
+	}
+	return n, err
+}
+
+// gz reads gzip as GNU tar does: zeros may follow the last member, and nothing else.
+type gz struct{ archives.Gz }
+
+func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
+	in := bufio.NewReaderSize(r, streamBuffer)
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return io.NopCloser(&members{in, z}), nil
+}
+
+// members reads the members of a gzip file one after the other.
+type members struct {
+	in *bufio.Reader
+	z  *gzip.Reader // at the member that is being read
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.z.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the member's end is told once more
+		}
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// next goes to the next member. [io.EOF]: there is none.
+func (m *members) next() error {
+	first, err := m.in.Peek(1)
+	if err != nil {
+		return err
+	}
+	if first[0] == 0 {
+		return m.padding()
+	}
+	if err := m.z.Reset(m.in); err != nil {
+		return err
+	}
+	m.z.Multistream(false)
+	return nil
+}
+
+func (m *members) padding() error {
+	for {
+		switch b, err := m.in.ReadByte(); {
+		case err != nil:
+			return err
+		case b != 0:
+			return gzip.ErrHeader
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package fetch
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// emptyHeaders is a chain of PAX headers without content: it has no entry, and no end but its own.
+func emptyHeaders(t testing.TB, n int) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	must(t, w.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}))
+	block := buf.Bytes()[:512]
+	block[156] = tar.TypeXHeader
+	var sum int64
+	copy(block[148:], "        ")
+	for _, b := range block {
+		sum += int64(b)
+	}
+	copy(block[148:], octal(sum))
+	return bytes.Repeat(block, n)
+}
+
+func octal(n int64) string {
+	text := []byte("000000\x00 ")
+	for i := 5; i >= 0; i-- {
+		text[i], n = byte('0'+n%8), n/8
+	}
+	return string(text)
+}
+
+// withoutEnd is an archive that lacks the two blocks that say where it ends.
+func withoutEnd(t testing.TB, items ...item) []byte {
+	t.Helper()
+	data := packTar(t, items...)
+	return data[:len(data)-1024]
+}
+
+// bottomless are archives that unpack to little or nothing, and decompress to a lot.
+func bottomless(t testing.TB, ending string) map[string][]byte {
+	t.Helper()
+	zeros := make([]byte, 8<<20)
+	chain := emptyHeaders(t, len(zeros)/512)
+	found := map[string][]byte{
+		"headers":   compress(t, ending, append(chain, packTar(t, runItem)...)),
+		"after end": compress(t, ending, append(packTar(t, runItem), zeros...)),
+		"skipped":   compress(t, ending, append(globalHeaders(t, 16), packTar(t, runItem)...)),
+	}
+	return found
+}
+
+func globalHeaders(t testing.TB, n int) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for range n {
+		must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": strings.Repeat("x", 500_000)}}))
+	}
+	must(t, w.Flush())
+	return buf.Bytes()
+}
+
+// All that comes out of the decompressor counts, be it an entry or not.
+func TestBottomlessArchives(t *testing.T) {
+	for _, ending := range tarEndings[1:] {
+		for name, data := range bottomless(t, ending) {
+			t.Run(ending+" "+name, func(t *testing.T) {
+				checkUnpackFails(t, ending, data, "(max_program_")
+			})
+		}
+	}
+}
+
+// A megabyte that decompresses to gigabytes of headers: a limit ends it, and so does a context, at once.
+func TestBottomlessHeaders(t *testing.T) {
+	dir := t.TempDir()
+	member := compress(t, "tar.zst", emptyHeaders(t, 8<<20/512))
+	archive := write(t, dir+"/archive", bytes.Repeat(member, 2000))
+	ended, end := context.WithCancelCause(t.Context())
+	end(errEnough)
+	for name, tt := range map[string]struct {
+		ctx  context.Context
+		want string
+	}{
+		"limit":   {t.Context(), "unpacks to more than 200 times its size (max_program_ratio)"},
+		"context": {ended, errEnough.Error()},
+	} {
+		var err error
+		done := make(chan struct{})
+		tree := mkdir(t, dir+"/"+name)
+		go func() {
+			defer close(done)
+			err = unpack(tt.ctx, archive, tree, Limits{})
+		}()
+		eventually(t, "the unpacking ends", func() bool {
+			select {
+			case <-done:
+				return true
+			default:
+				return false
+			}
+		})
+		checkFailed(t, err, tt.want)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// endsAfter is a context that ends when it was asked often enough. It counts how often it was asked after that.
+type endsAfter struct {
+	context.Context
+	left, over int
+	end        context.CancelCauseFunc
+}
+
+func newEndsAfter(t testing.TB, n int) *endsAfter {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	return &endsAfter{Context: ctx, left: n, end: cancel}
+}
+
+func (e *endsAfter) Err() error {
+	if e.left--; e.left < 0 {
+		e.end(errEnough)
+		e.over++
+	}
+	return e.Context.Err()
+}
+
+// Whenever the context ends, so does the unpacking: with its cause, and without going on.
+func TestUnpackingObeysItsContext(t *testing.T) {
+	archives := map[string][]byte{
+		"zip":           pack(t, "zip", append(many(20), item{name: "noise", body: noise(300_000)}, item{name: "l", kind: '2', link: "f1"}, runItem)...),
+		"tar headers":   append(emptyHeaders(t, 2048), packTar(t, runItem)...),
+		"empty members": append(bytes.Repeat(compress(t, "tgz", nil), 20_000), compress(t, "tgz", packTar(t, runItem))...),
+		"links":         pack(t, "tar", append(many(20), item{name: "l", kind: '2', link: "f1"}, item{name: "m", kind: '2', link: "l"}, runItem)...),
+	}
+	for _, ending := range tarEndings {
+		archives[ending] = pack(t, ending, append(many(20), item{name: "noise", body: noise(300_000)}, runItem)...)
+		archives[ending+" headers"] = compress(t, ending, append(emptyHeaders(t, 2048), packTar(t, runItem)...))
+		archives[ending+" after end"] = compress(t, ending, append(packTar(t, runItem), make([]byte, 1<<20)...))
+	}
+	limits := Limits{Ratio: 1e6}
+	for name, data := range archives {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			archive := write(t, filepath.Join(dir, "archive"), data)
+			full := newEndsAfter(t, 1<<30)
+			must(t, unpack(full, archive, mkdir(t, dir+"/full"), limits))
+			asked := 1<<30 - full.left
+			if asked < 3 {
+				t.Errorf("the context is asked %d times only", asked)
+			}
+			for n := 0; n < asked; n += 1 + asked/16 {
+				ctx := newEndsAfter(t, n)
+				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), limits)
+				if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {
+					t.Errorf("ended at question %d of %d: %v", n, asked, err)
+				}
+				if ctx.over > 10 {
+					t.Errorf("went on for %d questions", ctx.over)
+				}
+			}
+		})
+	}
+}
