@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path"
 	"strconv"
@@ -101,13 +100,13 @@ func (s Source) parseURL(raw string) (Source, error) {
 	if err := checkPort(u.Port()); err != nil {
 		return Source{}, err
 	}
-	if sum, found := strings.CutPrefix(u.Fragment, "sha256="); found {
-		if s.SHA256, err = parseSum(sum); err != nil {
+	location, fragment, found := strings.Cut(raw, "#")
+	if found {
+		if s.SHA256, err = parseFragment(fragment); err != nil {
 			return Source{}, err
 		}
 	}
-	s.Location, _, _ = strings.Cut(raw, "#")
-	s.Host = u.Host
+	s.Location, s.Host = location, u.Host
 	return s.withEnding(u.Path)
 }
 
@@ -137,6 +136,17 @@ func (s Source) parseRedis(rest string) (Source, error) {
 	return s, nil
 }
 
+// parseFragment refuses every fragment but a checksum, so that a mistyped one is not taken for none.
+func parseFragment(fragment string) (string, error) {
+	sum, found := strings.CutPrefix(fragment, "sha256=")
+	if !found {
+		return "", errFragment
+	}
+	return parseSum(sum)
+}
+
+var errFragment = errors.New("unknown fragment after #: want sha256= and 64 hex digits")
+
 // parseSum keeps a mistyped checksum from being taken for none.
 func parseSum(s string) (string, error) {
 	if b, err := hex.DecodeString(s); err != nil || len(b) != 32 {
@@ -161,80 +171,11 @@ func (s Source) withEnding(file string) (Source, error) {
 			return s, nil
 		}
 	}
-	return Source{}, fmt.Errorf("unknown ending of %q (expected run.sh, %s)",
-		shorten(path.Base(file)), strings.Join(archiveEndings, ", "))
-}
-
-// splitRsync takes PATH, HOST:PATH and rsync://HOST[:PORT]/MODULE/PATH apart as rsync does:
-// a colon before the first slash makes a host of what stands before it.
-func splitRsync(loc string) (host, file string, err error) {
-	if rest, found := strings.CutPrefix(loc, "rsync://"); found {
-		host, file, err = splitDaemon(rest)
-	} else {
-		host, file, err = splitShell(loc)
+	err := fmt.Errorf("unknown ending of %q (expected run.sh, %s)", shorten(path.Base(file)), strings.Join(archiveEndings, ", "))
+	if strings.Contains(file, "#") {
+		err = fmt.Errorf("%w; after it only #sha256= and 64 hex digits may follow", err)
 	}
-	if err != nil {
-		return "", "", err
-	}
-	return host, file, checkRsyncParts(host, file)
-}
-
-func splitDaemon(rest string) (host, file string, err error) {
-	host, file, _ = strings.Cut(rest, "/")
-	user, address, found := cutLast(host, "@")
-	if found && (user == "" || strings.Contains(user, ":")) {
-		return "", "", errors.New("rsync takes no password in a URL (set RSYNC_PASSWORD where the worker starts)")
-	}
-	if !found {
-		address = host
-	}
-	if address == "" || strings.HasPrefix(address, ":") {
-		return "", "", errors.New("no host (expected rsync:rsync://HOST/MODULE/PATH)")
-	}
-	if name, port, err := net.SplitHostPort(address); err == nil {
-		if err := checkPort(port); err != nil || port == "" || name == "" {
-			return "", "", fmt.Errorf("bad port in %q", address)
-		}
-	}
-	module, inside, _ := strings.Cut(file, "/")
-	if module == "" || inside == "" {
-		return "", "", errors.New("no module or no path in it (expected rsync:rsync://HOST/MODULE/PATH)")
-	}
-	return host, file, nil
-}
-
-func splitShell(loc string) (host, file string, err error) {
-	end := strings.IndexByte(loc, ':')
-	if bracket := strings.Index(loc, "]:"); bracket >= 0 && strings.ContainsRune(loc[:bracket], '[') {
-		end = bracket + 1 // an IPv6 address
-	}
-	if end < 0 || strings.Contains(loc[:end], "/") {
-		return "", loc, nil
-	}
-	host, file = loc[:end], loc[end+1:]
-	switch {
-	case host == "" || strings.HasSuffix(host, "@"):
-		return "", "", errors.New("no host before the colon")
-	case strings.HasPrefix(file, ":"):
-		return "", "", errors.New("two colons (a daemon is written rsync:rsync://HOST/MODULE/PATH)")
-	}
-	return host, file, nil
-}
-
-// checkRsyncParts keeps out what rsync, ssh or the other end would take for an option or a pattern.
-func checkRsyncParts(host, file string) error {
-	_, address, found := cutLast(host, "@")
-	switch {
-	case file == "":
-		return errors.New("no path")
-	case strings.HasPrefix(host, "-"), found && strings.HasPrefix(address, "-"), strings.HasPrefix(file, "-"):
-		return errors.New("a part begins with - and would be taken for an option (a path can begin with ./)")
-	case strings.ContainsAny(host, " \t'\"\\$`;&|<>()*?"):
-		return fmt.Errorf("%q is no host name", shorten(host))
-	case host != "" && strings.ContainsAny(file, "*?["):
-		return errors.New("the other end would take * ? [ for a pattern (name one file)")
-	}
-	return nil
+	return Source{}, err
 }
 
 func checkPort(port string) error {
@@ -249,58 +190,6 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
-}
-
-// HideCredentials returns the text of a source or URL fit for logs and error texts: user name
-// and password, every value in a query, and a fragment that is no checksum become ***. No list
-// of telling names (token, key, sig, …) is complete, hence all values. It works on malformed
-// URLs too, and then hides too much rather than too little. A secret in the path stays visible.
-func HideCredentials(s string) string {
-	head, rest, found := strings.Cut(s, "://")
-	if !found {
-		return s
-	}
-	rest, fragment, hasFragment := strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	if _, after, found := cutLast(rest, "@"); found && !plainUser(head, rest) {
-		rest = "***@" + after
-	}
-	if hasQuery {
-		rest += "?" + hideValues(query)
-	}
-	if hasFragment {
-		rest += "#" + hideFragment(fragment)
-	}
-	return head + "://" + rest
-}
-
-// plainUser tells rsync's user@host, which holds no secret, from user:password@host.
-func plainUser(head, rest string) bool {
-	user, _, _ := strings.Cut(rest, "@")
-	return strings.HasSuffix(head, "rsync") && !strings.ContainsAny(user, ":/")
-}
-
-func hideValues(query string) string {
-	pairs := strings.Split(query, "&")
-	for i, p := range pairs {
-		key, _, found := strings.Cut(p, "=")
-		if !found {
-			key = ""
-		} else {
-			key += "="
-		}
-		pairs[i] = key + "***"
-	}
-	return strings.Join(pairs, "&")
-}
-
-func hideFragment(f string) string {
-	if sum, found := strings.CutPrefix(f, "sha256="); found {
-		if _, err := parseSum(sum); err == nil {
-			return f
-		}
-	}
-	return "***"
 }
 
 // shorten bounds what an error text quotes.

@@ -1,0 +1,59 @@
+package tdf
+
+import "strings"
+
+// HideCredentials returns the text of a source or URL fit for logs and error texts: user name
+// and password, every value in a query, and a fragment that is no checksum become ***. No list
+// of telling names (token, key, sig, …) is complete, hence all values. It works on malformed
+// URLs too, and then hides too much rather than too little. A secret in the path stays visible.
+func HideCredentials(s string) string {
+	sep := "://"
+	head, rest, found := strings.Cut(s, sep)
+	if !found {
+		sep = ":" // a URL that lacks slashes
+		if head, rest, found = strings.Cut(s, sep); !found || head == SchemeRsync || head == SchemeRedis {
+			return s
+		}
+	}
+	rest, fragment, hasFragment := strings.Cut(rest, "#")
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	if _, after, found := cutLast(rest, "@"); found && !plainUser(head, rest) {
+		rest = "***@" + after
+	}
+	if hasQuery {
+		rest += "?" + hideValues(query)
+	}
+	if hasFragment {
+		rest += "#" + hideFragment(fragment)
+	}
+	return head + sep + rest
+}
+
+// plainUser tells rsync's user@host, which holds no secret, from user:password@host.
+func plainUser(head, rest string) bool {
+	user, _, _ := strings.Cut(rest, "@")
+	return strings.HasSuffix(head, "rsync") && !strings.ContainsAny(user, ":/")
+}
+
+func hideValues(query string) string {
+	pairs := strings.Split(query, "&")
+	for i, p := range pairs {
+		key, _, found := strings.Cut(p, "=")
+		if !found {
+			key = ""
+		} else {
+			key += "="
+		}
+		pairs[i] = key + "***"
+	}
+	return strings.Join(pairs, "&")
+}
+
+func hideFragment(f string) string {
+	if sum, found := strings.CutPrefix(f, "sha256="); found {
+		if _, err := parseSum(sum); err == nil {
+			return f
+		}
+	}
+	return "***"
+}

@@ -1,0 +1,107 @@
+package tdf
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+// splitRsync takes PATH, HOST:PATH and rsync://HOST[:PORT]/MODULE/PATH apart as rsync does:
+// a colon before the first slash makes a host of what stands before it.
+func splitRsync(loc string) (host, file string, err error) {
+	if rest, found := strings.CutPrefix(loc, "rsync://"); found {
+		host, file, err = splitDaemon(rest)
+	} else {
+		host, file, err = splitShell(loc)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return host, file, checkRsyncParts(host, file)
+}
+
+func splitDaemon(rest string) (host, file string, err error) {
+	host, file, _ = strings.Cut(rest, "/")
+	user, address, found := cutLast(host, "@")
+	if found && (user == "" || strings.Contains(user, ":")) {
+		return "", "", errors.New("rsync takes no password in a URL (set RSYNC_PASSWORD where the worker starts)")
+	}
+	if !found {
+		address = host
+	}
+	if address == "" || strings.HasPrefix(address, ":") {
+		return "", "", errors.New("no host (expected rsync:rsync://HOST/MODULE/PATH)")
+	}
+	if name, port, err := net.SplitHostPort(address); err == nil {
+		if err := checkPort(port); err != nil || port == "" || name == "" {
+			return "", "", fmt.Errorf("bad port in %q", address)
+		}
+	}
+	module, inside, _ := strings.Cut(file, "/")
+	if module == "" || inside == "" {
+		return "", "", errors.New("no module or no path in it (expected rsync:rsync://HOST/MODULE/PATH)")
+	}
+	return host, file, nil
+}
+
+func splitShell(loc string) (host, file string, err error) {
+	end := strings.IndexByte(loc, ':')
+	if bracket := strings.Index(loc, "]:"); bracket >= 0 && strings.ContainsRune(loc[:bracket], '[') {
+		end = bracket + 1 // an IPv6 address
+	}
+	if end < 0 || strings.Contains(loc[:end], "/") {
+		return "", loc, nil
+	}
+	host, file = loc[:end], loc[end+1:]
+	switch {
+	case host == "" || strings.HasSuffix(host, "@"):
+		return "", "", errors.New("no host before the colon")
+	case strings.HasPrefix(file, ":"):
+		return "", "", errors.New("two colons (a daemon is written rsync:rsync://HOST/MODULE/PATH)")
+	}
+	return host, file, nil
+}
+
+// checkRsyncParts keeps out what rsync, ssh or the other end would take for an option or a pattern.
+func checkRsyncParts(host, file string) error {
+	user, address, found := cutLast(host, "@")
+	if !found {
+		user, address = "", host
+	}
+	name := strings.TrimLeft(address, "[") // rsync takes the brackets of an IPv6 address off
+	switch {
+	case file == "":
+		return errors.New("no path")
+	case strings.HasPrefix(user, "-"), strings.HasPrefix(name, "-"), strings.HasPrefix(file, "-"):
+		return errors.New("a part begins with - and would be taken for an option (a path can begin with ./)")
+	case host == "":
+		return nil
+	case !isHost(address) || strings.ContainsAny(user, " \t'\"\\$`;&|<>()*?@[]="):
+		return fmt.Errorf("%q is no host name", shorten(host))
+	case strings.ContainsAny(file, "*?["):
+		return errors.New("the other end would take * ? [ for a pattern (name one file)")
+	}
+	return nil
+}
+
+// isHost takes a name or an IPv4 address, or an IPv6 address in brackets, each with or without a port,
+// which is checked elsewhere.
+func isHost(address string) bool {
+	if inside, found := strings.CutPrefix(address, "["); found {
+		inside, port, closed := strings.Cut(inside, "]")
+		ip, err := netip.ParseAddr(inside)
+		return closed && err == nil && ip.Is6() && isName(ip.Zone()) && (port == "" || port[0] == ':' && isName(port[1:]))
+	}
+	name, port, _ := strings.Cut(address, ":")
+	return name != "" && isName(name+port)
+}
+
+// isName allows what host names, and the names of hosts in the configuration of ssh, are made of.
+func isName(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
