@@ -39,6 +39,7 @@ type Fetcher struct {
 	// OtherUser: programs run as another user than this process. Then whoever can read run.sh may
 	// execute it, too.
 	OtherUser bool
+	User      int // that user's id: what belongs to it is trusted as what belongs to this process's own
 
 	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; 30 s
 	RetryPause  time.Duration     // before the first retry of a download, then doubled; 0.5 s
@@ -136,6 +137,9 @@ func (j *job) defaults() {
 // fetch is what the lock's holder does.
 func (j *job) fetch(ctx context.Context) (Program, error) {
 	began := time.Now()
+	if err := j.checkTarget(); err != nil {
+		return Program{}, failed(ctx, j.src, StepInstall, err)
+	}
 	if err := j.repair(); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}

@@ -13,12 +13,13 @@ import (
 
 // download takes http and https. What can pass by itself is tried again, from the start.
 func (j *job) download(ctx context.Context) (string, error) {
-	client := &http.Client{Transport: j.Transport, CheckRedirect: checkRedirect}
-	if client.Transport == nil {
+	transport := j.Transport
+	if transport == nil {
 		t := newTransport()
 		defer t.CloseIdleConnections()
-		client.Transport = t
+		transport = t
 	}
+	client := &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
 	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
 }
 
@@ -57,8 +58,8 @@ func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) 
 	return j.spool(ctx, body)
 }
 
-// newRequest moves the credentials from the URL to a header, which net/http does not pass on to
-// another host, and which no error text contains.
+// newRequest moves the credentials from the URL to a header, which checkRedirect keeps from
+// others, and which no error text contains.
 func newRequest(ctx context.Context, location string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {

@@ -2,9 +2,14 @@ package fetch
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // install moves the staged tree into ./$program/: the journal, then everything but run.sh, then
@@ -14,7 +19,7 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(j.dir, 0o755); err != nil {
+	if err := os.Mkdir(j.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	defer func() {
@@ -22,11 +27,16 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 			j.rollBack(&plan.journal)
 		}
 	}()
-	if err := j.putJSON(journalName, plan.journal); err != nil {
+	into, err := openProgram(j.Dir, j.program)
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	if err := j.putJSON(into, journalName, plan.journal); err != nil {
 		return err
 	}
 	for _, name := range plan.moves {
-		if err := os.Rename(filepath.Join(j.staged(stagedTree), name), filepath.Join(j.dir, name)); err != nil {
+		if err := j.move(into, stagedTree+"/"+name, name); err != nil {
 			return err
 		}
 	}
@@ -36,26 +46,46 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 		}
 		plan.addMade(j.dir)
 	}
-	return j.complete(ctx, sum, plan.journal)
+	return j.complete(ctx, into, sum, plan.journal)
+}
+
+// move renames what is staged to a name in the program's directory. What runs there may exchange
+// directories for links meanwhile: none leads out.
+func (j *job) move(into *os.Root, staged, name string) error {
+	from, err := os.Open(filepath.Dir(j.staged(staged)))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := into.OpenFile(path.Dir(name), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	err = unix.Renameat(int(from.Fd()), path.Base(staged), int(to.Fd()), path.Base(name))
+	if err != nil {
+		return &os.PathError{Op: "move into place", Path: name, Err: err}
+	}
+	return nil
 }
 
 // complete makes it a program. Before that, all of it is on the disk: a machine that loses its
 // power must not come up with a run.sh whose data are missing.
-func (j *job) complete(ctx context.Context, sum string, o journal) error {
+func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := j.putJSON(recordName, record{Source: j.src.String(), ID: sourceID(j.src), SHA256: sum}); err != nil {
+	if err := j.putJSON(into, recordName, record{Source: j.src.String(), ID: sourceID(j.src), SHA256: sum}); err != nil {
 		return err
 	}
 	o.Done, o.Existed, o.Before = true, true, nil
-	if err := j.putJSON(journalName, o); err != nil {
+	if err := j.putJSON(into, journalName, o); err != nil {
 		return err
 	}
 	if err := flush(j.dir); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(j.staged(stagedTree), runScript), filepath.Join(j.dir, runScript))
+	return j.move(into, stagedTree+"/"+runScript, runScript)
 }
 
 func (j *job) rollBack(o *journal) {

@@ -122,21 +122,40 @@ func openProgram(dir, program string) (*os.Root, error) {
 
 // readRegular waits for nobody who might write to a pipe.
 func readRegular(root *os.Root, name string, most int64) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	f, info, err := regular(root.OpenFile(name, reading, 0))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	case info.Size() > most:
+	if info.Size() > most {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", info.Size(), most)
 	}
 	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// reading are the flags to read what may be something else: a link is not followed, and a pipe is
+// not waited for.
+const reading = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
+
+var errNotRegular = errors.New("it is not a regular file")
+
+// regular returns what was opened, and what it is, if it is a regular file. Else it closes it.
+func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
+	if errors.Is(err, unix.ELOOP) {
+		return nil, nil, fmt.Errorf("%w: %w", errNotRegular, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 func checkProgram(name string) error {

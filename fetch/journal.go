@@ -51,7 +51,7 @@ func (o *journal) undo(dir string) error {
 	if !o.Done && !o.Existed {
 		return os.RemoveAll(dir)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := openProgram(filepath.Dir(dir), filepath.Base(dir))
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,11 @@ const (
 
 // lock takes the program's lock, waiting until ctx ends. A process that dies loses it.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
-	dir := filepath.Join(j.Dir, locksDir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makePrivate(j.Dir, locksDir); err != nil {
 		return nil, err
 	}
 	for pause := firstLockPause; ; pause = min(2*pause, mostLockPause) {
-		f, err := tryLock(filepath.Join(dir, j.program))
+		f, err := tryLock(filepath.Join(j.Dir, locksDir, j.program))
 		if err != nil {
 			return nil, err
 		}
@@ -41,9 +40,12 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 // The file stays when the lock is given back: were it removed, two could hold two files of that
 // name. Someone else may remove it, hence the look at what the name means once it is locked.
 func tryLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	f, info, err := regular(os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600))
 	if err != nil {
 		return nil, err
+	}
+	if info.Mode().Perm() != 0o600 { // of an earlier release
+		_ = f.Chmod(0o600)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil && sameFile(f, name) {

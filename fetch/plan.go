@@ -20,18 +20,12 @@ type plan struct {
 
 func (j *job) plan(ctx context.Context) (*plan, error) {
 	var p plan
-	info, err := os.Lstat(j.dir)
+	before, err := topLevel(j.dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	case err == nil:
+		p.Existed, p.Before = true, before
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	case !info.IsDir():
-		return nil, fmt.Errorf("./%s is in the way: it is not a directory", j.program)
-	default:
-		p.Existed = true
-		if p.Before, err = topLevel(j.dir); err != nil {
-			return nil, err
-		}
 	}
 	tree := j.staged(stagedTree)
 	return &p, filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {

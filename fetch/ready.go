@@ -21,6 +21,9 @@ func (j *job) ready() (Program, bool, error) {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return Program{}, false, fmt.Errorf("./%s is in the way: it is not a directory", j.program)
 	}
+	if err == nil {
+		err = j.checkPlanted()
+	}
 	if err != nil {
 		return Program{}, false, err
 	}
@@ -35,7 +38,10 @@ func (j *job) ready() (Program, bool, error) {
 	if rec != nil && rec.ID != sourceID(j.src) {
 		return Program{}, false, j.otherSource(rec)
 	}
-	if err := j.usable(j.dir, info); err != nil {
+	if err := checkScript(info); err != nil {
+		return Program{}, false, err
+	}
+	if err := j.executable(filepath.Join(j.dir, runScript), info.Mode()); err != nil {
 		return Program{}, false, err
 	}
 	if rec == nil {
@@ -61,8 +67,8 @@ func (j *job) otherSource(rec *record) error {
 		j.program, ErrOtherSource, rec.Source, asked)
 }
 
-// usable checks a run.sh, and makes it executable where it is not.
-func (j *job) usable(dir string, info fs.FileInfo) error {
+// checkScript says what is wrong with a run.sh.
+func checkScript(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return errors.New("run.sh is a directory; it must be the program's script")
@@ -71,14 +77,19 @@ func (j *job) usable(dir string, info fs.FileInfo) error {
 	case info.Size() == 0:
 		return errors.New("run.sh is empty (0 bytes)")
 	}
-	return j.executable(filepath.Join(dir, runScript), info.Mode())
+	return nil
 }
 
-// checkRunScript looks for a good run.sh at the top of what was fetched.
+// checkRunScript looks for a good run.sh at the top of what was fetched, and makes it executable
+// where it is not. The tree is nobody else's.
 func (j *job) checkRunScript(tree string) error {
-	info, err := os.Lstat(filepath.Join(tree, runScript))
+	name := filepath.Join(tree, runScript)
+	info, err := os.Lstat(name)
 	if err == nil {
-		return j.usable(tree, info)
+		if err := checkScript(info); err != nil {
+			return err
+		}
+		return os.Chmod(name, j.wanted(name, info.Mode()))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -63,7 +63,7 @@ func readJSON(name string, v any) error {
 }
 
 // putJSON writes to ./$program/ so that the file is there as a whole or not at all.
-func (j *job) putJSON(name string, v any) error {
+func (j *job) putJSON(into *os.Root, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		return err
@@ -71,5 +71,5 @@ func (j *job) putJSON(name string, v any) error {
 	if err := os.WriteFile(j.staged(stagedFile), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(j.staged(stagedFile), filepath.Join(j.dir, name))
+	return j.move(into, stagedFile, name)
 }

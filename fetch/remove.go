@@ -42,11 +42,10 @@ func Remove(ctx context.Context, dir, program string, olderThan time.Time) (remo
 }
 
 func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
-	locks := filepath.Join(dir, locksDir)
-	if err := os.MkdirAll(locks, 0o755); err != nil {
+	if err := makePrivate(dir, locksDir); err != nil {
 		return false, 0, err
 	}
-	l, err := tryLock(filepath.Join(locks, program))
+	l, err := tryLock(filepath.Join(dir, locksDir, program))
 	if l == nil || err != nil {
 		return false, 0, err
 	}

@@ -65,10 +65,16 @@ func judgeTransport(err error) error {
 	return temporary{err}
 }
 
-// hidden keeps what stands between :// and @ out of a text that others wrote: a proxy's URL.
+// hidden keeps what stands between :// and @, and queries, out of a text that others wrote: a
+// proxy's URL, or where a server led.
 type hidden struct{ err error }
 
-var userinfo = regexp.MustCompile(`://\S*@`)
+var (
+	userinfo = regexp.MustCompile(`://\S*@`)
+	query    = regexp.MustCompile(`\?[^\s"']+`)
+)
 
-func (h hidden) Error() string { return userinfo.ReplaceAllString(h.err.Error(), "://***@") }
+func (h hidden) Error() string {
+	return query.ReplaceAllString(userinfo.ReplaceAllString(h.err.Error(), "://***@"), "?***")
+}
 func (h hidden) Unwrap() error { return h.err }

@@ -25,14 +25,13 @@ var setupEnv = []string{
 // paths.
 func (j *job) setup(ctx context.Context) error {
 	script := filepath.Join(j.dir, setupScript)
-	info, err := os.Lstat(script)
+	f, _, err := regular(os.OpenFile(script, reading, 0))
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a regular file")
-	}
-	if err := os.Chmod(script, 0o755); err != nil {
+	err = f.Chmod(0o755)
+	f.Close()
+	if err != nil {
 		return err
 	}
 	if err := j.runSetup(ctx); err != nil {

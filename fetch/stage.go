@@ -1,8 +1,12 @@
 package fetch
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Below the working directory. No program can have this name: it begins with a dot.
@@ -24,11 +28,42 @@ func (j *job) staged(name string) string { return filepath.Join(j.stage, name) }
 
 // openStage makes the staging directory anew and sweeps what others left. The lock is held.
 func (j *job) openStage() error {
+	if err := makePrivate(j.Dir, stagingDir); err != nil {
+		return err
+	}
 	j.sweep()
 	if err := os.RemoveAll(j.stage); err != nil {
 		return err
 	}
-	return os.MkdirAll(j.stage, 0o700)
+	return os.Mkdir(j.stage, 0o700)
+}
+
+// makePrivate makes a directory of .tdf/ that no other user can enter: who can open a lock can hold it.
+// It closes a directory that an earlier release left open. Others may use .tdf/ itself: rounds are there.
+func makePrivate(working, name string) error {
+	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {
+		return err
+	}
+	name = filepath.Join(working, name)
+	if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	if uid := owner(info); uid != os.Geteuid() && os.Geteuid() == 0 {
+		_ = d.Chown(0, -1) // in vain where a file server has another user for root
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	return d.Chmod(0o700)
 }
 
 func (j *job) closeStage() {

@@ -46,7 +46,7 @@ func (w *Worker) setUp() (dismantle func(), err error) {
 	}
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
-	_, _, s.fetcher.OtherUser = host.Credentials()
+	s.fetcher.User, _, s.fetcher.OtherUser = host.Credentials()
 	w.Runner = s
 	w.tellIsolation(host)
 	return func() {

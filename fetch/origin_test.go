@@ -1,0 +1,102 @@
+package fetch
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// answering is a web of hosts that redirect: by URL, to which Location; "" is the end.
+type answering struct {
+	locations map[string]string
+	seen      map[string]string // by URL: the user name that was told
+}
+
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	user, _, _ := r.BasicAuth()
+	a.seen[r.URL.String()] += user + "."
+	resp := &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript)), Request: r}
+	if to := a.locations[r.URL.String()]; to != "" {
+		resp.StatusCode = http.StatusFound
+		resp.Header.Set("Location", to)
+	}
+	return resp, nil
+}
+
+// Credentials are for the scheme, host and port that they were given for.
+func TestCredentialsStayWithTheirOrigin(t *testing.T) {
+	web := &answering{seen: map[string]string{}, locations: map[string]string{
+		"http://h.example/run.sh":     "http://h.example:80/same",
+		"http://h.example:80/same":    "http://sub.h.example/a",
+		"http://sub.h.example/a":      "http://h.example:8080/b",
+		"http://h.example:8080/b":     "http://h.example/back",
+		"http://h.example/back":       "https://h.example/c",
+		"https://h.example/c":         "https://own:pw@other.example/d",
+		"https://own@other.example/d": "",
+	}}
+	f := newFetcher(t)
+	f.Transport = web
+	fetchWorks(t, f, "http://bob:hush@h.example/run.sh")
+	want := map[string]string{
+		"http://h.example/run.sh": "bob.", "http://h.example:80/same": "bob.",
+		"http://sub.h.example/a": ".", "http://h.example:8080/b": ".", "https://h.example/c": ".",
+	}
+	for url, user := range want {
+		if web.seen[url] != user {
+			t.Errorf("%s was told %q, want %q", url, web.seen[url], user)
+		}
+	}
+	for url, users := range web.seen {
+		if strings.Contains(users, "bob") && !strings.HasPrefix(url, "http://h.example/") && url != "http://h.example:80/same" {
+			t.Errorf("%s was told %q", url, users)
+		}
+	}
+}
+
+// What a server sends as a Location is in no error with its query, however malformed it is.
+func TestLocationsShowNothing(t *testing.T) {
+	for location, want := range map[string]string{
+		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",
+		"http://u:hush@h.example:x/?k=hush":    "redirected to a Location that is not a valid URL",
+		"://?token=hush":                       "redirected to a Location that is not a valid URL",
+		"mailto:x?token=hush":                  "redirected to mailto:x?token=***, which is neither http nor https",
+		"file:///x?token=hush#hush":            "which is neither http nor https",
+		"http:///x?token=hush":                 "download: ",
+		"http://h.example/run.sh?token=***":    "download: ",
+		"http://loop.example/run.sh?k=hush":    "download: ",
+		"gopher://u:hush@h.example/?hush#hush": "which is neither http nor https",
+	} {
+		web := &answering{seen: map[string]string{}, locations: map[string]string{
+			"http://h.example/run.sh": location, location: location,
+		}}
+		f := newFetcher(t)
+		f.Transport = web
+		_, err := f.Fetch(t.Context(), "prog", "http://h.example/run.sh")
+		if err == nil && !strings.HasPrefix(location, "http://h.example/run.sh") && !strings.HasPrefix(location, "http:///") {
+			t.Errorf("%s: no error", location)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; want %q", location, err, want)
+		}
+	}
+}
+
+func TestQueriesAreHidden(t *testing.T) {
+	err := judgeTransport(io.ErrNoProgress)
+	if err.Error() != io.ErrNoProgress.Error() {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		`Get "http://h/x?k=hush": refused`: `Get "http://h/x?***": refused`,
+		`parse "/x?k=hush&l=hush", why?`:   `parse "/x?***", why?`,
+	} {
+		if got := (hidden{textError(text)}).Error(); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+type textError string
+
+func (e textError) Error() string { return string(e) }
