@@ -49,7 +49,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	}
 	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]string{}}
 	prefix := "tdf-" + safe(name) + "-"
-	c.stale = removeStale(own, prefix)
+	c.stale = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends what is in the cgroups of a Host of that name that is no more, and removes them.
-// It returns how many processes there were.
-func removeStale(own, prefix string) (ended int) {
+// It returns how many processes there were. path is own as /proc/PID/cgroup names it.
+func removeStale(own, path, prefix string) (ended int) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
@@ -149,7 +149,7 @@ func removeStale(own, prefix string) (ended int) {
 			continue // of a name that begins with this one
 		}
 		if lock, err := lockDir(dir); err == nil {
-			g := &group{dir: dir}
+			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
 			ended += len(g.members())
 			_ = g.remove()
 			_ = os.Remove(leafOf(dir))
@@ -237,7 +237,7 @@ func (c *cgroups) moveBack() {
 
 // close removes the directory and undoes the rest.
 func (c *cgroups) close() error {
-	err := (&group{dir: c.dir}).remove()
+	err := (&group{c.dir, c.path}).remove()
 	for _, name := range c.enabled {
 		_ = writeFile(c.own, subtree, "-"+name)
 	}
