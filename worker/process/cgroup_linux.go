@@ -34,6 +34,7 @@ type cgroups struct {
 	has     map[string]bool   // controllers that programs' cgroups have
 	lacks   map[string]string // why they have others not
 	stale   int               // processes of an earlier Host that were ended
+	stuck   []proc            // those that did not end
 	count   atomic.Uint64
 }
 
@@ -49,7 +50,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	}
 	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]string{}}
 	prefix := "tdf-" + safe(name) + "-"
-	c.stale = removeStale(own, path, prefix)
+	c.stale, c.stuck = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
 		return nil, err
 	}
@@ -140,8 +141,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends what is in the cgroups of a Host of that name that is no more, and removes them.
-// It returns how many processes there were. path is own as /proc/PID/cgroup names it.
-func removeStale(own, path, prefix string) (ended int) {
+// It returns how many processes ended, and which did not. path is own as /proc/PID/cgroup names it.
+func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
@@ -150,13 +151,16 @@ func removeStale(own, path, prefix string) (ended int) {
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
-			ended += len(g.members())
-			_ = g.remove()
+			there, left := g.members(), []proc(nil)
+			if g.remove() != nil {
+				left = g.members()
+			}
+			ended, stuck = ended+max(0, len(there)-len(left)), append(stuck, left...)
 			_ = os.Remove(leafOf(dir))
 			lock.Close()
 		}
 	}
-	return ended
+	return ended, stuck
 }
 
 func isNumber(s string) bool {

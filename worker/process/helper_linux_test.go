@@ -148,13 +148,22 @@ func (s *site) nothingLeft() {
 			s.t.Errorf("a child is left: %+v: %s", pr, commandLine(pr.pid))
 		}
 	}
-	for _, pr := range withMark([]byte("TDF_DIR="+s.dir), nil) {
-		s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
-	}
+	noneMarked(s.t, "TDF_DIR="+s.dir)
 	ours.mu.Lock()
 	defer ours.mu.Unlock()
 	if len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds != 0 {
 		s.t.Errorf("it is still known: %+v", ours)
+	}
+}
+
+func noneMarked(t *testing.T, mark string) {
+	t.Helper()
+	marked, err := withMark([]byte(mark), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pr := range marked {
+		t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
 	}
 }
 
@@ -247,9 +256,7 @@ func (r *run) wait() Ended {
 			r.s.t.Errorf("its cgroup is left: %v", err)
 		}
 	}
-	for _, pr := range withMark([]byte(r.cmd.Mark), nil) {
-		r.s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
-	}
+	noneMarked(r.s.t, r.cmd.Mark)
 	return r.Ended()
 }
 

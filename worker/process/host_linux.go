@@ -126,6 +126,9 @@ func (h *Host) prepareCgroups(with bool) {
 		if c.stale > 0 {
 			h.log.Warn("ended what an earlier worker of this name had left running", "processes", c.stale)
 		}
+		if len(c.stuck) > 0 {
+			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
+		}
 		ours.house(c.path, true)
 	}
 	h.isolation.set(Cgroup, err)
