@@ -35,7 +35,8 @@ type Worker struct {
 	Version string
 
 	// Runner runs the rounds; set before Run. nil: their programs are fetched, and run as
-	// docs/programs.md says.
+	// docs/programs.md says. Run then makes this process non-dumpable, for as long as it lives: programs must not
+	// read its memory (docs/programs.md, "The worker's own password").
 	Runner Runner
 
 	// Sole says that this process is nothing but the worker: whatever it finds itself the

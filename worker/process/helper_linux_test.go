@@ -34,6 +34,23 @@ var programs = map[string]func(args []string){
 			runtime.KeepAlive(n)
 		}
 	},
+	// host runs a script as a program, and prints what that printed.
+	"host": func(args []string) {
+		h, err := New(Config{Name: "host", Sole: true, Limits: Limits{OpenFiles: 77}})
+		if err != nil {
+			panic(err)
+		}
+		mark := "TDF_DIR=/nowhere/" + strconv.Itoa(os.Getpid())
+		p, err := h.Start(Command{Path: "/bin/sh", Args: []string{"-c", args[0]}, Env: []string{mark}, Mark: mark, Stdout: os.Stdout, Stderr: os.Stderr})
+		if err != nil {
+			panic(err)
+		}
+		<-p.Done()
+		fmt.Println("exit", p.Ended().Exit, "lingered", p.Ended().Lingered)
+		if err := h.Close(); err != nil {
+			panic(err)
+		}
+	},
 	// limits says what holds for it.
 	"limits": func([]string) {
 		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
