@@ -57,9 +57,14 @@ type process struct {
 
 func start(t *testing.T, command string, args ...string) *process {
 	t.Helper()
-	p := &process{T: t, cmd: exec.Command(filepath.Join(bin, command), args...), ended: make(chan struct{})}
+	return launch(t, exec.Command(filepath.Join(bin, command), args...), environment(), nil)
+}
+
+func launch(t *testing.T, cmd *exec.Cmd, env []string, attr *syscall.SysProcAttr) *process {
+	t.Helper()
+	p := &process{T: t, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	p.cmd.Env = environment()
+	p.cmd.Env, p.cmd.SysProcAttr = env, attr
 	must(t, p.cmd.Start())
 	go func() {
 		p.cmd.Wait()

@@ -26,7 +26,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	m := onEmbedded(t)
 	archive(t, m, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s, _ := m.redis()
-	if _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.Predecessor{}); err != nil {
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.Predecessor{}); err != nil {
 		t.Fatal(err)
 	}
 	now, err := m.Now(t.Context())

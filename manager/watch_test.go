@@ -31,7 +31,7 @@ func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, 
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	t.Helper()
-	if _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.Predecessor{}); err != nil {
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.Predecessor{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -233,7 +233,7 @@ func TestDrain(t *testing.T) {
 		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
 			t.Errorf("%v, %v", known, err)
 		}
-		must(t, signed(s.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(s.TakeName(t.Context(), w, Predecessor{})))
 		known, err := s.Drain(t.Context(), "w", "me")
 		if err != nil || !known {
 			t.Errorf("%v, %v", known, err)
@@ -244,7 +244,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%q, %v", by, err)
 		}
 		w.State = "working"
-		if by, err := second.TakeName(t.Context(), w, Predecessor{}); err != nil || by != "me" {
+		if by, _, err := second.TakeName(t.Context(), w, Predecessor{}); err != nil || by != "me" {
 			t.Errorf("who takes the name is told %q, %v", by, err)
 		}
 		all, err := s.Workers(t.Context())

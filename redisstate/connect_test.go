@@ -167,7 +167,7 @@ func TestFullRedis(t *testing.T) {
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("somebody follows for %v", left)
 	}
-	if err := signed(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, Predecessor{})); err != nil {
+	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, Predecessor{})); err != nil {
 		t.Error(err)
 	}
 	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {

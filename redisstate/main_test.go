@@ -220,3 +220,5 @@ func (w lineWriter) Write(p []byte) (int, error) {
 
 // signed returns the error alone of a sign of life.
 func signed(_ string, err error) error { return err }
+
+func took(_ string, _ tdf.Time, err error) error { return err }

@@ -8,7 +8,7 @@
 --       7 how long those that are gone are listed, in seconds, then the properties and values that
 --       it tells about itself
 --
--- Returns { '+', who told it to drain or '' }, or { '-', now, calm, and of whoever has the name:
+-- Returns { '+', who told it to drain or '', now }, or { '-', now, calm, and of whoever has the name:
 -- host, pid, process, boot, seen, lease }. A name is free if its worker said goodbye, gave no
 -- sign of life within its lease, or is known to be gone. That Redis was there, and a sign could
 -- have been given, needs a witness: a server that signed when the lease was over, for it would have
@@ -64,4 +64,4 @@ if left == -2 then
 elseif left >= 0 then
   redis.call('EXPIRE', numbered, NUMBER_KEPT)
 end
-return { '+', h[8] or '' }
+return { '+', h[8] or '', text(now) }

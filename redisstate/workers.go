@@ -74,18 +74,20 @@ type Predecessor struct {
 }
 
 // TakeName registers a worker that starts. A name that belongs to another one that lives is a
-// *[NameTakenError]. Drained names who has told it to claim nothing; "": nobody.
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before Predecessor) (drained string, err error) {
+// *[NameTakenError]. Drained names who has told it to claim nothing; "": nobody. Since is when the worker took the
+// name, by Redis's clock: claims of the name that are older are those of its predecessors.
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before Predecessor) (drained string, since tdf.Time, err error) {
 	return s.sign(ctx, w, "1", before)
 }
 
 // SeenWorker notes that a worker is alive, and what it says about itself. A *[NameTakenError]
 // says that another one has its name now.
 func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) (drained string, err error) {
-	return s.sign(ctx, w, "", Predecessor{})
+	drained, _, err = s.sign(ctx, w, "", Predecessor{})
+	return drained, err
 }
 
-func (s *Store) sign(ctx context.Context, w WorkerInfo, taking string, before Predecessor) (drained string, err error) {
+func (s *Store) sign(ctx context.Context, w WorkerInfo, taking string, before Predecessor) (drained string, at tdf.Time, err error) {
 	keys := []string{
 		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
 		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(), s.keys.servers(),
@@ -97,23 +99,25 @@ func (s *Store) sign(ctx context.Context, w WorkerInfo, taking string, before Pr
 	args = append(args, w.fields()...)
 	reply, err := s.run(ctx, s.scripts.sign, keys, args)
 	if err != nil {
-		return "", fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
+		return "", 0, fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
 	}
 	parts := list(reply)
 	if len(parts) < 9 {
-		return text(parts[1]), nil
+		at, err = tdf.ParseTime(text(parts[2]))
+		return text(parts[1]), at, err
 	}
 	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
 	e.Now, _ = tdf.ParseTime(text(parts[1]))
 	e.Calm, _ = tdf.ParseTime(text(parts[2]))
 	e.Seen, _ = tdf.ParseTime(text(parts[7]))
 	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
-	return "", e
+	return "", 0, e
 }
 
-// GiveUp makes everything due to be lost at once that a worker's name holds, and returns how
-// many tasks that are: those of one that is gone, when another one has taken its name.
-func (s *Store) GiveUp(ctx context.Context, name string) (int, error) {
+// GiveUp releases the claims of a worker that is gone: it makes every task that the name claimed before a
+// time due to be lost at once, and returns how many tasks those are. before is when another worker
+// took the name. Later claims belong to that worker, or to one that has taken the name since.
+func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	given := 0
 	for at := int64(0); ; at += maxTasksPerCall {
 		var members []string
@@ -124,22 +128,26 @@ func (s *Store) GiveUp(ctx context.Context, name string) (int, error) {
 		if err != nil || len(members) == 0 {
 			return given, err
 		}
-		n, err := s.giveUp(ctx, name, idsOf(members))
+		n, err := s.giveUp(ctx, name, before, idsOf(members))
 		if given += n; err != nil {
 			return given, err
 		}
 	}
 }
 
-func (s *Store) giveUp(ctx context.Context, name string, ids []int64) (int, error) {
+func (s *Store) giveUp(ctx context.Context, name string, before tdf.Time, ids []int64) (int, error) {
 	running, err := s.load(ctx, ids, more)
 	if err != nil {
 		return 0, err
 	}
 	var renewals []Renewal
 	for _, seen := range running {
-		if t := seen.Task; t != nil && t.State == tdf.Running && t.Current().Worker == name && t.Current().Claim != "" {
-			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim, Until: tdf.Never})
+		t := seen.Task
+		if t == nil || t.State != tdf.Running {
+			continue
+		}
+		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
+			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
 		}
 	}
 	_, err = s.Renew(ctx, 0, renewals...)

@@ -14,22 +14,22 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
-		must(t, signed(first.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(first.TakeName(t.Context(), w, Predecessor{})))
 		must(t, signed(first.SeenWorker(t.Context(), w)))
-		taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
+		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
 		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
 			t.Errorf("%+v", taken)
 		}
 		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
 			t.Error(text)
 		}
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: "another boot"})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: "another boot"})))
 
-		must(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot}))) // the first is known to be gone
+		must(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot}))) // the first is known to be gone
 		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.SeenWorker(t.Context(), w)))
-		must(t, signed(first.TakeName(t.Context(), w, Predecessor{}))) // the second has said goodbye
+		must(t, took(first.TakeName(t.Context(), w, Predecessor{}))) // the second has said goodbye
 		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
 	})
 }
@@ -38,37 +38,37 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Lease: 60}
-		must(t, signed(first.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(first.TakeName(t.Context(), w, Predecessor{})))
 		now, err := first.Now(t.Context())
 		must(t, err)
 		silentFor := func(d tdf.Seconds) {
 			first.rdb.HSet(t.Context(), first.keys.worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
 		silentFor(61)
-		if taken := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{}))); !taken.Silent() { // nobody was there to tell
+		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{}))); !taken.Silent() { // nobody was there to tell
 			t.Errorf("%+v", taken)
 		}
 		must(t, first.SeenServer(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-61), Since: now.Add(-30)})))
-		mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-62), Since: now.Add(-61)})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-61), Since: now.Add(-30)})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.SeenServer(t.Context(), "s", now))
 		must(t, first.SetCalm(t.Context(), now.Add(20)))
-		if text := mustBeTaken(t, signed(second.TakeName(t.Context(), w, Predecessor{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetCalm(t.Context(), now.Add(-1)))
 		must(t, signed(first.SeenWorker(t.Context(), w))) // whoever has the name keeps it
 		silentFor(61)
-		must(t, signed(second.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(second.TakeName(t.Context(), w, Predecessor{})))
 		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
 		first.rdb.Del(t.Context(), first.keys.servers())
 		silentFor(90)
-		must(t, signed(first.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-90), Since: now.Add(-61)}))) // which has looked itself
+		must(t, took(first.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-90), Since: now.Add(-61)}))) // which has looked itself
 		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
-		must(t, signed(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot})))
+		must(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot})))
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
 		must(t, signed(second.SeenWorker(t.Context(), w)))
@@ -77,14 +77,18 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
-// What the worker held whose name was taken is lost at once, and what others hold is not.
+// What the worker held whose name was taken is lost at once. What others hold is not, nor what the name has claimed since.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
 		mustClaim(t, s, 2) // by worker w
 		other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
 		must(t, err)
-		n, err := s.GiveUp(t.Context(), "w")
+		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, Predecessor{})
+		must(t, err)
+		mustOpen(t, s, define("d"))
+		later := mustClaim(t, s, 1)[0] // by whoever has the name of worker w since
+		n, err := s.GiveUp(t.Context(), "w", since)
 		if err != nil || n != 2 {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -100,8 +104,10 @@ func TestGiveUp(t *testing.T) {
 		if got := task(t, s, 2); got.Losses != 1 || got.State != tdf.Open {
 			t.Errorf("%+v", got)
 		}
-		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 3, Claim: other.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-			t.Errorf("%+v, %v", renewed, err)
+		for _, c := range []Claim{other.Claims[0], later} {
+			if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+				t.Errorf("%+v, %v", renewed, err)
+			}
 		}
 		mustBeSound(t, s)
 	})

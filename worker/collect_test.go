@@ -75,7 +75,9 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 func TestARefusedRoundKeepsWhatItCost(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.MaxOutput = 1000
-	w.script("p", "#!/bin/sh\nhead -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
+	mib := ownPeak(t)>>20 + 100 // a peak that is not above the worker's is not known
+	w.script("p", fmt.Sprintf("#!/bin/sh\ndd if=/dev/zero of=/dev/null bs=%dM count=1 2>/dev/null\n", mib)+
+		"head -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
 	for _, printed := range []int64{0, 50_000} {
 		id := w.open(fmt.Sprint(printed))
 		w.runOnce(w.worker())
@@ -86,8 +88,20 @@ func TestARefusedRoundKeepsWhatItCost(t *testing.T) {
 		if r.OutputBytes != 100_000 || r.ErrorBytes != printed {
 			t.Errorf("it printed %d and %d bytes, want %d of the latter", r.OutputBytes, r.ErrorBytes, printed)
 		}
-		if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS <= 0 {
+		if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS < mib<<20 {
 			t.Errorf("it cost %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
 		}
 	}
+}
+
+// ownPeak is the most memory that this process had in use until now, in bytes.
+func ownPeak(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	_, err = fmt.Sscan(peak, &kib)
+	must(t, err)
+	return kib << 10
 }

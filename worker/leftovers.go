@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/tdf-framework/tdf/worker/process"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
@@ -66,11 +65,15 @@ func (s *session) removeDirs() {
 	s.tidy()
 }
 
-// sweep ends and removes what an earlier worker of this name left behind that was killed.
+// sweep ends and removes what an earlier worker of this name left behind that was killed. If ctx ends
+// because the name is another worker's now, the directories may be that worker's, and stay.
 func (w *Worker) sweep(ctx context.Context) {
 	dir := w.rounds()
-	if n := process.Sweep(ctx, dir+string(filepath.Separator), w.log); n > 0 {
+	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
 		w.log.Warn("ended what an earlier worker of this name had left running", "processes", n)
+	}
+	if isLost(context.Cause(ctx)) {
+		return
 	}
 	if err := rounddir.RemoveAll(dir); err != nil {
 		w.log.Warn("what an earlier worker of this name has left cannot be removed", "directory", dir, "error", err)

@@ -14,10 +14,10 @@ import (
 
 // registry is what a worker needs of Redis to have its name (docs/operations.md, "Names of workers").
 type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.Predecessor) (drained string, err error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.Predecessor) (drained string, since tdf.Time, err error)
 	Outages() int64
 	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
-	GiveUp(ctx context.Context, name string) (int, error)
+	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 }
 
 // What a worker says that it does (docs/redis.md).
@@ -38,47 +38,90 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 	}
 }
 
-// register takes the name, and clears up after whoever had it before. It comes before the first
-// claim: servers must know the longest lease there is.
+// register takes the name, and clears up after the worker that had it before. It comes before the first
+// claim: servers must know the longest lease there is. A *[redisstate.NameTakenError] says that another worker has
+// the name, or took it meanwhile.
 func (w *Worker) register(ctx context.Context) error {
-	drained, err := w.takeName(ctx)
+	drained, since, err := w.takeName(ctx)
 	if err != nil {
 		return err
 	}
 	w.drain.obey(drained, w.log)
-	w.sweep(ctx)
-	lost, err := w.store.GiveUp(ctx, w.name)
+	starting, stop := w.holdName(ctx)
+	err = w.clearUp(starting, since)
+	if taken := stop(); taken != nil {
+		return taken
+	}
+	if err == nil {
+		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
+		_, err = w.store.SeenWorker(ctx, w.info(w.doing()))
+	}
 	if err != nil {
 		w.goodbye(ctx)
-		return err
 	}
+	return err
+}
+
+// holdName sends a heartbeat every third of the lease while the worker starts, until stop is called. If
+// another worker takes the name, starting ends, and stop returns a *[redisstate.NameTakenError].
+func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
+	starting, end := context.WithCancelCause(ctx)
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		for wait(starting, time.After(w.renewal())) {
+			drained, err := w.store.SeenWorker(starting, w.info(stateStarting))
+			var taken *redisstate.NameTakenError
+			switch {
+			case errors.As(err, &taken):
+				w.log.Error("the name is another worker's now: the start is given up", "error", err)
+				end(taken)
+				return
+			case err != nil && starting.Err() == nil:
+				w.log.Warn("a sign of life could not be given", "error", err)
+			case err == nil:
+				w.drain.obey(drained, w.log)
+			}
+		}
+	})
+	return starting, func() error {
+		end(nil)
+		loop.Wait()
+		var taken *redisstate.NameTakenError
+		if errors.As(context.Cause(starting), &taken) {
+			return taken
+		}
+		return nil
+	}
+}
+
+// clearUp ends and removes what an earlier worker of this name left behind on this machine, and releases
+// its tasks: those that were claimed before this worker took the name.
+func (w *Worker) clearUp(ctx context.Context, since tdf.Time) error {
+	w.sweep(ctx)
+	lost, err := w.store.GiveUp(ctx, w.name, since)
 	if lost > 0 {
 		w.log.Warn("an earlier worker of this name has left tasks behind: they are lost", "tasks", lost)
 	}
-	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-	if _, err := w.store.SeenWorker(ctx, w.info(w.doing())); err != nil {
-		w.goodbye(ctx)
-		return err
-	}
-	return nil
+	return err
 }
 
 // takeName takes it from an earlier worker only if that one is gone. One that is silent may have had no Redis to talk to,
 // like everybody: where no server was there to tell, it gets the time of its lease.
-func (w *Worker) takeName(ctx context.Context) (drained string, err error) {
+// since is when it was taken, by Redis's clock.
+func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.Predecessor
 	var boot string
 	for outages := int64(-1); ; {
-		drained, err = w.store.TakeName(ctx, w.info(stateStarting), before)
+		drained, since, err = w.store.TakeName(ctx, w.info(stateStarting), before)
 		var taken *redisstate.NameTakenError
 		switch {
 		case !errors.As(err, &taken):
-			return drained, err
+			return drained, since, err
 		case isGone(taken.Process) && before.Gone != taken.Boot:
 			before.Gone = taken.Boot
 			continue
 		case !taken.Silent() || boot != "" && taken.Boot != boot:
-			return "", err
+			return "", 0, err
 		}
 		if now := w.store.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
 			boot, outages = taken.Boot, now
@@ -88,7 +131,7 @@ func (w *Worker) takeName(ctx context.Context) (drained string, err error) {
 		}
 		w.sleep(ctx, min(taken.Lease.Std()/4+time.Millisecond, time.Second))
 		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+			return "", 0, context.Cause(ctx)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,9 +97,9 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
-	_, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
+	_, since, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
 	must(t, err)
-	n, err := other.GiveUp(t.Context(), "w1")
+	n, err := other.GiveUp(t.Context(), "w1", since)
 	must(t, err)
 	p.ended()
 	var taken *redisstate.NameTakenError
@@ -157,12 +159,80 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
+// hangingStart is a worker with a short lease that meets processes that do not end, until its start is given up.
+func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
+	w.cfg.Lease = 90 * time.Millisecond
+	worker = w.worker()
+	sweeping := make(chan struct{})
+	worker.endLeftovers = func(ctx context.Context, _ string, _ *slog.Logger) int {
+		close(sweeping)
+		<-ctx.Done()
+		return 0
+	}
+	return worker, sweeping
+}
+
+// A start may take longer than the lease, where what was left behind does not end. The name is kept meanwhile.
+func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
+	w := newWorld(t)
+	worker, hangs := w.hangingStart()
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	receive(t, "the sweep", hangs)
+	first := w.told()
+	eventually(t, "another heartbeat", func() bool { return w.told()["seen"] > first["seen"] })
+	if state := w.workerState(); state != stateStarting {
+		t.Errorf("it is %s", state)
+	}
+	stop()
+	wait()
+	if state := w.workerState(); state != stateGone {
+		t.Errorf("in the end it is %s", state)
+	}
+}
+
+// A worker that loses its name while it starts ends, and touches nothing that is the next one's.
+func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("")
+	worker, hangs := w.hangingStart()
+	theirs := filepath.Join(worker.rounds(), "1")
+	must(t, os.MkdirAll(theirs, 0o755))
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(t.Context()) }()
+	receive(t, "the sweep", hangs)
+
+	other := w.connect(redistest.Shared(t))
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: stateWorking}
+	_, _, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
+	must(t, err)
+	c, err := other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})
+	must(t, err)
+	var taken *redisstate.NameTakenError
+	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
+		t.Errorf("got %v", err)
+	}
+	now, err := other.Now(t.Context())
+	must(t, err)
+	due, err := other.Due(t.Context(), now, 10)
+	must(t, err)
+	if len(c.Claims) != 1 || len(due) != 0 {
+		t.Errorf("task %d: %d claims, due: %+v", id, len(c.Claims), due)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Errorf("a directory of the next one: %v", err)
+	}
+	if host := w.told()["host"]; host != "elsewhere" {
+		t.Errorf("the name is that of %s", host)
+	}
+}
+
 // silentWorker has the name w1 on another host, and was not heard of for longer than its lease.
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
-	_, err := store.TakeName(w.Context(), info, redisstate.Predecessor{})
+	_, _, err := store.TakeName(w.Context(), info, redisstate.Predecessor{})
 	must(w, err)
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
 	defer client.Close()

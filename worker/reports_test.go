@@ -53,8 +53,8 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
 		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
 	}
-	if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS < 100<<10 {
-		t.Errorf("it cost %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
+	if r.Seconds <= 0 || r.CPUSeconds <= 0 {
+		t.Errorf("it cost %v s, %v s of CPU", r.Seconds, r.CPUSeconds)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/process"
 )
 
 // Store is what a worker needs of Redis. Its calls wait by themselves while Redis is away.
@@ -34,7 +35,8 @@ type Worker struct {
 	Version string
 
 	// Runner runs the rounds; set before Run. nil: their programs are fetched, and run as
-	// docs/programs.md says.
+	// docs/programs.md says. Run then makes this process non-dumpable, for as long as it lives: programs must not
+	// read its memory (docs/programs.md, "The worker's own password").
 	Runner Runner
 
 	// Sole says that this process is nothing but the worker: whatever it finds itself the
@@ -52,6 +54,8 @@ type Worker struct {
 	stopNow context.CancelFunc
 	after   func(time.Duration) <-chan time.Time
 	answer  time.Duration // answerBound; longer in tests, which may run on a slow machine
+
+	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep
 }
 
 // New returns a worker; no other one of the namespace may have its name while it lives. An error
@@ -77,7 +81,10 @@ func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker
 		return nil, fmt.Errorf("the name of this host: %w", err)
 	}
 	closeOnExec()
-	w := &Worker{name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(), after: time.After, answer: answerBound}
+	w := &Worker{
+		name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(),
+		after: time.After, answer: answerBound, endLeftovers: process.Sweep,
+	}
 	w.avoid = newAvoidance(cfg.MaxFailuresInRow, log)
 	w.haste, w.stopNow = context.WithCancel(context.Background())
 	return w, nil

@@ -23,6 +23,7 @@ const (
 )
 
 func main() {
+	command.Hide()
 	told, _ := command.Signals()
 	os.Exit(run(told, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -25,6 +25,7 @@ const (
 )
 
 func main() {
+	command.Hide()
 	told, toldAgain := command.Signals()
 	os.Exit(run(told, toldAgain, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -14,6 +14,7 @@ import (
 )
 
 func main() {
+	command.Hide()
 	told, again := command.Signals()
 	os.Exit(run(told, again, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -24,14 +24,14 @@ systemctl is-active --quiet tdf-worker@2.service
 		t.Errorf("did\n%swant\n%s", got, want)
 	}
 	for name, mode := range map[string]os.FileMode{
-		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o640,
+		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
 	} {
 		info, err := os.Stat(w.path("a", name))
 		if err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if owner := read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")); owner != "root:tdf\n" {
+	if owner := read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")); owner != "tdf:tdf\n" {
 		t.Errorf("the configuration is %s's", owner)
 	}
 	if got := read(t, w.path("a", "etc/tdf/worker.cfg")); got != "[tdf]\nnamespace=x\n" {
@@ -122,6 +122,31 @@ func TestInstallOnMany(t *testing.T) {
 		host, said, _ := strings.Cut(line, ": ")
 		if text, ok := want[host]; !ok || !strings.HasPrefix(said, text) || strings.Contains(said, "\x1b") {
 			t.Errorf("printed %q, want %q", line, text)
+		}
+	}
+}
+
+// Passwords are in files that nobody else can read, and those of variables not even programs, also where
+// somebody wrote the files by hand.
+func TestInstalledSecrets(t *testing.T) {
+	w := newWorld(t, "a")
+	variables := filepath.Join(t.TempDir(), "my env")
+	write(t, variables, 0o644, "TDF_CFG_REDIS_PASSWORD=x\n")
+	write(t, w.path("a", "etc/tdf/worker.cfg"), 0o644, "by hand")
+	w.install(0, "-e", variables, "a")
+	env := w.path("a", "etc/tdf/worker.env")
+	if got := read(t, env); got != "TDF_CFG_REDIS_PASSWORD=x\n" {
+		t.Errorf("worker.env: %q", got)
+	}
+	must(t, os.Chmod(env, 0o644))
+	w.install(0, "a")
+	for name, owner := range map[string]string{"worker.cfg": "tdf:tdf\n", "worker.env": "root:root\n"} {
+		info, err := os.Stat(w.path("a", "etc/tdf/"+name))
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+		if got := read(t, w.path("a", "etc/tdf/"+name+".owner")); got != owner {
+			t.Errorf("%s is %s's", name, got)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 	script := read(t, filepath.Join(root, "deploy", "install-here"))
 	words := strings.Fields(strings.Join(setting(t, "tdf-worker@.service", "ExecStart"), " "))
 	if len(words) != 3 || !strings.Contains(script, "binary=$root"+words[0]+"\n") || !strings.Contains(script, "etc=$root"+filepath.Dir(words[2])+"\n") ||
-		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 640 tdf`) {
+		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 600 tdf:tdf`) {
 		t.Errorf("the worker is started by %q", words)
 	}
 	home := setting(t, "tdf-worker@.service", "WorkingDirectory")

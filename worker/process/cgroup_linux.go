@@ -34,6 +34,7 @@ type cgroups struct {
 	has     map[string]bool   // controllers that programs' cgroups have
 	lacks   map[string]string // why they have others not
 	stale   int               // processes of an earlier Host that were ended
+	stuck   []proc            // those that did not end
 	count   atomic.Uint64
 }
 
@@ -49,7 +50,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	}
 	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]string{}}
 	prefix := "tdf-" + safe(name) + "-"
-	c.stale = removeStale(own, prefix)
+	c.stale, c.stuck = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
 		return nil, err
 	}
@@ -140,8 +141,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends what is in the cgroups of a Host of that name that is no more, and removes them.
-// It returns how many processes there were.
-func removeStale(own, prefix string) (ended int) {
+// It returns how many processes ended, and which did not. path is own as /proc/PID/cgroup names it.
+func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
@@ -149,14 +150,17 @@ func removeStale(own, prefix string) (ended int) {
 			continue // of a name that begins with this one
 		}
 		if lock, err := lockDir(dir); err == nil {
-			g := &group{dir: dir}
-			ended += len(g.members())
-			_ = g.remove()
+			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
+			there, left := g.members(), []proc(nil)
+			if g.remove() != nil {
+				left = g.members()
+			}
+			ended, stuck = ended+max(0, len(there)-len(left)), append(stuck, left...)
 			_ = os.Remove(leafOf(dir))
 			lock.Close()
 		}
 	}
-	return ended
+	return ended, stuck
 }
 
 func isNumber(s string) bool {
@@ -237,7 +241,7 @@ func (c *cgroups) moveBack() {
 
 // close removes the directory and undoes the rest.
 func (c *cgroups) close() error {
-	err := (&group{dir: c.dir}).remove()
+	err := (&group{c.dir, c.path}).remove()
 	for _, name := range c.enabled {
 		_ = writeFile(c.own, subtree, "-"+name)
 	}

@@ -137,6 +137,37 @@ func TestStaleCgroups(t *testing.T) {
 	until(t, "what was in it is gone", func() bool { return gone(cmd.Process.Pid) })
 }
 
+// Before Linux 5.14 what is in a cgroup is killed one by one. A number that stands there may be another
+// process's when the signal is sent.
+func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
+	path, err := cgroupOf("self")
+	if err != nil {
+		t.Skip("no cgroup v2 to be had here: ", err)
+	}
+	for name, c := range map[string]struct {
+		path  string
+		kills bool
+	}{"its own": {path, true}, "another's": {filepath.Join(path, "tdf-not-there"), false}} {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := foreignChild(t, "exec sleep 1000")
+			ended := make(chan struct{})
+			go func() { _ = cmd.Wait(); close(ended) }()
+			g := &group{t.TempDir(), c.path} // which has no cgroup.kill
+			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
+			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
+			if err := g.remove(); err == nil {
+				t.Error("it was removed, though files are in it")
+			}
+			pr, err := look(cmd.Process.Pid)
+			if killed := err != nil || !pr.alive(); killed != c.kills {
+				t.Errorf("killed: %v, want %v", killed, c.kills)
+			}
+			_ = cmd.Process.Kill()
+			<-ended
+		})
+	}
+}
+
 // A program may make cgroups of its own in its cgroup.
 func TestCgroupsBelow(t *testing.T) {
 	s := newSite(t, true, Config{})

@@ -66,7 +66,7 @@ type Ended struct {
 	Exit        string        // "0" to "255", or "signal: " and the signal's name
 	Ran         time.Duration // how long it ran, without what it left behind
 	CPU         time.Duration // user and system time of all its processes, as far as the system can tell
-	MaxRSS      int64         // bytes: what its cgroup used at most, with files in memory; else its largest process, and never less than the worker's own size, which it begins with
+	MaxRSS      int64         // bytes: the peak of its memory cgroup, with files in memory; else of its largest process; 0: not known, as that one had no more than this process
 	OutOfMemory string        // why memory is thought to have run out, in words; "": it is not
 	Lingered    int           // processes that were left when it ended by itself
 }

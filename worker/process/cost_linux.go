@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -12,11 +13,33 @@ import (
 
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 
-// settle notes what the cgroup knows better than the processes that were waited for.
+// peakMargin is by how much more than this process's own peak a program's must be to count as its own:
+// the kernel sums up memory for each CPU, and is exact to some hundred KiB only.
+func peakMargin(own int64) int64 { return 1<<20 + own/8 }
+
+// ownPeak returns the most memory that this process had in use until now, in bytes. Linux counts it
+// as the peak of every process that this one starts, since execve keeps the peak of what it replaces.
+// It returns the largest number where it cannot be read.
+func ownPeak() int64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
+	line, _, _ := strings.Cut(rest, "\n")
+	kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 10, 64)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return kib * 1024
+}
+
+// settle notes what the cgroup knows better than the processes that were waited for. A peak that may be
+// this process's own is not the program's, and is left out.
 func (p *Process) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended.OutOfMemory = p.outOfMemory()
+	if p.ended.MaxRSS-peakMargin(p.inherited) <= p.inherited {
+		p.ended.MaxRSS = 0
+	}
 	if p.group == nil {
 		return
 	}

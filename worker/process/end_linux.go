@@ -26,15 +26,18 @@ const haltPasses = 16
 // the grace, SIGKILL, unless End sees to that.
 func (p *Process) finish() {
 	var grace <-chan time.Time
-	noGrace, pause, kills, told := p.noGrace, firstPause, 0, false
+	noGrace, pause, killing, told := p.noGrace, firstPause, false, false
+	slow := stubborn{pause: firstPause}
 	for pass := 0; ; pass++ {
 		left, certain := p.remains(pass > 0)
 		switch {
 		case len(left) == 0 && (certain || pass > doubtPasses) && ours.leave(p):
 			return
-		case kills > 0:
-			p.strike(left, kills)
-			kills++
+		case killing:
+			p.strike(left, &slow)
+			if len(left) > 0 {
+				pause = slow.pause
+			}
 		case len(left) > 0 && !told && !p.ending.Load():
 			told = true
 			p.linger(left)
@@ -43,9 +46,9 @@ func (p *Process) finish() {
 		timer := time.NewTimer(pause)
 		select {
 		case <-grace:
-			grace, kills = nil, 1
+			grace, killing = nil, true
 		case <-noGrace:
-			noGrace, kills = nil, 1
+			noGrace, killing = nil, true
 		case <-timer.C:
 			pause = min(2*pause, lastPause)
 		}
@@ -95,27 +98,35 @@ func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 
 // kill kills all of a program that runs, until it has itself ended; finish does the rest.
 func (p *Process) kill() {
-	for pass := 1; ; pass++ {
-		p.strike(p.members(), pass)
+	slow := stubborn{pause: firstPause}
+	for {
+		p.strike(p.members(), &slow)
 		select {
 		case <-p.exited:
 			return
-		case <-time.After(min(time.Duration(pass)*firstPause, lastPause)):
+		case <-time.After(slow.pause):
 		}
 	}
 }
 
-// strike kills all that is there. From the second time on it stops them first: what has stopped
-// forks no more.
-func (p *Process) strike(all []proc, pass int) {
+// strike kills all that is there. After the first time it stops them before: what has stopped forks no
+// more. What does not end after SIGKILL is logged once, and met with growing pauses.
+func (p *Process) strike(all []proc, slow *stubborn) {
 	p.killed.Store(true)
+	mortal := all
 	if p.group != nil && p.group.kill() == nil {
-		all = slices.DeleteFunc(slices.Clone(all), func(pr proc) bool { return p.group.holds(pr.pid) })
+		mortal = slices.DeleteFunc(slices.Clone(all), func(pr proc) bool { return p.group.holds(pr.pid) })
 	}
-	if pass > 1 && len(all) > 0 {
-		all = p.halt(all)
+	if slow.last != nil && slow.same < haltPasses && len(mortal) > 0 {
+		mortal = p.halt(mortal)
 	}
-	p.signal(all, syscall.SIGKILL)
+	p.signal(mortal, syscall.SIGKILL)
+	if len(all) == 0 {
+		return
+	}
+	if slow.saw(all); slow.isNews() {
+		p.host.log.Warn("waiting for processes of a program: they do not end after SIGKILL", "pids", some(all))
+	}
 }
 
 // halt stops all that is there, and what they have forked meanwhile.

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// A group is the cgroup of one program.
+// A group is the cgroup of one program, or of all programs of a Host.
 type group struct {
 	dir  string
 	path string // as /proc/PID/cgroup names it
@@ -90,8 +91,7 @@ func (g *group) members() []proc {
 		if err != nil {
 			continue
 		}
-		path, err := cgroupOf(strconv.Itoa(pid))
-		if err == nil && (path == g.path || strings.HasPrefix(path, g.path+"/")) && pr.alive() {
+		if g.holds(pid) && pr.alive() {
 			all = append(all, pr)
 		}
 	}
@@ -126,11 +126,8 @@ func (g *group) remove() error {
 	var err error
 	for range removeTries {
 		if g.populated() && g.kill() != nil {
-			for _, pr := range g.pids() {
-				if p, err := os.FindProcess(pr); err == nil {
-					_ = p.Kill()
-					_ = p.Release()
-				}
+			for _, pr := range g.members() { // not by number: another process may have got it meanwhile
+				_ = pr.signal(syscall.SIGKILL)
 			}
 		}
 		if err = g.removeTree(); err == nil {

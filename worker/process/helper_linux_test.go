@@ -34,6 +34,23 @@ var programs = map[string]func(args []string){
 			runtime.KeepAlive(n)
 		}
 	},
+	// host runs a script as a program, and prints what that printed.
+	"host": func(args []string) {
+		h, err := New(Config{Name: "host", Sole: true, Limits: Limits{OpenFiles: 77}})
+		if err != nil {
+			panic(err)
+		}
+		mark := "TDF_DIR=/nowhere/" + strconv.Itoa(os.Getpid())
+		p, err := h.Start(Command{Path: "/bin/sh", Args: []string{"-c", args[0]}, Env: []string{mark}, Mark: mark, Stdout: os.Stdout, Stderr: os.Stderr})
+		if err != nil {
+			panic(err)
+		}
+		<-p.Done()
+		fmt.Println("exit", p.Ended().Exit, "lingered", p.Ended().Lingered)
+		if err := h.Close(); err != nil {
+			panic(err)
+		}
+	},
 	// limits says what holds for it.
 	"limits": func([]string) {
 		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
@@ -148,13 +165,22 @@ func (s *site) nothingLeft() {
 			s.t.Errorf("a child is left: %+v: %s", pr, commandLine(pr.pid))
 		}
 	}
-	for _, pr := range withMark([]byte("TDF_DIR="+s.dir), nil) {
-		s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
-	}
+	noneMarked(s.t, "TDF_DIR="+s.dir)
 	ours.mu.Lock()
 	defer ours.mu.Unlock()
 	if len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds != 0 {
 		s.t.Errorf("it is still known: %+v", ours)
+	}
+}
+
+func noneMarked(t *testing.T, mark string) {
+	t.Helper()
+	marked, err := withMark([]byte(mark), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pr := range marked {
+		t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
 	}
 }
 
@@ -247,9 +273,7 @@ func (r *run) wait() Ended {
 			r.s.t.Errorf("its cgroup is left: %v", err)
 		}
 	}
-	for _, pr := range withMark([]byte(r.cmd.Mark), nil) {
-		r.s.t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
-	}
+	noneMarked(r.s.t, r.cmd.Mark)
 	return r.Ended()
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/hidden"
 )
 
 // tick is how often orphans that have ended are looked for while programs run.
@@ -33,7 +35,8 @@ type Host struct {
 	watching sync.WaitGroup
 }
 
-// New finds out what isolation can be had, and prepares it. The error names what Config.Require asks
+// New finds out what isolation can be had, and prepares it. It makes this process non-dumpable for good, so that programs
+// of the same user cannot read its environment and memory. The error names what Config.Require asks
 // for in vain, and why; or a user whom programs cannot run as.
 func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
 
@@ -64,6 +67,9 @@ func (h *Host) prepare(withCgroups bool) error {
 	// taken for an orphan.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Release()
+	}
+	if err := hidden.Process(); err != nil {
+		h.log.Warn("programs can read the environment of this process: it cannot be made non-dumpable", "error", err)
 	}
 	h.isolation.set(Subreaper, ours.adopt())
 	h.adopting = true
@@ -125,6 +131,9 @@ func (h *Host) prepareCgroups(with bool) {
 		h.cgroups = c
 		if c.stale > 0 {
 			h.log.Warn("ended what an earlier worker of this name had left running", "processes", c.stale)
+		}
+		if len(c.stuck) > 0 {
+			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
 		}
 		ours.house(c.path, true)
 	}

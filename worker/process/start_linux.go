@@ -17,6 +17,7 @@ type own struct {
 	status    syscall.WaitStatus
 	reaped    bool // it was waited for
 	oomBefore int64
+	inherited int64 // bytes: this process's peak, which counts as the program's, too
 }
 
 var errClosed = errors.New("the worker has ended its programs, and starts no more")
@@ -111,7 +112,7 @@ func (p *Process) fork() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	p.os, p.started = cmd.Process, time.Now()
+	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
 	seen, err := look(cmd.Process.Pid)
 	if err != nil { // for want of a descriptor, say; it can still be ended
 		seen.pid = cmd.Process.Pid

@@ -11,39 +11,99 @@ import (
 	"time"
 )
 
+// Bounds of a sweep. The first one takes about 20 s, with the pauses of [stubborn].
+const (
+	sweepSamePasses = 28   // passes in a row that find the same processes, which SIGKILL does not end
+	sweepAllPasses  = 1000 // passes, where new processes appear all the time
+)
+
 // Sweep kills every process of this machine whose environment has TDF_DIR with a value that begins
-// with prefix, until there is none: what programs left behind whose worker is no more. It never kills
-// this process or those that started it. It returns how many there were. prefix is an absolute
-// directory; a worker's programs have theirs below it, and those of no one else.
+// with prefix: the processes of a worker that is no more. prefix is an absolute directory that no other
+// worker has its programs in. Sweep never kills this process or its ancestors.
+//
+// Sweep returns how many processes ended. Processes that do not end, because the kernel keeps them (state D) or
+// because this process may not signal them, are logged and left (docs/operations.md, "Names of workers").
 func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	if len(prefix) < 2 || prefix[0] != '/' {
 		return 0 // everybody's
 	}
-	found, refused := map[key]bool{}, map[key]bool{}
-	for ctx.Err() == nil {
-		marked := withMark([]byte("TDF_DIR="+prefix), refused)
-		if len(marked) == 0 {
+	mark := []byte("TDF_DIR=" + prefix)
+	s := sweep{
+		find:   func(refused map[key]bool) ([]proc, error) { return withMark(mark, refused) },
+		kill:   func(pr proc) error { return pr.signal(syscall.SIGKILL) },
+		pause:  pauseFor,
+		log:    log,
+		found:  map[key]bool{},
+		denied: map[key]bool{},
+	}
+	return s.run(ctx)
+}
+
+// A sweep is one call of Sweep, and what it needs of the system.
+type sweep struct {
+	find  func(denied map[key]bool) ([]proc, error) // the living processes to end, without those denied
+	kill  func(pr proc) error
+	pause func(ctx context.Context, d time.Duration)
+	log   *slog.Logger
+
+	found, denied map[key]bool // denied: those that cannot be ended
+}
+
+// run kills until nothing is found, or a bound is reached.
+func (s *sweep) run(ctx context.Context) (ended int) {
+	slow := stubborn{pause: lastPause / 10}
+	var left, stuck []proc
+	for pass := 0; ctx.Err() == nil; pass++ {
+		now, err := s.find(s.denied)
+		if err == nil {
+			if left = now; len(left) == 0 {
+				break
+			}
+			s.strike(left)
+		}
+		slow.saw(left)
+		if slow.same == sweepSamePasses || pass == sweepAllPasses {
+			s.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(left), "error", err)
+			stuck = left
 			break
 		}
-		for _, pr := range marked {
-			found[pr.key] = true
-			err := pr.signal(syscall.SIGKILL)
-			if errors.Is(err, fs.ErrPermission) {
-				refused[pr.key] = true
-				log.Warn("a process that an earlier run left behind cannot be ended", "pid", pr.pid, "error", err)
-			}
+		if slow.isNews() {
+			s.log.Warn("waiting for processes that an earlier run left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(lastPause / 10):
+		s.pause(ctx, slow.pause)
+	}
+	for _, pr := range stuck {
+		s.denied[pr.key] = true
+	}
+	return len(s.found) - len(s.denied)
+}
+
+func (s *sweep) strike(left []proc) {
+	for _, pr := range left {
+		s.found[pr.key] = true
+		if err := s.kill(pr); errors.Is(err, fs.ErrPermission) {
+			s.denied[pr.key] = true
+			s.log.Warn("a process that an earlier run left behind cannot be ended", "pid", pr.pid, "error", err)
 		}
 	}
-	return len(found) - len(refused)
+}
+
+// pauseFor waits for d, or until ctx ends.
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // withMark finds the living processes whose environment has such a variable.
-func withMark(mark []byte, but map[key]bool) []proc {
-	all := mustSnapshot()
+func withMark(mark []byte, but map[key]bool) ([]proc, error) {
+	all, err := snapshot()
+	if err != nil {
+		return nil, err
+	}
 	spared := ancestors(all)
 	var marked []proc
 	for _, pr := range all {
@@ -57,7 +117,7 @@ func withMark(mark []byte, but map[key]bool) []proc {
 			}
 		}
 	}
-	return marked
+	return marked, nil
 }
 
 // ancestors returns this process and those that it comes from.

@@ -1,0 +1,49 @@
+package cmd_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// ordinary returns what has a command run as a user who may read the processes of that user, and no others.
+func ordinary(t *testing.T) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// A program of the same user cannot read the password in a command's environment, whichever command that is.
+func TestTheEnvironmentOfCommandsIsHidden(t *testing.T) {
+	dir, err := os.MkdirTemp("", "tdf-hidden-*") // where an ordinary user can enter
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755))
+	must(t, os.Chmod(bin, 0o755))
+	file := filepath.Join(dir, "a.cfg")
+	must(t, os.WriteFile(file, []byte("[tdf]\nnamespace=x\n[redis]\nhost=127.0.0.1\nport=1\n"), 0o644)) // where there is no Redis
+	for _, command := range []string{"tdf-server", "tdf-worker"} {
+		cmd := exec.Command(filepath.Join(bin, command), "name", file)
+		p := launch(t, cmd, append(environment(), "TDF_CFG_REDIS_PASSWORD=hunter2"), ordinary(t))
+		p.logs("redis")
+		read := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
+		read.SysProcAttr = ordinary(t)
+		if out, err := read.CombinedOutput(); err == nil || strings.Contains(string(out), "hunter2") {
+			t.Errorf("%s: %v, %d bytes of its environment were read", command, err, len(out))
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package hidden
+
+// Process does nothing on this system.
+func Process() error { return nil }

@@ -1,0 +1,28 @@
+package process
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// The peak that Linux reports for a program includes that of the process that started it, which says
+// nothing about the program.
+func TestThePeakIsTheProgramsOwn(t *testing.T) {
+	const big = 64 << 20
+	ballast := make([]byte, big)
+	for i := 0; i < len(ballast); i += 1 << 10 {
+		ballast[i] = 1
+	}
+	runtime.KeepAlive(ballast)
+	bothWays(t, func(t *testing.T, s *site) {
+		measured := s.host.cgroups != nil && s.host.cgroups.has["memory"]
+		if got := s.sh("true").wait().MaxRSS; got >= big || !measured && got != 0 {
+			t.Errorf("a small program had %d bytes", got)
+		}
+		mib := int(ownPeak()>>20) + 200
+		if got := s.sh(fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=%dM count=1", mib)).wait().MaxRSS >> 20; got < int64(mib) || got > int64(mib)+100 {
+			t.Errorf("a program with %d MiB had %d MiB", mib, got)
+		}
+	})
+}

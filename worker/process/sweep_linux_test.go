@@ -1,0 +1,92 @@
+package process
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/testlog"
+)
+
+// aSweep finds what find returns for each pass, and notes its pauses.
+func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog.Buffer, *[]time.Duration) {
+	log, pauses := &testlog.Buffer{}, &[]time.Duration{}
+	return &sweep{
+		find: func(denied map[key]bool) ([]proc, error) {
+			return slices.DeleteFunc(find(len(*pauses)), func(pr proc) bool { return denied[pr.key] }), nil
+		},
+		kill:  kill,
+		pause: func(_ context.Context, d time.Duration) { *pauses = append(*pauses, d) },
+		log:   slog.New(slog.NewTextHandler(log, nil)),
+		found: map[key]bool{}, denied: map[key]bool{},
+	}, log, pauses
+}
+
+func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
+
+// What an earlier run left behind may be beyond SIGKILL, in state D for hours. It does not keep a worker from
+// starting, nor a processor busy, and is named.
+func TestASweepIsBounded(t *testing.T) {
+	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
+	if ended := s.run(t.Context()); ended != 0 {
+		t.Errorf("%d have ended", ended)
+	}
+	if n := len(*pauses); n != sweepSamePasses || (*pauses)[n-1] != longestPause || !slices.IsSorted(*pauses) {
+		t.Errorf("%d pauses: %v", n, *pauses)
+	}
+	for _, line := range []string{"they do not end after SIGKILL", "going on without waiting for them"} {
+		if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "pids=[4711]") {
+			t.Errorf("%q is not logged once with the process:\n%s", line, text)
+		}
+	}
+}
+
+// Whatever starts new processes all the time meets a sweep without pauses, which ends, too.
+func TestASweepOfWhatGoesOnForking(t *testing.T) {
+	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
+	if ended := s.run(t.Context()); ended != sweepAllPasses {
+		t.Errorf("%d have ended", ended)
+	}
+	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "going on without") {
+		t.Errorf("%d pauses, up to %v:\n%s", n, slices.Max(*pauses), log.String())
+	}
+}
+
+func TestASweepLeavesWhatItMayNotKill(t *testing.T) {
+	left := []proc{processNumber(2), processNumber(3)}
+	s, log, pauses := aSweep(func(pass int) []proc { return slices.Clone(left[pass:]) }, func(pr proc) error {
+		if pr.pid == 3 {
+			return os.NewSyscallError("kill", fs.ErrPermission)
+		}
+		return nil
+	})
+	if ended := s.run(t.Context()); ended != 1 || len(*pauses) != 1 || !strings.Contains(log.String(), "cannot be ended") {
+		t.Errorf("%d have ended after %v:\n%s", ended, *pauses, log.String())
+	}
+}
+
+// SIGKILL does not end at once what the kernel keeps. It is looked at less and less often, named once, and
+// stopped no more.
+func TestPausesGrowWhileNothingChanges(t *testing.T) {
+	slow, told := stubborn{pause: firstPause}, 0
+	for range 100 {
+		if slow.saw([]proc{processNumber(2), processNumber(3)}); slow.isNews() {
+			told++
+		}
+	}
+	if slow.pause != longestPause || told != 1 {
+		t.Errorf("a pause of %v, told %d times", slow.pause, told)
+	}
+	slow.saw([]proc{processNumber(3)})
+	if slow.pause != longestPause {
+		t.Errorf("a pause of %v after one of them has ended", slow.pause)
+	}
+	if slow.saw([]proc{processNumber(3), processNumber(4)}); slow.pause != firstPause || slow.same != 0 {
+		t.Errorf("a pause of %v where there is a new one", slow.pause)
+	}
+}
