@@ -34,7 +34,7 @@ func (e *execution) openDesk(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.record, err = record.Open(e.path(e.s.cfg.TaskOutputFilename), e.path(e.s.cfg.TaskErrorFilename), d.secrets != nil)
+	d.record, err = e.openRecord(d.secrets != nil)
 	if err != nil {
 		return nil, unfit(err)
 	}

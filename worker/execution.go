@@ -37,9 +37,9 @@ type execution struct {
 
 	number   atomic.Int64 // 1; above that, earlier executions of this round left files (docs/programs.md)
 	followed atomic.Bool  // somebody watches it
-	result   tdf.Result  // when it has ended
-	cause    error       // why it was cut short; or nil
-	why      string      // what is wrong, where run.sh does not say so itself
+	result   tdf.Result   // when it has ended
+	cause    error        // why it was cut short; or nil
+	why      string       // what is wrong, where run.sh does not say so itself
 }
 
 // A reading of Redis's clock says when the task's timeout began to count: by that clock, and by

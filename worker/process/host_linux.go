@@ -18,7 +18,7 @@ type Host struct {
 	cfg       Config
 	log       *slog.Logger
 	isolation isolation
-	users     []runAs // of each slot, or one for all
+	users     []runAs  // of each slot, or one for all
 	cgroups   *cgroups // nil: there are none
 	limits    []limit  // set on each program before it begins
 	claimed   bool     // of the family, for Sole

@@ -66,16 +66,26 @@ func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 			return after(os.Mkdir(base+"/other", 0o755), os.Symlink(secret, base+"/other/results"),
 				os.Lchown(base+"/other/results", nobody, nobody), os.Symlink(base+"/other", base+"/p"))
 		}, "/other/results: it is a symbolic link that another user made"},
-		"root's link":             {func(base, secret string) error { return after(os.Mkdir(base+"/p", 0o755), os.Symlink(secret, base+"/p/results")) }, ""},
-		"a relative one":          {func(base, _ string) error { return os.Symlink("../secret", base+"/p") }, ""},
-		"a link to itself":        {func(base, _ string) error { return os.Symlink("p", base+"/p") }, "too many levels of symbolic links"},
-		"another user's program":  {func(base, _ string) error { return after(os.Mkdir(base+"/p", 0o755), os.Chown(base+"/p", nobody, nobody)) }, ""},
-		"a mount of another user": {func(base, _ string) error { return after(os.MkdirAll(base+"/p/results", 0o755), os.Chown(base+"/p/results", nobody, nobody)) }, "/p/results belongs to the user with the number 65534"},
-		"open to all":             {func(base, _ string) error { return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777)) }, "all users may write to "},
+		"root's link": {func(base, secret string) error {
+			return after(os.Mkdir(base+"/p", 0o755), os.Symlink(secret, base+"/p/results"))
+		}, ""},
+		"a relative one":   {func(base, _ string) error { return os.Symlink("../secret", base+"/p") }, ""},
+		"a link to itself": {func(base, _ string) error { return os.Symlink("p", base+"/p") }, "too many levels of symbolic links"},
+		"another user's program": {func(base, _ string) error {
+			return after(os.Mkdir(base+"/p", 0o755), os.Chown(base+"/p", nobody, nobody))
+		}, ""},
+		"a mount of another user": {func(base, _ string) error {
+			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chown(base+"/p/results", nobody, nobody))
+		}, "/p/results belongs to the user with the number 65534"},
+		"open to all": {func(base, _ string) error {
+			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777))
+		}, "all users may write to "},
 		"open to a group": {func(base, _ string) error {
 			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chown(base+"/p/results", 0, nobody), os.Chmod(base+"/p/results", 0o775))
 		}, "the group with the number 65534 may write to "},
-		"open to all, but each removes its own": {func(base, _ string) error { return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777|os.ModeSticky)) }, ""},
+		"open to all, but each removes its own": {func(base, _ string) error {
+			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777|os.ModeSticky))
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
