@@ -9,7 +9,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in.",
+		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in. If the name is taken, the new file gets a number: `x~2.out`.",
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
@@ -92,8 +92,8 @@ var programKeys = []key{
 		"A file of `NAME=value` lines that programs get as variables, and whose values are masked in what is reported and logged. `$program` is filled in. It must be readable by the worker's user alone. Empty: none.",
 	},
 	{
-		"worker", "user", "", text(func(s *settings) *string { return &s.worker.User }),
-		"The user to run programs as; the worker must run as root for that. Empty: the worker's own.",
+		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),
+		"The user to run programs as, by name or number; the worker must run as root for that. `%n` stands for the number of the slot, from 1 to `concurrency`: `tdf-slot%n` is a user for each slot. Without it, rounds that run at once can read each other's data. Empty: the worker's own.",
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),

@@ -102,6 +102,12 @@ func programFile(at func(*settings) *string) kind {
 	return matching("a path with no $ but in $program", valid, at)
 }
 
+// userName is that of a user, or of one for each slot.
+func userName(at func(*settings) *string) kind {
+	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "%n", ""), "%") }
+	return matching("a user's name or number, with no % but in %n", valid, at)
+}
+
 // target is where files are sent to.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {

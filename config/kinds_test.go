@@ -34,6 +34,7 @@ func TestWrongValues(t *testing.T) {
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},
 		{"worker", "require", "any of subreaper, cgroup, user, memory, cpu_seconds, file_size, open_files, processes, nice, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},
+		{"worker", "user", "a user's name or number, with no % but in %n", []string{"slot%", "slot%i", "%%n%"}},
 		{"worker", "nice", "a whole number from 0 to 19", []string{"-1", "20"}},
 		{"worker", "keep_scratch", "one of never, failed", []string{"always", ""}},
 		{"worker", "max_program_bytes", "a whole number of bytes from 1 to 1000000000000000", []string{"0", "1GiB", "1000000000000001"}},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/tdf-framework/tdf"
@@ -99,7 +98,7 @@ func (e *execution) refused(result *tdf.Result, err error) error {
 
 // sendFiles sends files/ to where they are collected, or keeps them where there is no such place.
 func (e *execution) sendFiles(d *desk) error {
-	dir, any, err := d.dir.Files()
+	any, err := d.dir.Files()
 	if err != nil || !any {
 		return err
 	}
@@ -122,17 +121,25 @@ func (e *execution) sendFiles(d *desk) error {
 	defer e.s.hold()()
 	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("it took longer than fetch_timeout"))
 	defer cancel()
-	if err := fetch.Deliver(ctx, e.s.rounds(), dir, sub, e.s.cfg.Collect); err != nil {
+	sealed, err := d.dir.Seal(ctx)
+	if err == nil {
+		err = fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
+	}
+	if err != nil {
 		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.kept("files"))
+	}
+	if sealed.LeftOut > 0 {
+		e.log.Warn("collected files/ without what is neither a file nor a directory, and without links out of it",
+			"left_out", sealed.LeftOut, "first", d.secrets.Mask(sealed.Example))
 	}
 	return nil
 }
 
 // keepFiles keeps files/ beside the output file.
 func (e *execution) keepFiles(d *desk) error {
-	_, any, err := d.dir.Files()
+	any, err := d.dir.Files()
 	if err == nil && any {
-		err = d.dir.KeepFiles(e.kept("files"))
+		err = e.keep("files", d.dir.KeepFiles)
 	}
 	if err != nil {
 		e.log.Warn("files/ could not be kept", "error", err)
@@ -144,15 +151,9 @@ func (e *execution) keepScratch(d *desk, failed bool) {
 	if !failed || e.s.cfg.KeepScratch != "failed" {
 		return
 	}
-	if err := d.dir.KeepScratch(e.kept("scratch")); err != nil {
+	if err := e.keep("scratch", d.dir.KeepScratch); err != nil {
 		e.log.Warn("scratch/ could not be kept", "error", err)
 	}
-}
-
-// kept is where a directory of the round is kept, beside the output file.
-func (e *execution) kept(what string) string {
-	pattern := e.s.cfg.TaskOutputFilename
-	return e.path(strings.TrimSuffix(pattern, filepath.Ext(pattern)) + "." + what)
 }
 
 // diskIsFull tells what a program may not have had the words for.

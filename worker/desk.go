@@ -34,11 +34,11 @@ func (e *execution) openDesk(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.record, err = record.Open(e.path(e.s.cfg.TaskOutputFilename), e.path(e.s.cfg.TaskErrorFilename), d.secrets != nil)
+	d.record, err = e.openRecord(d.secrets != nil)
 	if err != nil {
 		return nil, unfit(err)
 	}
-	d.dir, err = e.s.takeDir(before, d.secrets)
+	d.dir, err = e.s.takeDir(e.slot, before, d.secrets)
 	if err != nil {
 		d.record.Close()
 		return nil, unfit(fmt.Errorf("the round's directory: %w", err))

@@ -22,6 +22,7 @@ type execution struct {
 	task  *tdf.Task
 	claim string
 	wrong error // what makes no sense about the task
+	slot  int   // from 1 up: no two that are held have the same
 	log   *slog.Logger
 
 	clock   atomic.Pointer[reading]
@@ -34,10 +35,11 @@ type execution struct {
 	desk *desk // while the round runs: what it prints and reports
 	told bool  // something of it was reported while it ran
 
-	followed atomic.Bool // somebody watches it
-	result   tdf.Result  // when it has ended
-	cause    error       // why it was cut short; or nil
-	why      string      // what is wrong, where run.sh does not say so itself
+	number   atomic.Int64 // 1; above that, earlier executions of this round left files (docs/programs.md)
+	followed atomic.Bool  // somebody watches it
+	result   tdf.Result   // when it has ended
+	cause    error        // why it was cut short; or nil
+	why      string       // what is wrong, where run.sh does not say so itself
 }
 
 // A reading of Redis's clock says when the task's timeout began to count: by that clock, and by

@@ -59,6 +59,8 @@ func explain(path string, err error) error {
 	head, headErr := readHead(path)
 	interpreter, _, script := shebang(head)
 	switch {
+	case errors.Is(headErr, errNotRegular):
+		return headErr
 	case errors.Is(headErr, fs.ErrNotExist):
 		return unfit(errors.New("run.sh is not there any more: somebody has removed it"))
 	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
@@ -77,13 +79,18 @@ func explain(path string, err error) error {
 	return unfit(fmt.Errorf("run.sh could not be started: %w", err))
 }
 
+var errNotRegular = errors.New("run.sh is not a regular file; it must be the program's script")
+
 // readHead returns as much of the file as the kernel looks at.
 func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for somebody to write
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errNotRegular, err)
+	}
 	return io.ReadAll(io.LimitReader(f, 256))
 }
 

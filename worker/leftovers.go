@@ -28,7 +28,7 @@ func (w *Worker) rounds() string {
 }
 
 // takeDir returns a round's directory. Those that programs have not touched are used again.
-func (s *session) takeDir(before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
+func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
 	s.mu.Lock()
 	n := len(s.dirs)
 	var dir *rounddir.Dir
@@ -45,7 +45,7 @@ func (s *session) takeDir(before rounddir.Before, secret *secrets.Secrets) (*rou
 		_ = dir.Remove()
 	}
 	limits := rounddir.Limits{Checkpoint: s.cfg.MaxCheckpoint, Result: s.cfg.MaxResult, Updates: s.cfg.MaxUpdates}
-	return rounddir.Create(path, before, s.owner(), limits, secret)
+	return rounddir.Create(path, before, s.owner(slot), limits, secret)
 }
 
 func (s *session) putDir(dir *rounddir.Dir) {
@@ -97,10 +97,10 @@ func (s *session) hold() (release func()) {
 	return func() {}
 }
 
-// owner is the user that programs run as, if that is another one.
-func (s *session) owner() *rounddir.Owner {
+// owner is the user that programs of a slot run as, if that is another one.
+func (s *session) owner(slot int) *rounddir.Owner {
 	if script, ok := s.Runner.(*script); ok {
-		if uid, gid, other := script.host.Credentials(); other {
+		if uid, gid, other := script.host.Credentials(slot); other {
 			return &rounddir.Owner{UID: uid, GID: gid}
 		}
 	}

@@ -9,14 +9,18 @@ import (
 // path fills in a file name of the configuration (docs/configuration.md, "[worker]"). A relative
 // one is below the working directory.
 func (e *execution) path(pattern string) string {
-	name := strings.NewReplacer(
+	name := e.fill(pattern)
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(e.s.cfg.Directory, name)
+}
+
+func (e *execution) fill(pattern string) string {
+	return strings.NewReplacer(
 		"$program", e.task.Program,
 		"$worker", e.s.name,
 		"$taskId", strconv.FormatInt(e.task.ID, 10),
 		"$round", strconv.Itoa(e.task.Round),
 	).Replace(pattern)
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(e.s.cfg.Directory, name)
 }

@@ -36,7 +36,9 @@ func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error)
 // timeout begins to count when the program is there (docs/lifecycle.md, "What the server decides").
 // An error is the round's result, or says why it was cut short.
 func (s *script) prepare(ctx context.Context, e *execution) error {
-	p, ready, err := s.fetcher.Ready(e.task.Program, e.task.Source)
+	fetcher := *s.fetcher
+	fetcher.User, _, _ = s.host.Credentials(e.slot)
+	p, ready, err := fetcher.Ready(e.task.Program, e.task.Source)
 	if ready || err != nil {
 		e.program = p
 		return unfitFetch(err)
@@ -47,7 +49,6 @@ func (s *script) prepare(ctx context.Context, e *execution) error {
 		return err
 	}
 	defer s.host.Hold()()
-	fetcher := *s.fetcher
 	fetcher.Log = e.s.log.With("task", e.task.ID, "round", e.task.Round) // it says itself which program
 	if e.program, err = fetcher.Fetch(ctx, e.task.Program, e.task.Source); err != nil {
 		return unfitFetch(err)

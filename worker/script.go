@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
 // A script is the Runner that fetches programs, and runs their run.sh in processes of their own
@@ -38,15 +40,20 @@ func (w *Worker) setUp() (dismantle func(), err error) {
 		return nil, err
 	}
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Require: w.cfg.Require, Sole: w.Sole,
+		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require, Sole: w.Sole,
 		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if err != nil {
 		return nil, isolationError(w.cfg, err)
 	}
+	if host.OtherUser() {
+		if err := w.guardDirectory(); err != nil {
+			return nil, errors.Join(err, host.Close())
+		}
+	}
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
-	s.fetcher.User, _, s.fetcher.OtherUser = host.Credentials()
+	s.fetcher.OtherUser = host.OtherUser()
 	w.Runner = s
 	w.tellIsolation(host)
 	return func() {
@@ -64,6 +71,24 @@ func (w *Worker) ownDirectory() error {
 	return wrongKey("directory", err.Error()+"; expected a directory that this user can write to", err)
 }
 
+// guardDirectory keeps the worker from working where another user could exchange its directories, once
+// programs run as another user.
+func (w *Worker) guardDirectory() error {
+	rounds, err := safepath.Open(w.cfg.Directory, roundsDir, true)
+	if err == nil {
+		rounds.Close()
+	}
+	for _, dir := range []string{w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.rounds()} {
+		if wrong := safepath.Check(dir); err == nil && !errors.Is(wrong, fs.ErrNotExist) {
+			err = wrong
+		}
+	}
+	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return nil
+	}
+	return wrongKey("directory", err.Error()+", where programs run as another user", err)
+}
+
 // tellIsolation logs what programs are isolated by, and what was asked for and cannot be had.
 func (w *Worker) tellIsolation(host *process.Host) {
 	missing := host.Missing()
@@ -79,7 +104,7 @@ func (w *Worker) tellIsolation(host *process.Host) {
 // isolationError names the key that asks for what cannot be had.
 func isolationError(cfg config.Worker, err error) error {
 	key := "require"
-	if cfg.User != "" && len(cfg.Require) == 0 {
+	if errors.As(err, new(*process.UserError)) {
 		key = "user"
 	}
 	return wrongKey(key, err.Error(), err)
@@ -97,7 +122,7 @@ func (s *script) Run(ctx context.Context, r *Round) (Ended, error) {
 	e := r.execution
 	ended := Ended{ProgramSHA256: e.program.SHA256}
 	p, err := s.launch(ctx, e.program.Dir, process.Command{
-		Args: r.Args, Env: append(r.Env, s.host.UserEnv()...), Stdout: r.Stdout, Stderr: r.Stderr, Mark: dirVariable + r.Dir,
+		Slot: e.slot, Args: r.Args, Env: append(r.Env, s.host.UserEnv(e.slot)...), Stdout: r.Stdout, Stderr: r.Stderr, Mark: dirVariable + r.Dir,
 	})
 	if err != nil {
 		return ended, err

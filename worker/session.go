@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type session struct {
 	mu    sync.Mutex
 	held  map[*execution]bool // claimed, and not yet reported
 	busy  int                 // slots: those held, and those that pause
+	taken []bool              // slots by their number, less one
 	ended []*execution        // to be reported
 	dirs  []*rounddir.Dir     // that no round has now
 	made  int                 // directories of rounds, so far
@@ -79,6 +81,7 @@ func (s *session) takeUp(c redisstate.Claimed, received time.Time) {
 		s.mu.Lock()
 		s.held[e] = true
 		s.busy++
+		e.slot = s.takeSlot()
 		s.mu.Unlock()
 		s.work.Add(1) // until it is reported
 		go func() {
@@ -115,20 +118,32 @@ func (s *session) letGo(e *execution, well bool) {
 	}
 	s.work.Done()
 	if pause == 0 {
-		s.free()
+		s.free(e)
 		return
 	}
 	s.pauses.Go(func() {
 		s.sleep(s.told, pause)
-		s.free()
+		s.free(e)
 	})
 }
 
-func (s *session) free() {
+func (s *session) free(e *execution) {
 	s.mu.Lock()
 	s.busy--
+	s.taken[e.slot-1] = false
 	s.mu.Unlock()
 	s.freed.give()
+}
+
+// takeSlot returns the lowest number of a slot that is free.
+func (s *session) takeSlot() int {
+	i := slices.Index(s.taken, false)
+	if i < 0 {
+		i = len(s.taken)
+		s.taken = append(s.taken, false)
+	}
+	s.taken[i] = true
+	return i + 1
 }
 
 func (s *session) slotsFree() int {

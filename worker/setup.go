@@ -21,7 +21,7 @@ var errSetupUser = errors.New("it would run as root where programs run as anothe
 // setup runs a fetched program's ./setup.sh, held as programs are, and returns the last that it
 // printed (docs/programs.md, "setup.sh").
 func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, error) {
-	if _, _, other := s.host.Credentials(); other {
+	if s.host.OtherUser() {
 		return nil, errSetupUser
 	}
 	read, write, err := os.Pipe()

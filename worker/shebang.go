@@ -99,8 +99,7 @@ func (s *script) mayRun(path string) bool {
 	case err == nil:
 		return !info.IsDir() && info.Mode()&0o111 != 0
 	case errors.Is(err, fs.ErrPermission):
-		_, _, other := s.host.Credentials()
-		return other // who may enter what is closed to us: root, on a file system of another machine
+		return s.host.OtherUser() // who may enter what is closed to us: root, on a file system of another machine
 	}
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

@@ -36,9 +36,7 @@ func (s *session) retention() retention.Policy {
 	inUse := map[string]bool{}
 	for _, e := range s.holds() {
 		inUse[filepath.Join(s.cfg.Directory, e.task.Program)] = true
-		for _, path := range []string{
-			e.path(s.cfg.TaskOutputFilename), e.path(s.cfg.TaskErrorFilename), e.kept("files"), e.kept("scratch"),
-		} {
+		for _, path := range e.outputs(e.number.Load()) {
 			inUse[path] = true
 		}
 	}

@@ -34,7 +34,8 @@ type Limits struct {
 type Config struct {
 	Name    string   // of the worker: part of the name of its cgroup
 	Limits  Limits   // of each program
-	User    string   // whom programs run as, by name or number; "": whoever this process runs as
+	User    string   // whom programs run as, by name or number, with %n for the number of the slot; "": whoever this process runs as
+	Slots   int      // how many programs run at once: as many users does %n stand for
 	Require []string // what New must reach: the names above
 
 	// Sole says that this process has no children but the programs, and those of others while they
@@ -50,6 +51,7 @@ type Config struct {
 
 // A Command is a program to start.
 type Command struct {
+	Slot           int      // from 1 to Config.Slots; no two that run have the same
 	Path           string   // a relative one is relative to Dir
 	Args           []string // without the program's own name
 	Dir            string

@@ -20,7 +20,7 @@ type Host struct {
 	cfg       Config
 	log       *slog.Logger
 	isolation isolation
-	user      runAs
+	users     []runAs  // of each slot, or one for all
 	cgroups   *cgroups // nil: there are none
 	limits    []limit  // set on each program before it begins
 	claimed   bool     // of the family, for Sole
@@ -90,7 +90,7 @@ const nowhere = "/proc/self/tdf-nowhere"
 
 // try starts nothing, in the way that programs are started.
 func (h *Host) try(change func(*syscall.SysProcAttr)) error {
-	attr := h.attr()
+	attr := h.attr(1)
 	change(attr)
 	_, err := os.StartProcess(nowhere, []string{nowhere}, &os.ProcAttr{Env: []string{}, Sys: attr})
 	if errors.Is(err, syscall.ENOENT) {
@@ -101,18 +101,20 @@ func (h *Host) try(change func(*syscall.SysProcAttr)) error {
 
 func (h *Host) prepareUser() error {
 	var err error
-	if h.user, err = lookUp(h.cfg.User); err != nil || h.cfg.User == "" {
+	if h.users, err = lookUp(h.cfg); err != nil || h.cfg.User == "" {
 		return err
 	}
-	if h.user.isSelf() {
-		h.user.credential = nil
+	if !h.OtherUser() {
 		h.isolation.set(User, fmt.Errorf("the worker itself runs as %s", h.cfg.User))
 		return nil
 	}
 	if err := h.try(func(*syscall.SysProcAttr) {}); err != nil {
-		return fmt.Errorf("user %q: programs cannot be run as another user, which only root may: %w", h.cfg.User, errors.Unwrap(err))
+		return userError(h.cfg.User, "programs cannot be run as another user, which only root may: %w", errors.Unwrap(err))
 	}
 	h.isolation.set(User, nil)
+	if len(h.users) < h.cfg.Slots {
+		h.isolation.notes[User] = "one for all slots"
+	}
 	return nil
 }
 
@@ -183,7 +185,7 @@ func (h *Host) noPids() string {
 }
 
 func (h *Host) uid() int {
-	if uid, _, ok := h.Credentials(); ok {
+	if uid, _, ok := h.Credentials(1); ok {
 		return uid
 	}
 	return os.Geteuid()

@@ -99,7 +99,7 @@ func (h *Host) probeLimits(all []limit) (works []limit) {
 	ours.forks.RLock()
 	defer ours.forks.RUnlock()
 	cmd := exec.Command("/bin/sh")
-	cmd.SysProcAttr = h.attr()
+	cmd.SysProcAttr = h.attr(1)
 	cmd.SysProcAttr.Ptrace = true
 	if err := cmd.Start(); err != nil {
 		fail(fmt.Errorf("limits are set by ptrace, which does not work here: %w", err))
@@ -112,7 +112,7 @@ func (h *Host) probeLimits(all []limit) (works []limit) {
 		return nil
 	}
 	for _, l := range all {
-		err := asUser(h.user.credential, func() error { return l.apply(cmd.Process.Pid) })
+		err := asUser(h.of(1).credential, func() error { return l.apply(cmd.Process.Pid) })
 		if err == nil {
 			works = append(works, l)
 		}

@@ -100,11 +100,11 @@ func TestUser(t *testing.T) {
 			if r.printed() != want || ended.Exit != "0" {
 				t.Errorf("got %+v, %q", ended, r.printed())
 			}
-			uid, gid, ok := s.host.Credentials()
+			uid, gid, ok := s.host.Credentials(1)
 			if fmt.Sprint(uid) != nobody.Uid || fmt.Sprint(gid) != nobody.Gid || !ok {
 				t.Errorf("credentials: %d, %d, %t", uid, gid, ok)
 			}
-			if env := strings.Join(s.host.UserEnv(), " "); env != "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody" {
+			if env := strings.Join(s.host.UserEnv(1), " "); env != "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody" {
 				t.Errorf("environment: %s", env)
 			}
 		}

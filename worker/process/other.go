@@ -21,7 +21,7 @@ const groupPoll = 5 * time.Millisecond
 type Host struct {
 	cfg       Config
 	isolation isolation
-	user      runAs
+	users     []runAs // of each slot, or one for all
 }
 
 // own is what belongs to a Process here.
@@ -34,11 +34,8 @@ func New(cfg Config) (*Host, error) {
 		h.isolation.set(name, errors.New("not on "+runtime.GOOS))
 	}
 	var err error
-	if h.user, err = lookUp(cfg.User); err != nil {
+	if h.users, err = lookUp(cfg); err != nil {
 		return nil, err
-	}
-	if h.user.isSelf() {
-		h.user.credential = nil
 	}
 	return h, h.isolation.require(cfg.Require)
 }
@@ -62,7 +59,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 	if cmd.Stderr != nil {
 		c.Stderr = cmd.Stderr
 	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.user.credential}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.of(cmd.Slot).credential}
 	if err := c.Start(); err != nil {
 		return nil, err
 	}

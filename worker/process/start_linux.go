@@ -97,7 +97,7 @@ func (p *Process) fork() error {
 	if p.cmd.Stderr != nil {
 		cmd.Stderr = p.cmd.Stderr
 	}
-	cmd.SysProcAttr = p.host.attr()
+	cmd.SysProcAttr = p.host.attr(p.cmd.Slot)
 	cmd.SysProcAttr.Ptrace = len(p.host.limits) > 0
 	if p.group != nil {
 		dir, err := os.Open(p.group.dir)
@@ -122,8 +122,8 @@ func (p *Process) fork() error {
 	return nil
 }
 
-func (h *Host) attr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.user.credential}
+func (h *Host) attr(slot int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.of(slot).credential}
 }
 
 // limit sets the limits while the program waits before its first instruction, then lets it go.
@@ -132,7 +132,7 @@ func (p *Process) limit() error {
 		p.note(ended)
 		return nil
 	}
-	if err := asUser(p.host.user.credential, p.applyLimits); err != nil {
+	if err := asUser(p.host.of(p.cmd.Slot).credential, p.applyLimits); err != nil {
 		p.discard()
 		return err
 	}

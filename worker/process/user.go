@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -15,8 +16,52 @@ type runAs struct {
 	env        []string
 }
 
-// lookUp finds a user by name or number.
-func lookUp(name string) (runAs, error) {
+// A UserError says why programs cannot run as Config.User.
+type UserError struct{ err error }
+
+func (e *UserError) Error() string { return e.err.Error() }
+func (e *UserError) Unwrap() error { return e.err }
+
+func userError(name, format string, args ...any) error {
+	return &UserError{fmt.Errorf("user %q: "+format, append([]any{name}, args...)...)}
+}
+
+// slotNumber stands in Config.User for the number of a slot.
+const slotNumber = "%n"
+
+// lookUp finds the users of all slots; one where all have the same. The error names the first user that
+// this machine does not know.
+func lookUp(cfg Config) ([]runAs, error) {
+	if !strings.Contains(cfg.User, slotNumber) {
+		one, err := lookUpOne(cfg.User)
+		if err == nil && one.isSelf() {
+			one.credential = nil
+		}
+		return []runAs{one}, err
+	}
+	var all []runAs
+	slots := map[uint32]string{}
+	for n := 1; n <= max(cfg.Slots, 1); n++ {
+		name := strings.ReplaceAll(cfg.User, slotNumber, strconv.Itoa(n))
+		one, err := lookUpOne(name)
+		if err != nil {
+			return nil, fmt.Errorf("slot %d of %d: %w", n, max(cfg.Slots, 1), err)
+		}
+		uid := one.credential.Uid
+		if one.isSelf() {
+			return nil, userError(name, "the worker itself runs as it; want another user for each slot")
+		}
+		if other, taken := slots[uid]; taken {
+			return nil, userError(name, "it has the same number, %d, as %q; want another user for each slot", uid, other)
+		}
+		slots[uid] = name
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// lookUpOne finds a user by name or number.
+func lookUpOne(name string) (runAs, error) {
 	if name == "" {
 		return runAs{}, nil
 	}
@@ -26,11 +71,11 @@ func lookUp(name string) (runAs, error) {
 		u, err = user.LookupId(name)
 	}
 	if err != nil {
-		return runAs{}, fmt.Errorf("user %q: this machine does not know it: %w", name, err)
+		return runAs{}, userError(name, "this machine does not know it: %w", err)
 	}
 	credential, err := credentialOf(u)
 	if err != nil {
-		return runAs{}, fmt.Errorf("user %q: %w", name, err)
+		return runAs{}, &UserError{fmt.Errorf("user %q: %w", name, err)}
 	}
 	return runAs{credential, []string{"HOME=" + u.HomeDir, "USER=" + u.Username, "LOGNAME=" + u.Username}}, nil
 }
@@ -58,14 +103,26 @@ func (r runAs) isSelf() bool {
 	return r.credential == nil || int(r.credential.Uid) == os.Geteuid()
 }
 
-// Credentials returns whom programs run as, so that what they need can be given to them. ok is
-// false when that is whoever this process runs as.
-func (h *Host) Credentials() (uid, gid int, ok bool) {
-	if h.user.credential == nil {
-		return 0, 0, false
+// of returns the user of a slot.
+func (h *Host) of(slot int) runAs {
+	if len(h.users) == 1 {
+		return h.users[0]
 	}
-	return int(h.user.credential.Uid), int(h.user.credential.Gid), true
+	return h.users[slot-1]
 }
 
-// UserEnv returns HOME, USER and LOGNAME of Config.User; nothing where that is empty.
-func (h *Host) UserEnv() []string { return h.user.env }
+// OtherUser says whether programs run as another user than this process.
+func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
+
+// Credentials returns whom the programs of a slot run as, so that what they need can be given to them. ok is
+// false when that is whoever this process runs as.
+func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
+	c := h.of(slot).credential
+	if c == nil {
+		return 0, 0, false
+	}
+	return int(c.Uid), int(c.Gid), true
+}
+
+// UserEnv returns HOME, USER and LOGNAME of the user of a slot; nothing where Config.User is empty.
+func (h *Host) UserEnv(slot int) []string { return h.of(slot).env }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,11 +28,31 @@ func must(t testing.TB, err error) {
 
 func open(t testing.TB) *Record {
 	t.Helper()
-	dir := t.TempDir()
-	r, err := Open(filepath.Join(dir, "r.out"), filepath.Join(dir, "r.err"), false)
+	r, n, err := Open(files(t, t.TempDir(), "r.out", "r.err"))
 	must(t, err)
+	if n != 1 {
+		t.Errorf("it is number %d", n)
+	}
 	t.Cleanup(r.Close)
 	return r
+}
+
+// files are of these names, with the number of the execution behind them from 2 up.
+func files(t testing.TB, dir, out, failure string) Files {
+	t.Helper()
+	d, err := os.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return Files{
+		Stdout: Place{Dir: d}, Stderr: Place{Dir: d},
+		Names: func(n int) Names {
+			number := ""
+			if n > 1 {
+				number = fmt.Sprint(n)
+			}
+			return Names{Stdout: out + number, Stderr: failure + number, Beside: []string{out + ".files" + number}}
+		},
+	}
 }
 
 func print(t testing.TB, f *os.File, text string) {
@@ -54,20 +75,28 @@ func secret(t testing.TB, values ...string) *secrets.Secrets {
 	return s
 }
 
-func TestOpenMakesNewFiles(t *testing.T) {
+// Whatever an earlier execution left stays, and what its program still writes is none of this one's.
+func TestOpenLeavesEarlierFiles(t *testing.T) {
 	for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
 		dir := t.TempDir()
-		out, failure, other := filepath.Join(dir, "a", "b", "out"), filepath.Join(dir, "err"), filepath.Join(dir, "other")
+		other := filepath.Join(dir, "other")
 		must(t, os.WriteFile(other, []byte("kept"), 0o644))
-		must(t, os.Symlink(other, failure))
-		for range 2 {
-			r, err := Open(out, failure, private)
+		must(t, os.Symlink(other, filepath.Join(dir, "err")))
+		must(t, os.Mkdir(filepath.Join(dir, "out.files2"), 0o755))
+		f := files(t, dir, "out", "err")
+		f.Private = private
+		for _, number := range []int{3, 4} {
+			r, n, err := Open(f)
 			must(t, err)
-			print(t, r.Stdout, "new")
+			if n != number {
+				t.Errorf("it is number %d, want %d", n, number)
+			}
+			print(t, r.Stdout, fmt.Sprint(number))
 			print(t, r.Stderr, "new")
 			r.Close()
 		}
-		for path, want := range map[string]string{out: "new", failure: "new", other: "kept"} {
+		for path, want := range map[string]string{"out3": "3", "out4": "4", "err3": "new", "other": "kept"} {
+			path = filepath.Join(dir, path)
 			got, err := os.ReadFile(path)
 			info, _ := os.Lstat(path)
 			if err != nil || string(got) != want {
@@ -77,19 +106,40 @@ func TestOpenMakesNewFiles(t *testing.T) {
 				t.Errorf("%s: mode %v, want %v", path, info.Mode(), mode)
 			}
 		}
+		if left, _ := os.ReadDir(dir); len(left) != 7 {
+			t.Errorf("there is more: %v", left)
+		}
 	}
 }
 
-// What ran before may still write to its files; that is none of this round's.
-func TestOpenLeavesTheOldFileToWhoHasIt(t *testing.T) {
-	old := open(t)
-	r, err := Open(old.Stdout.Name(), old.Stderr.Name(), false)
+func TestOpenEndsItsSearch(t *testing.T) {
+	dir := t.TempDir()
+	f := files(t, dir, "out", "err")
+	names := f.Names
+	f.Names = func(int) Names { return names(1) }
+	r, _, err := Open(f)
+	must(t, err)
+	r.Close()
+	if _, _, err = Open(f); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "of 1000 executions of this round; move these files away") {
+		t.Error(err)
+	}
+}
+
+// A name that rounds share is the last one's.
+func TestOpenReplacesSharedFiles(t *testing.T) {
+	dir := t.TempDir()
+	f := files(t, dir, "out", "err")
+	f.Stdout.Shared, f.Stderr.Shared = true, true
+	old, _, err := Open(f)
+	must(t, err)
+	defer old.Close()
+	r, n, err := Open(f)
 	must(t, err)
 	defer r.Close()
 	print(t, old.Stdout, "old")
 	got, err := r.Read(10, "w1", nil)
-	if err != nil || got != (Texts{}) {
-		t.Errorf("%+v, %v", got, err)
+	if err != nil || got != (Texts{}) || n != 1 {
+		t.Errorf("%+v, %d, %v", got, n, err)
 	}
 }
 
@@ -108,25 +158,24 @@ func TestOpenAppends(t *testing.T) {
 
 func TestOpenFails(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	must(t, os.WriteFile(file, nil, 0o644))
 	must(t, os.MkdirAll(filepath.Join(dir, "full", "x"), 0o755))
-	fine := filepath.Join(dir, "fine")
+	long := strings.Repeat("x", 300)
 	for name, c := range map[string]struct {
 		out, err, want string
 		cause          error
 	}{
-		"stdout":        {filepath.Join(file, "x"), fine, "the file for stdout ([worker] task_output_filename): mkdir " + file, syscall.ENOTDIR},
-		"stderr":        {fine, filepath.Join(file, "x"), "the file for stderr ([worker] task_error_filename): mkdir " + file, syscall.ENOTDIR},
-		"a directory":   {filepath.Join(dir, "full"), fine, "task_output_filename): remove ", syscall.ENOTEMPTY},
-		"name too long": {filepath.Join(dir, strings.Repeat("x", 300)), fine, "task_output_filename): ", syscall.ENAMETOOLONG},
+		"stdout":      {long, "fine", "the file for stdout ([worker] task_output_filename): open " + dir + "/xxx", syscall.ENAMETOOLONG},
+		"stderr":      {"fine", long, "the file for stderr ([worker] task_error_filename): open " + dir + "/xxx", syscall.ENAMETOOLONG},
+		"a directory": {"full", "fine", "task_output_filename): remove " + dir + "/full: is a directory", syscall.EISDIR},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Open(c.out, c.err, false)
+			f := files(t, dir, c.out, c.err)
+			f.Stdout.Shared = c.out == "full"
+			r, _, err := Open(f)
 			if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, %v; want %q", r, err, c.want)
 			}
-			if c.cause != nil && !errors.Is(err, c.cause) {
+			if !errors.Is(err, c.cause) {
 				t.Errorf("%v does not wrap %v", err, c.cause)
 			}
 		})

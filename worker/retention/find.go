@@ -57,7 +57,7 @@ func hunts(output, failure *pattern) []*hunt {
 		all = append(all, &hunt{p.base, p.dirs, targets})
 	}
 	if output != nil {
-		add(output, target{output.file, false}, target{output.file.beside(".files"), true}, target{output.file.beside(".scratch"), true})
+		add(output, target{output.file, false}, target{output.beside(".files"), true}, target{output.beside(".scratch"), true})
 	}
 	if failure != nil {
 		add(failure, target{failure.file, false})

@@ -17,6 +17,7 @@ var ErrShared = errors.New("has no $taskId in it: its files are not removed")
 type pattern struct {
 	base string // an absolute path, which is the administrator's: links in it are followed
 	dirs []part // below base
+	text string // of the file
 	file part
 }
 
@@ -28,9 +29,12 @@ type part struct {
 }
 
 // Values of the placeholders, in the order of their names.
-type values [4]string
+type values [5]string
 
-var placeholders = []string{"$program", "$worker", "$taskId", "$round"}
+// again stands in a file name for which execution of the round it is of.
+const again = "$again"
+
+var placeholders = []string{"$program", "$worker", "$taskId", "$round", again}
 
 // What the placeholders stand for: names without slashes, and numbers as they are printed.
 var expressions = []string{
@@ -38,29 +42,71 @@ var expressions = []string{
 	`([^/.[:cntrl:]][^/[:cntrl:]]*)`,
 	`(0|[1-9][0-9]{0,18})`,
 	`(0|[1-9][0-9]{0,18})`,
+	`((?:~[1-9][0-9]{0,3})?)`,
 }
 
-var placeholder = regexp.MustCompile(`\$program|\$worker|\$taskId|\$round`)
+var placeholder = regexp.MustCompile(`\$program|\$worker|\$taskId|\$round|\$again`)
+
+// IsShared says whether rounds share the file of a configured name: it has no $taskId.
+func IsShared(text string) bool { return !strings.Contains(filepath.Clean(text), "$taskId") }
+
+// Execution returns the configured name for the n-th execution of a round, from 1 up, with the placeholders
+// of the configuration still to be filled in: of the second, x-$round.out is x-$round~2.out.
+func Execution(text string, n int64) string {
+	mark := ""
+	if n > 1 {
+		mark = fmt.Sprintf("~%d", n)
+	}
+	return strings.Replace(numbered(text), again, mark, 1)
+}
+
+// numbered puts the mark before the extension.
+func numbered(text string) string {
+	stem, extension := cutExtension(text)
+	return stem + again + extension
+}
+
+// Beside is the configured name of a directory that is kept beside an output file.
+func Beside(text, extension string) string {
+	stem, _ := cutExtension(text)
+	return stem + extension
+}
+
+// cutExtension takes nothing for an extension that is filled in.
+func cutExtension(text string) (stem, extension string) {
+	if extension = filepath.Ext(text); strings.Contains(extension, "$") {
+		return text, ""
+	}
+	return strings.TrimSuffix(text, extension), extension
+}
+
+// Split parts a configured name into a directory that is the administrator's, below dir or absolute, and
+// what is below it.
+func Split(dir, text string) (base, below string) {
+	clean := filepath.Clean(text)
+	base = dir
+	if filepath.IsAbs(clean) {
+		base, clean = "/", strings.TrimPrefix(clean, "/")
+	}
+	texts := strings.Split(clean, "/")
+	for len(texts) > 1 && (texts[0] == ".." || base != dir && !strings.Contains(texts[0], "$")) {
+		base, texts = filepath.Join(base, texts[0]), texts[1:]
+	}
+	return base, strings.Join(texts, "/")
+}
 
 // parse takes a file name of the configuration.
 func parse(dir, text string) (pattern, error) {
-	clean := filepath.Clean(text)
-	if !strings.Contains(clean, "$taskId") {
+	if IsShared(text) {
 		return pattern{}, fmt.Errorf("%q %w", text, ErrShared)
 	}
-	p := pattern{base: dir}
-	if filepath.IsAbs(clean) {
-		p.base, clean = "/", strings.TrimPrefix(clean, "/")
-	}
-	texts := strings.Split(clean, "/")
-	for len(texts) > 1 && (texts[0] == ".." || p.base != dir && !strings.Contains(texts[0], "$")) {
-		p.base, texts = filepath.Join(p.base, texts[0]), texts[1:]
-	}
-	for _, text := range texts {
+	base, below := Split(dir, text)
+	p := pattern{base: base, text: filepath.Base(below)}
+	texts := strings.Split(below, "/")
+	for _, text := range texts[:len(texts)-1] {
 		p.dirs = append(p.dirs, parsePart(text))
 	}
-	last := len(p.dirs) - 1
-	p.file, p.dirs = p.dirs[last], p.dirs[:last]
+	p.file = parsePart(numbered(p.text))
 	return p, nil
 }
 
@@ -112,11 +158,7 @@ func (p part) ofTask() bool {
 	return strings.Contains(p.text, "$taskId") || strings.Contains(p.text, "$round")
 }
 
-// beside is the pattern of a directory that is kept beside an output file.
-func (p part) beside(extension string) part {
-	stem := p.text
-	if own := filepath.Ext(stem); !strings.Contains(own, "$") {
-		stem = strings.TrimSuffix(stem, own)
-	}
-	return parsePart(stem + extension)
+// beside is the pattern of a directory that is kept beside the file.
+func (p *pattern) beside(extension string) part {
+	return parsePart(numbered(Beside(p.text, extension)))
 }

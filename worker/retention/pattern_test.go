@@ -44,6 +44,12 @@ func TestPatterns(t *testing.T) {
 			nil,
 		},
 		{
+			"executions of a round that was given out again", "$program/$worker-$taskId-$round.out", "$program/$taskId.$round",
+			[]string{"a/w-1-0.out", "a/w-1-0~2.out", "a/w-1-0~12.files/x", "a/w-1-0~2.scratch/x", "a/1.0", "a/1.0~2"},
+			[]string{"a/w-1-0~.out", "a/w-1-0~0.out", "a/w-1-0~2x.out", "a/1.0~x", "a/1.0~99999", "a/w-1-0.out~2"},
+			nil,
+		},
+		{
 			"dots", "./$program/../$taskId.out", "$program/./x//$taskId.err",
 			[]string{"1.out", "a/x/1.err"},
 			[]string{"a/1.out", "x.out"},
@@ -63,6 +69,33 @@ func TestPatterns(t *testing.T) {
 			leaves(t, p, append(tt.want, tt.stay...)...)
 		})
 	}
+}
+
+// What is kept of a round is named as its output file, whatever number that has.
+func TestNamesOfExecutions(t *testing.T) {
+	for _, c := range []struct{ pattern, first, second, files string }{
+		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},
+		{"a.b/$taskId", "a.b/$taskId", "a.b/$taskId~2", "a.b/$taskId~2.files"},
+		{"out.$taskId", "out.$taskId", "out.$taskId~2", "out.$taskId~2.files"},
+	} {
+		if got := Execution(c.pattern, 1); got != c.first {
+			t.Errorf("first: %s, want %s", got, c.first)
+		}
+		if got := Execution(c.pattern, 2); got != c.second {
+			t.Errorf("second: %s, want %s", got, c.second)
+		}
+		if got := Execution(Beside(c.pattern, ".files"), 2); got != c.files {
+			t.Errorf("beside: %s, want %s", got, c.files)
+		}
+	}
+}
+
+// An execution goes when it is old, and takes no other with it.
+func TestExecutionsGoByThemselves(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")
+	put(t, dir, day, "p/results/w-1-0~2.out", "p/results/w-1-0~2.err")
+	leaves(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
 }
 
 // One file for all rounds is never old; what else is to go, goes.

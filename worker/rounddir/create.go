@@ -47,6 +47,9 @@ type Dir struct {
 	limits  Limits
 	secrets *secrets.Secrets
 
+	sealed  *dir // what Seal made of files/; nil: nothing yet
+	checked bool // Seal checked all of it
+
 	mu   sync.Mutex
 	seen state
 	told map[string]bool // the problems that were told
@@ -132,9 +135,9 @@ func (d *Dir) giveAway(names ...string) error {
 		return nil
 	}
 	for _, name := range names {
-		err := os.Lchown(d.in(name), d.owner.UID, d.owner.GID)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("giving it to the program's user: %w", err)
+		err := unix.Fchownat(d.dir.fd(), name, d.owner.UID, d.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("giving %s to the program's user: %w", d.in(name), err)
 		}
 	}
 	return nil
@@ -149,5 +152,9 @@ func (d *Dir) Path() string { return d.path }
 // is called once, last, when nothing of the program runs any more.
 func (d *Dir) Remove() error {
 	d.dir.Close()
-	return RemoveAll(d.path)
+	if d.sealed == nil {
+		return RemoveAll(d.path)
+	}
+	d.sealed.Close()
+	return errors.Join(RemoveAll(d.sealed.Name()), RemoveAll(d.path))
 }

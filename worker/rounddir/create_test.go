@@ -88,7 +88,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	}
 	d, err := Create(path, Before{[]byte("x"), "y"}, owner, limits, nil)
 	if os.Getuid() != 0 {
-		contains(t, err, "giving it to the program's user: ")
+		contains(t, err, "to the program's user: ")
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {
 			t.Errorf("it is still there: %v", err)
 		}

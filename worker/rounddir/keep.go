@@ -4,51 +4,87 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// Files returns where the files are that the program wants kept, and whether there are any. It
-// is asked when the program has ended. The error says that what should be a directory is none.
-func (d *Dir) Files() (dir string, any bool, err error) {
-	any, err = d.holdsAny(filesDir)
-	return d.in(filesDir), any, err
+// Files says whether files/ holds anything. It is asked when the program has ended. The error says that
+// what should be a directory is none.
+func (d *Dir) Files() (any bool, err error) {
+	if d.sealed != nil {
+		return true, nil
+	}
+	return holdsAny(d.dir, filesDir)
 }
 
-// KeepFiles moves files/ to another place, where it replaces what was there. It must be on the
-// same file system. Where files/ holds nothing, nothing is there then.
-func (d *Dir) KeepFiles(to string) error { return d.keep(filesDir, to) }
+// KeepFiles moves files/, or what [Dir.Seal] made of it, to a name in another directory of the same file
+// system, where it replaces what was there. An empty files/ stays where it is.
+func (d *Dir) KeepFiles(to *os.File, name string) error {
+	if d.sealed != nil {
+		return d.keepSealed(to, name)
+	}
+	return d.keep(filesDir, to, name)
+}
 
 // KeepScratch does with scratch/ as KeepFiles does with files/.
-func (d *Dir) KeepScratch(to string) error { return d.keep(scratchDir, to) }
+func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(scratchDir, to, name) }
 
-func (d *Dir) keep(name, to string) error {
-	any, err := d.holdsAny(name)
-	if err != nil {
+func (d *Dir) keep(what string, to *os.File, name string) error {
+	any, err := holdsAny(d.dir, what)
+	if err != nil || !any {
 		return err
 	}
-	if err := RemoveAll(to); err != nil || !any {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	err = os.Rename(d.in(name), to)
-	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("%s/ can be kept only on the file system that the round's directory is on: %w", name, err)
-	}
-	return err
+	return moveDirectory(d.dir, what, to, name)
 }
 
-func (d *Dir) holdsAny(name string) (bool, error) {
-	f, err := d.dir.open(name)
+func moveDirectory(from *dir, what string, to *os.File, name string) error {
+	if err := move(from, what, to, name, what); err != nil {
+		return err
+	}
+	// Another program of the user may have exchanged it: only now it is out of reach.
+	var info unix.Stat_t
+	if err := unix.Fstatat(int(to.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return errors.Join(errNoDirectory(what), unix.Unlinkat(int(to.Fd()), name, 0))
+	}
+	return nil
+}
+
+func move(from *dir, name string, to *os.File, toName, what string) error {
+	at, err := openDir(int(to.Fd()), ".", 0)
+	if err == nil {
+		err = removeIn(at, toName)
+		at.Close()
+	}
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: filepath.Join(to.Name(), toName), Err: err}
+	}
+	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
+	if errors.Is(err, unix.EXDEV) {
+		return fmt.Errorf("%s/ can be kept only on the file system that the round's directory is on: %w", what, err)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "rename", Path: filepath.Join(to.Name(), toName), Err: err}
+	}
+	return nil
+}
+
+func errNoDirectory(name string) error {
+	return fmt.Errorf("%s is no directory any more: the program has replaced it", name)
+}
+
+func holdsAny(in *dir, name string) (bool, error) {
+	f, err := in.open(name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return false, fmt.Errorf("%s is no directory any more: the program has replaced it", name)
+		return false, errNoDirectory(name)
 	case err != nil:
 		return false, fmt.Errorf("%s: %w", name, err)
 	}

@@ -8,13 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func directory(t testing.TB, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 func TestFiles(t *testing.T) {
 	d := plain(t)
 	check := func(want bool) {
 		t.Helper()
-		dir, any, err := d.Files()
-		if err != nil || any != want || dir != filepath.Join(d.Path(), "files") {
-			t.Errorf("%s, %v, %v; want %v", dir, any, err, want)
+		if any, err := d.Files(); err != nil || any != want {
+			t.Errorf("%v, %v; want %v", any, err, want)
 		}
 	}
 	check(false)
@@ -25,14 +32,15 @@ func TestFiles(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "kept", "1-0")
+	to := filepath.Join(t.TempDir(), "1-0")
+	kept := directory(t, filepath.Dir(to))
 	for i, text := range []string{"first", "second"} {
 		d := plain(t)
 		must(t, os.Mkdir(d.in("files/sub"), 0o755))
 		d.write(t, "files/sub/x", text)
 		d.write(t, "scratch/y", text)
-		must(t, d.KeepFiles(to+".files"))
-		must(t, d.KeepScratch(to+".scratch"))
+		must(t, d.KeepFiles(kept, "1-0.files"))
+		must(t, d.KeepScratch(kept, "1-0.scratch"))
 		want := map[string]string{".": "drwxr-xr-x", "sub": "drwxr-xr-x", "sub/x": "-rw-r--r-- " + text}
 		if diff := cmp.Diff(want, content(t, to+".files")); diff != "" {
 			t.Errorf("%d: %s", i, diff)
@@ -43,8 +51,8 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	d := plain(t)
-	must(t, d.KeepFiles(to+".files"))
-	if _, err := os.Lstat(to + ".files"); !os.IsNotExist(err) {
+	must(t, d.KeepFiles(kept, "nothing.files"))
+	if _, err := os.Lstat(filepath.Dir(to) + "/nothing.files"); !os.IsNotExist(err) {
 		t.Errorf("nothing was to be kept, and there is something: %v", err)
 	}
 }
@@ -64,10 +72,10 @@ func TestKeepWhatIsNoDirectory(t *testing.T) {
 			}
 			to := filepath.Join(t.TempDir(), "to")
 			must(t, os.WriteFile(to, []byte("kept"), 0o644))
-			_, any, err := d.Files()
+			any, err := d.Files()
 			contains(t, err, "files is no directory any more: the program has replaced it")
-			contains(t, d.KeepFiles(to), "files is no directory any more")
-			contains(t, d.KeepScratch(to), "scratch is no directory any more")
+			contains(t, d.KeepFiles(directory(t, filepath.Dir(to)), "to"), "files is no directory any more")
+			contains(t, d.KeepScratch(directory(t, filepath.Dir(to)), "to"), "scratch is no directory any more")
 			if data, _ := os.ReadFile(to); any || string(data) != "kept" {
 				t.Errorf("%v, %q", any, data)
 			}

@@ -114,7 +114,7 @@ func TestNewsOfWhatIsGone(t *testing.T) {
 	if text, ok, err := d.Result(); text != "" || ok || err != nil {
 		t.Errorf("%q, %v, %v", text, ok, err)
 	}
-	if _, any, err := d.Files(); any || err != nil {
+	if any, err := d.Files(); any || err != nil {
 		t.Errorf("%v, %v", any, err)
 	}
 }

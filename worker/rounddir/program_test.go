@@ -38,7 +38,7 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("%q, %v, %v", text, ok, err)
 			}
 			kept := filepath.Join(t.TempDir(), "kept")
-			must(t, d.KeepFiles(kept))
+			must(t, d.KeepFiles(directory(t, filepath.Dir(kept)), "kept"))
 			want := map[string]string{".": "drwxr-xr-x", "count.txt": "-rw-r--r-- 5\n"}
 			if diff := cmp.Diff(want, content(t, kept)); diff != "" {
 				t.Error(diff)

@@ -23,15 +23,18 @@ func RemoveAll(path string) error {
 		return &fs.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
 	}
 	defer parent.Close()
-	name := filepath.Base(path)
-	err = removeEmpty(parent, name)
-	if isFull(err) {
-		err = removeFull(parent, name)
-	}
-	if err != nil {
+	if err := removeIn(parent, filepath.Base(path)); err != nil {
 		return &fs.PathError{Op: "remove", Path: path, Err: err}
 	}
 	return nil
+}
+
+func removeIn(parent *dir, name string) error {
+	err := removeEmpty(parent, name)
+	if isFull(err) {
+		err = removeFull(parent, name)
+	}
+	return err
 }
 
 func removeFull(parent *dir, name string) error {

@@ -72,10 +72,10 @@ func TestKeepWhatIsUnreadable(t *testing.T) {
 		if err := os.Chmod(d.in("files"), 0); err != nil {
 			return err
 		}
-		if _, any, err := d.Files(); err != nil || !any {
+		if any, err := d.Files(); err != nil || !any {
 			t.Errorf("%v, %v", any, err)
 		}
-		if err := d.KeepFiles(dir + "/kept"); err != nil {
+		if err := d.KeepFiles(directory(t, dir), "kept"); err != nil {
 			return err
 		}
 		return d.Remove()
@@ -137,8 +137,8 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
 	}
 	d.write(t, "files/x", "x")
-	contains(t, d.KeepFiles(other+"/x"), "files/ can be kept only on the file system that the round's directory is on: ")
-	if _, any, err := d.Files(); !any || err != nil {
+	contains(t, d.KeepFiles(here.File, "x"), "files/ can be kept only on the file system that the round's directory is on: ")
+	if any, err := d.Files(); !any || err != nil {
 		t.Errorf("they are gone: %v", err)
 	}
 }

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// forget empties the namespace: the next id that it gives out is 1.
+func (w *world) forget() {
+	w.Helper()
+	keys, err := w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()
+	must(w, err)
+	must(w, w.client().Del(w.Context(), keys...).Err())
+}
+
+// When Redis gives out an id again, what the round of that number left before stays.
+func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4
+	w.script("p", "#!/bin/sh\necho output $1; echo $1 >$TDF_DIR/files/f; echo $1 >$TDF_DIR/scratch/s; echo error $1 >&2\n")
+	for _, input := range []string{"one", "two", "three"} {
+		id := w.open(input)
+		w.runOnce(w.worker())
+		if id != 1 {
+			t.Errorf("its id is %d", id)
+		}
+		if input == "two" {
+			has(t, w.task(id).Current().Output, "all of it is on worker w1 in "+w.path("p/results/w1-1-0~2.out"))
+		}
+		w.forget()
+	}
+	for name, input := range map[string]string{"w1-1-0": "one", "w1-1-0~2": "two", "w1-1-0~3": "three"} {
+		name = w.path("p/results", name)
+		fileHas(t, name+".out", "output "+input+"\n")
+		fileHas(t, name+".err", "error "+input+"\n")
+		fileHas(t, name+".files/f", input+"\n")
+		fileHas(t, name+".scratch/s", input+"\n")
+	}
+	if all, err := os.ReadDir(w.path("p/results")); err != nil || len(all) != 12 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// A name without $taskId is one for all rounds: it is the last one's.
+func TestSharedOutputFile(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.TaskOutputFilename, w.cfg.TaskErrorFilename = "$program/last.out", "$program/last.err"
+	w.script("p", "#!/bin/sh\necho $1; echo $1 >$TDF_DIR/files/f\n")
+	for _, input := range []string{"one", "two"} {
+		id := w.open(input)
+		w.runOnce(w.worker())
+		if got := w.finished(id); got.State != tdf.Succeeded {
+			t.Errorf("%s: %s", got.State, got.LastError())
+		}
+	}
+	fileHas(t, w.path("p/last.out"), "two\n")
+	fileHas(t, w.path("p/last.files/f"), "two\n")
+	absent(t, w.path("p/last~2.out"))
+}

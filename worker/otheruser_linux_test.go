@@ -1,0 +1,188 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+)
+
+const nobody = 65534
+
+// asNobody has the worker run programs as nobody, who can get to its directory.
+func (w *world) asNobody() {
+	w.Helper()
+	if os.Geteuid() != 0 {
+		w.Skip("needs root: only root can run programs as another user")
+	}
+	w.cfg.User = "nobody"
+	w.opened(w.cfg.Directory)
+}
+
+// opened lets every user enter a directory.
+func (w *world) opened(dir string) {
+	w.Helper()
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o005 != 0o005 {
+			must(w, os.Chmod(dir, 0o755))
+		}
+	}
+}
+
+// Root's output files come to lie in no directory to which a link of the program leads.
+func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
+	for name, user := range map[string]string{"another user's program": "nobody", "the worker's own": ""} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.asNobody()
+			w.cfg.User = user
+			w.script("p", good)
+			secret := t.TempDir()
+			must(t, os.Symlink(secret, w.path("p/results")))
+			must(t, errors.Join(os.Chown(w.path("p"), nobody, nobody), os.Lchown(w.path("p/results"), nobody, nobody)))
+			id := w.lastChance(w.open(""))
+			w.runOnce(w.worker())
+			if left, err := os.ReadDir(secret); err != nil || len(left) > 0 {
+				t.Errorf("root's files where the link leads to: %v, %v", left, err)
+			}
+			if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made") {
+				t.Errorf("%s: %q", got.State, got.LastError())
+			}
+		})
+	}
+}
+
+func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	w.script("p", good)
+	must(t, os.Mkdir(w.path("p/results"), 0o755))
+	must(t, os.Chown(w.path("p/results"), nobody, nobody))
+	id := w.lastChance(w.open(""))
+	w.runOnce(w.worker())
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results belongs to the user with the number 65534") {
+		t.Errorf("%s: %q", got.State, got.LastError())
+	}
+}
+
+// A worker does not start where programs could exchange the directories that it works in.
+func TestDirectoryOfPrograms(t *testing.T) {
+	for name, belongs := range map[string]string{"directory": ".", "own directory": ".tdf"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.asNobody()
+			must(t, os.MkdirAll(w.path(belongs), 0o755))
+			must(t, os.Chown(w.path(belongs), nobody, nobody))
+			_, err := w.worker().RunOnce(t.Context())
+			var wrong *config.Error
+			if !errors.As(err, &wrong) || wrong.Key != "directory" || !strings.Contains(wrong.Problem, "belongs to the user with the number 65534") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Between the end of a round and rsync, another round of its user exchanges files/ for a link to what only
+// root can read.
+func TestCollectPublishesNothingOfRoots(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	secret, to, tools := t.TempDir(), t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(secret+"/shadow", []byte("root's"), 0o600))
+	exchange := fmt.Sprintf(`#!/bin/sh
+cd %s/*
+setpriv --reuid=65534 --regid=65534 --clear-groups sh -c 'for d in [0-9]*; do
+	mv $d/files $d/old; ln -s %s $d/files
+	cd $d.files && mv files old; ln -s %s files
+done' 2>/dev/null
+cd "$OLDPWD" && PATH=%s exec rsync "$@"
+`, w.path(roundsDir), secret, secret, os.Getenv("PATH"))
+	must(t, os.WriteFile(tools+"/rsync", []byte(exchange), 0o755))
+	w.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	w.cfg.Collect = "rsync:" + to
+	w.script("p", "#!/bin/sh\necho mine >$TDF_DIR/files/mine\n")
+	id := w.open("")
+	w.runOnce(w.worker())
+	if got := w.finished(id); got.State != tdf.Succeeded {
+		t.Errorf("%s: %q", got.State, got.LastError())
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("%s/%d/0/shadow", to, id)); err == nil {
+		t.Errorf("published: %q", text)
+	}
+	fileHas(t, fmt.Sprintf("%s/%d/0/mine", to, id), "mine\n")
+}
+
+// What of files/ cannot be collected for sure is told, and the rest is.
+func TestCollectLeavesOutWhatLeadsOut(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	to := t.TempDir()
+	w.cfg.Collect = "rsync:" + to
+	w.script("p", "#!/bin/sh\ncd $TDF_DIR/files && echo x >x && ln -s x in && ln -s /etc/passwd out && mkfifo pipe\n")
+	id := w.open("")
+	w.runOnce(w.worker())
+	if got := w.finished(id); got.State != tdf.Succeeded {
+		t.Errorf("%s: %q", got.State, got.LastError())
+	}
+	top := fmt.Sprintf("%s/%d/0", to, id)
+	fileHas(t, top+"/in", "x\n")
+	absent(t, top+"/out")
+	w.logged("left_out=2")
+}
+
+// With a user for each slot, no round can read what another one that runs has.
+func TestUserPerSlot(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	w.cfg.User = "%n" // by number: those that every system has
+	w.cfg.Concurrency = 2
+	w.cfg.Require = []string{"user"}
+	p := w.pipe()
+	w.opened(filepath.Dir(p.path))
+	must(t, os.Chmod(p.path, 0o666))
+	w.script("p", `#!/bin/sh
+id -u
+if [ $1 = first ]; then
+	echo secret >$TDF_DIR/result.json; chmod 644 $TDF_DIR/result.json
+	echo >`+p.path+`
+	read line <`+p.path+`
+	exit
+fi
+for d in ../.tdf/.rounds/*/*; do cat $d/result.json && echo read; done
+for d in /proc/[0-9]*; do grep -q TDF_TASK_ID=1 $d/environ && echo "read $d"; done
+exit 0
+`)
+	first := w.open("first", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+	worker := w.worker()
+	stopped, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(stopped) }()
+	p.begun()
+	second := w.open("second", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+	if got := w.finished(second).LastOutput(); got != "2\n" {
+		t.Errorf("the second round: %q", got)
+	}
+	p.release()
+	if got := w.finished(first); got.LastOutput() != "1\n" {
+		t.Errorf("the first round: %q, %q", got.LastOutput(), got.LastError())
+	}
+	stop()
+	must(t, receive(t, "the worker's end", done))
+}
+
+// A user that is missing is named before anything runs.
+func TestUserPerSlotThatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}
+	_, err := w.worker().RunOnce(t.Context())
+	var wrong *config.Error
+	if !errors.As(err, &wrong) || wrong.Key != "user" || !strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": this machine does not know it`) {
+		t.Error(err)
+	}
+}

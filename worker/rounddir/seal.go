@@ -1,0 +1,243 @@
+package rounddir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sealed is what Seal made of files/.
+type Sealed struct {
+	Path    string // where it is
+	LeftOut int    // how many entries it left out: neither files nor directories, and links that lead out of it
+	Example string // one of these, relative to files/
+}
+
+// The names within the directory that is closed to programs.
+const (
+	givenDir = "given" // files/ as the program left it
+	keptDir  = "files" // what was checked of it
+)
+
+// mostDeep is how deep directories in files/ may nest.
+const mostDeep = 100
+
+// mostPasses bounds the passes over a directory to which another program goes on adding.
+const mostPasses = 100
+
+// Seal makes files/ safe to be read by the worker, where programs run as another user: other rounds of that
+// user may be at work in it, and hold its directories open. So Seal moves files/ into a directory that only
+// the worker can enter. There it moves every entry into new directories, of the worker's own, and checks it
+// then, when nobody can exchange it any more. What it returns holds directories, files of that user, and
+// links that lead nowhere else. Another user's file is an error, since it may be a hard link to what the
+// program cannot read. After an error, [Dir.KeepFiles] keeps all that there is.
+//
+// Where programs run as the worker, nothing can be read that they could not read themselves: files/ is
+// returned as it is.
+func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
+	if d.owner == nil {
+		return Sealed{Path: d.in(filesDir)}, nil
+	}
+	closed, err := d.close()
+	if err != nil {
+		return Sealed{}, err
+	}
+	s := &seal{ctx: ctx, owner: d.owner.UID, device: d.dir.device, result: Sealed{Path: filepath.Join(closed.Name(), keptDir)}}
+	d.sealed = closed
+	if err := s.take(closed); err != nil {
+		return Sealed{}, fmt.Errorf("files/%w", err)
+	}
+	d.checked = true
+	return s.result, s.foreign
+}
+
+// close moves files/ to where no program can enter.
+func (d *Dir) close() (*dir, error) {
+	path := d.path + ".files"
+	if err := RemoveAll(path); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, err
+	}
+	closed, err := openDir(unix.AT_FDCWD, path, unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	if err := move(d.dir, filesDir, closed.File, givenDir, filesDir); err != nil {
+		closed.Close()
+		return nil, err
+	}
+	return closed, nil
+}
+
+// keepSealed keeps what was checked, or, if something kept Seal from checking all of it, both parts.
+func (d *Dir) keepSealed(to *os.File, name string) error {
+	if d.checked {
+		return move(d.sealed, keptDir, to, name, filesDir)
+	}
+	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(d.path), 0)
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	return move(parent, filepath.Base(d.sealed.Name()), to, name, filesDir)
+}
+
+// A seal moves what a program left into directories of the worker's own.
+type seal struct {
+	ctx     context.Context
+	owner   int
+	device  uint64
+	result  Sealed
+	found   []string // the links, relative to files/
+	foreign error    // the first file of another user
+}
+
+func (s *seal) take(closed *dir) error {
+	if err := s.directory(closed, givenDir, closed, keptDir, ".", 0); err != nil {
+		return err
+	}
+	return s.links(s.result.Path)
+}
+
+// directory makes a directory, and moves into it what is in another one.
+func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth int) error {
+	if depth > mostDeep {
+		return fmt.Errorf("%s: it is nested more than %d directories deep", path, mostDeep)
+	}
+	from, err := openDir(in.fd(), name, unix.O_NOFOLLOW)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer from.Close()
+	info, err := from.info()
+	if err == nil && (int(info.Uid) != s.owner || from.device != s.device) {
+		err = errors.New("the directory is another user's, or of another file system")
+	}
+	if err == nil {
+		err = unix.Mkdirat(into.fd(), as, 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	to, err := openDir(into.fd(), as, unix.O_NOFOLLOW)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer to.Close()
+	if err := s.entries(from, to, path, depth); err != nil {
+		return err
+	}
+	return to.Chmod(fs.FileMode(info.Mode)&0o777 | 0o700)
+}
+
+// entries moves all that is in a directory, and what is added meanwhile, within bounds.
+func (s *seal) entries(from, to *dir, path string, depth int) error {
+	for range mostPasses {
+		moved := false
+		var first error
+		err := from.each(func(name string) {
+			if first == nil {
+				var one bool
+				one, first = s.entry(from, to, name, filepath.Join(path, name), depth)
+				moved = moved || one
+			}
+		})
+		if err = errors.Join(first, err); err != nil || !moved {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, err error) {
+	if s.ctx.Err() != nil {
+		return false, context.Cause(s.ctx)
+	}
+	var info unix.Stat_t
+	if err := unix.Fstatat(from.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return false, ignoreGone(err)
+	}
+	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
+		if isThere(to, name) {
+			return false, nil // somebody adds to what was moved already
+		}
+		if err := s.directory(from, name, to, name, path, depth+1); err != nil {
+			return false, err
+		}
+		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // what is added now is not taken
+		return true, nil
+	}
+	if err := unix.Renameat(from.fd(), name, to.fd(), name); err != nil {
+		return false, ignoreGone(err)
+	}
+	return true, s.check(to, name, path)
+}
+
+// check looks at what nobody can exchange any more.
+func (s *seal) check(to *dir, name, path string) error {
+	var info unix.Stat_t
+	if err := unix.Fstatat(to.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		if int(info.Uid) != s.owner && s.foreign == nil {
+			s.foreign = fmt.Errorf("files/%s: the file is another user's", path)
+		}
+		return nil
+	case unix.S_IFLNK:
+		s.found = append(s.found, path) // where it leads to is known when all is there
+		return nil
+	case unix.S_IFDIR:
+		return fmt.Errorf("%s: it was exchanged meanwhile", path)
+	}
+	s.leftOut(path)
+	return unix.Unlinkat(to.fd(), name, 0)
+}
+
+// links leaves out the links that lead out of the directory.
+func (s *seal) links(top string) error {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, path := range s.found {
+		if s.ctx.Err() != nil {
+			return context.Cause(s.ctx)
+		}
+		if _, err := root.Stat(path); err == nil || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		s.leftOut(path)
+		if err := root.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *seal) leftOut(path string) {
+	if s.result.LeftOut++; s.result.Example == "" {
+		s.result.Example = path
+	}
+}
+
+func isThere(in *dir, name string) bool {
+	var info unix.Stat_t
+	return unix.Fstatat(in.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package rounddir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// ofNobody is a round's directory whose program runs as nobody.
+func ofNobody(t *testing.T) *Dir {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root can run programs as another user")
+	}
+	d, err := Create(filepath.Join(t.TempDir(), "rounds", "1"), Before{}, &Owner{nobody, nobody}, limits, nil)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, d.Remove())
+		left, err := os.ReadDir(filepath.Dir(d.Path()))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
+	return d
+}
+
+// theirs gives what is in files/ to nobody, but for links' targets.
+func (d *Dir) theirs(t *testing.T) {
+	t.Helper()
+	must(t, filepath.WalkDir(d.in("files"), func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, nobody, nobody))
+	}))
+}
+
+func TestSealOfTheWorkersOwn(t *testing.T) {
+	d := plain(t)
+	d.write(t, "files/x", "x")
+	if got, err := d.Seal(t.Context()); err != nil || got != (Sealed{Path: d.in("files")}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What is sealed is all that a program left, without what is nothing to collect.
+func TestSeal(t *testing.T) {
+	d := ofNobody(t)
+	must(t, os.MkdirAll(d.in("files/sub/empty"), 0o755))
+	must(t, os.Chmod(d.in("files/sub/empty"), 0o500))
+	d.write(t, "files/x", "x")
+	d.write(t, "files/sub/y", "y")
+	for path, target := range map[string]string{
+		"in": "sub/y", "sub/up": "../x", "dangling": "nowhere", "sub/dir": "empty",
+		"out": "../x", "absolute": "/etc/passwd", "sub/through": "dir/../../../x", "sub/twice": "../sub/../../x",
+	} {
+		must(t, os.Symlink(target, d.in("files/"+path)))
+	}
+	must(t, syscall.Mkfifo(d.in("files/pipe"), 0o666))
+	must(t, unix.Mknod(d.in("files/sub/null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	must(t, socket(d.in("files/socket")))
+	d.theirs(t)
+	got, err := d.Seal(t.Context())
+	must(t, err)
+	if got.LeftOut != 7 || got.Example == "" {
+		t.Errorf("%+v", got)
+	}
+	want := map[string]string{
+		".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/y": "-rw-r--r-- y", "sub/empty": "drwx------",
+		"in": "Lrwxrwxrwx", "sub/up": "Lrwxrwxrwx", "dangling": "Lrwxrwxrwx", "sub/dir": "Lrwxrwxrwx",
+	}
+	if diff := cmp.Diff(want, content(t, got.Path)); diff != "" {
+		t.Error(diff)
+	}
+	for _, dir := range []string{got.Path, got.Path + "/sub", got.Path + "/sub/empty"} {
+		info, err := os.Lstat(dir)
+		must(t, err)
+		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 0 {
+			t.Errorf("%s belongs to %d", dir, uid)
+		}
+	}
+	if info, err := os.Lstat(filepath.Dir(got.Path)); err != nil || info.Mode() != os.ModeDir|0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// A program that holds a directory of files/ open reaches nothing of what was sealed.
+func TestSealedIsOutOfReach(t *testing.T) {
+	d := ofNobody(t)
+	secret := t.TempDir()
+	must(t, os.WriteFile(secret+"/x", []byte("secret"), 0o600))
+	must(t, os.Mkdir(d.in("files/sub"), 0o755))
+	d.write(t, "files/x", "x")
+	d.write(t, "files/sub/x", "y")
+	d.theirs(t)
+	var held []*os.File
+	for _, dir := range []string{"files", "files/sub"} {
+		held = append(held, directory(t, d.in(dir)))
+	}
+	got, err := d.Seal(t.Context())
+	must(t, err)
+	asUser(t, func() error {
+		for _, f := range held {
+			_ = unix.Unlinkat(int(f.Fd()), "x", 0)
+			_ = unix.Symlinkat(secret+"/x", int(f.Fd()), "x")
+			_ = unix.Renameat(int(f.Fd()), "sub", int(f.Fd()), "old")
+			_ = unix.Symlinkat(secret, int(f.Fd()), "sub")
+		}
+		return nil
+	})
+	want := map[string]string{".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/x": "-rw-r--r-- y"}
+	if diff := cmp.Diff(want, content(t, got.Path)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What only root can read is not collected, however it came there; what the program left is kept.
+func TestSealRefusesFilesOfOthers(t *testing.T) {
+	d := ofNobody(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	d.write(t, "files/x", "x")
+	d.theirs(t)
+	if err := os.Link(secret, d.in("files/hard")); err != nil {
+		d.write(t, "files/hard", "secret") // on another file system; root's as well
+	}
+	_, err := d.Seal(t.Context())
+	contains(t, err, "files/hard: the file is another user's")
+	keeps(t, d, map[string]string{".": "drwxr-xr-x", "x": "-rw-r--r-- x", "hard": ""})
+}
+
+func TestSealRefusesWhatIsTooDeep(t *testing.T) {
+	d := ofNobody(t)
+	must(t, os.MkdirAll(d.in("files"+strings.Repeat("/d", mostDeep+1)), 0o755))
+	d.theirs(t)
+	_, err := d.Seal(t.Context())
+	contains(t, err, "it is nested more than 100 directories deep")
+	keeps(t, d, nil)
+}
+
+func TestSealEndsWithItsContext(t *testing.T) {
+	d := ofNobody(t)
+	d.write(t, "files/x", "x")
+	d.theirs(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("it took too long"))
+	_, err := d.Seal(ctx)
+	contains(t, err, "it took too long")
+	keeps(t, d, map[string]string{".": "drwx------", "given": "drwxr-xr-x", "given/x": "-rw-r--r-- x", "files": "drwx------"})
+}
+
+// A link in the place of files/ is not kept.
+func TestKeepLooksOnceMore(t *testing.T) {
+	d := ofNobody(t)
+	to := t.TempDir()
+	d.write(t, "files/x", "x")
+	kept := directory(t, to)
+	must(t, os.Rename(d.in("files"), d.in("old")))
+	must(t, os.Symlink("/etc", d.in("files")))
+	contains(t, moveDirectory(d.dir, "files", kept, "1.files"), "files is no directory any more")
+	if left, _ := os.ReadDir(to); len(left) > 0 {
+		t.Errorf("kept: %v", left)
+	}
+}
+
+func keeps(t *testing.T, d *Dir, want map[string]string) {
+	t.Helper()
+	if any, err := d.Files(); !any || err != nil {
+		t.Errorf("%v, %v", any, err)
+	}
+	to := t.TempDir()
+	must(t, d.KeepFiles(directory(t, to), "1.files"))
+	got := content(t, to+"/1.files")
+	if _, ok := want["hard"]; ok {
+		want["hard"] = got["hard"]
+	}
+	if diff := cmp.Diff(want, got); want != nil && diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,160 @@
+package safepath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostLinks is how many links one path may lead through, as the kernel has it.
+const mostLinks = 40
+
+// Open opens the directory below base, and makes what is missing of it. With own it refuses a directory
+// that another user controls: see [Check]. The error wraps its cause and names the directory.
+func Open(base, below string, own bool) (*os.File, error) {
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		base, below = filepath.Join(base, below), ""
+		if err := os.MkdirAll(base, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	w := &walk{rest: split(below)}
+	err := w.start(base)
+	for err == nil && len(w.rest) > 0 {
+		err = w.step()
+	}
+	if err == nil && own {
+		err = w.check()
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return os.NewFile(uintptr(w.at), w.path), nil
+}
+
+func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }
+
+// A walk goes from directory to directory.
+type walk struct {
+	at    int // the descriptor of the directory, if it is open
+	open  bool
+	path  string
+	rest  []string
+	links int
+}
+
+func (w *walk) start(dir string) error {
+	at, err := unix.Open(dir, search|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	w.enter(at, dir)
+	return nil
+}
+
+func (w *walk) enter(at int, path string) {
+	w.close()
+	w.at, w.path, w.open = at, path, true
+}
+
+func (w *walk) close() {
+	if w.open {
+		unix.Close(w.at)
+		w.open = false
+	}
+}
+
+// step enters the next directory.
+func (w *walk) step() error {
+	name := w.rest[0]
+	if name == "" || name == "." {
+		w.rest = w.rest[1:]
+		return nil
+	}
+	path := filepath.Join(w.path, name)
+	next, err := unix.Openat(w.at, name, search|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		if err = unix.Mkdirat(w.at, name, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
+			next, err = unix.Openat(w.at, name, search|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+	}
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return w.follow(name, path)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	w.enter(next, path)
+	w.rest = w.rest[1:]
+	return nil
+}
+
+// follow goes where a link leads to that can be trusted.
+func (w *walk) follow(name, path string) error {
+	var info unix.Stat_t
+	if err := unix.Fstatat(w.at, name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+	}
+	if !trusted(info.Uid) || w.check() != nil {
+		return fmt.Errorf("open %s: it is a symbolic link that another user made, or could have made; make it a directory", path)
+	}
+	if w.links++; w.links > mostLinks {
+		return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(w.at, name, buf)
+	if err != nil {
+		return &fs.PathError{Op: "readlink", Path: path, Err: err}
+	}
+	target := string(buf[:n])
+	w.rest = append(split(target), w.rest[1:]...)
+	if !filepath.IsAbs(target) {
+		return nil
+	}
+	return w.start("/")
+}
+
+func (w *walk) check() error {
+	var info unix.Stat_t
+	if err := unix.Fstat(w.at, &info); err != nil {
+		return &fs.PathError{Op: "stat", Path: w.path, Err: err}
+	}
+	return controlled(w.path, &info)
+}
+
+// Check returns an error if a directory is controlled by another user than root and the worker's. That
+// user owns it, or may write to it and remove there what is not its own.
+func Check(dir string) error {
+	var info unix.Stat_t
+	if err := unix.Stat(dir, &info); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	return controlled(dir, &info)
+}
+
+func controlled(path string, info *unix.Stat_t) error {
+	mode := uint32(info.Mode)
+	switch sticky := mode&unix.S_ISVTX != 0; {
+	case !trusted(info.Uid):
+		return fmt.Errorf("%s belongs to the user with the number %d; want root's, or the worker's own (chown root %[1]s)", path, info.Uid)
+	case mode&0o002 != 0 && !sticky:
+		return fmt.Errorf("all users may write to %s; want one that only root or the worker writes to (chmod go-w %[1]s)", path)
+	case mode&0o020 != 0 && !sticky && info.Gid != 0 && int(info.Gid) != os.Getegid():
+		return fmt.Errorf("the group with the number %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
+	}
+	return nil
+}
+
+func trusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
