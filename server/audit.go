@@ -56,23 +56,18 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	now, calm, err := s.watch.look(ctx)
+	now, grace, err := s.watch.look(ctx)
 	if err != nil {
 		return done, err
 	}
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.Verb == "" || now < calm && endsRound(f.Mend) {
+		if f.Mend.Verb == "" || now < grace.Holds(&f.Mend) {
 			continue
 		}
 		moves = append(moves, f.Mend)
 	}
 	return done, s.carryOut(ctx, moves, done)
-}
-
-// endsRound: a worker may still have the round, and not have been heard.
-func endsRound(m tdf.Move) bool {
-	return m.Verb == tdf.VerbLose || m.From == tdf.Running && m.To != tdf.None
 }
 
 // findings returns what may be mended now.
