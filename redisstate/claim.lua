@@ -47,13 +47,19 @@ local function reply_of(id, claim, f)
   return { id, claim, f }
 end
 
+local function read(id)
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
+  if f[2] == '' then f[2] = '0' end -- the round, as the rules read it
+  return f
+end
+
 local before, stale = answered(slot, sequence)
 if stale then return stale end
 if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = call('HMGET', tasks .. id, unpack(properties))
+    local f = read(id)
     local claim = random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       again[#again + 1] = reply_of(id, claim, f)
@@ -107,7 +113,7 @@ local function consider(list, id)
     if avoid[f[1]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
+  local f = read(id)
   if not f[1] then
     gone[#gone + 1] = { list, id }
     return
