@@ -51,6 +51,20 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			seen[f.ID] = true
 		}
 	}
+	var groups GroupPage
+	for done := false; !done; {
+		var ghosts []Finding
+		var err error
+		if ghosts, groups, done, err = s.Ghosts(ctx, groups, 500); err != nil {
+			return findings, err
+		}
+		for _, f := range ghosts {
+			if !seen[f.ID] {
+				findings = append(findings, f)
+			}
+			seen[f.ID] = true
+		}
+	}
 	return findings, nil
 }
 
