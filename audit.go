@@ -3,6 +3,7 @@ package tdf
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // The lists of the original TDF in which its server kept tasks between two steps.
@@ -21,6 +22,16 @@ type Sighting struct {
 	Task    *Task // nil: there is no hash
 	Invalid error // what makes no sense about an open task
 	Lists   []State
+	Scores  []Time // in each of the lists
+	Group   string // a group whose index holds the id, where there is no hash; "": none is known
+}
+
+// Score returns the score that the id has in a list; 0: it is not there.
+func (s Sighting) Score(list State) Time {
+	if i := slices.Index(s.Lists, list); i >= 0 && i < len(s.Scores) {
+		return s.Scores[i]
+	}
+	return 0
 }
 
 // VerbMend is the verb of a repair. It is no transition: it makes a task whole again that
@@ -33,14 +44,19 @@ const VerbMend Verb = "mend"
 // (docs/guarantees.md, "The audit").
 func (s Sighting) Mend(now Time) (Move, bool) {
 	if s.Task == nil {
-		m := Move{ID: s.ID, Verb: VerbMend, Mend: true, Look: until(Never)}
+		m := Move{ID: s.ID, Verb: VerbMend, Mend: true, Look: until(Never), Group: s.Group}
 		m.Note = "an id without a task"
-		return m, len(s.Lists) > 0
+		if s.Group != "" {
+			m.Note += ", in the index of group " + strconv.Quote(s.Group)
+		}
+		return m, len(s.Lists) > 0 || s.Group != ""
 	}
 	home := s.home()
 	switch {
 	case s.Lingers():
 		return s.takeOn(), true
+	case s.ArchivedElsewhere():
+		return s.complete(), true
 	case home == Executed && !s.Task.Current().Committed:
 		return s.torn("executed, but the round has no whole result", now), true
 	case home == Running && s.abandoned(now):
@@ -122,6 +138,31 @@ func (s Sighting) putBack(home State, why string) Move {
 // That server must not run beside ours, so nobody will take the second step: it is mended at once.
 func (s Sighting) Lingers() bool {
 	return len(s.Lists) == 1 && isLegacy(s.Lists[0])
+}
+
+// ArchivedElsewhere reports whether a manager of the original TDF archived the task: the id is in
+// archived, and the hash keeps the state in which the task ended. That is no inconsistency.
+func (s Sighting) ArchivedElsewhere() bool {
+	return s.Task != nil && len(s.Lists) == 1 && s.Lists[0] == Archived && s.Task.State.Judged()
+}
+
+// complete writes into the hash of such a task what a manager of this project writes when it
+// archives: the state archived, and the outcome. The id keeps its score.
+func (s Sighting) complete() Move {
+	t := s.Task
+	m, _ := t.Archive()
+	m.Mend = true
+	m.Note = "archived by a manager of the original TDF"
+	if t.Outcome == "" {
+		m.set(fieldOutcome, string(t.State))
+	}
+	if at := s.Score(Archived); validSeconds(float64(at)) && at > 0 && at < Never {
+		m.Score = exactly(at)
+		for i := range m.Stamp {
+			m.Stamp[i].At = m.Score
+		}
+	}
+	return m
 }
 
 // takeOn makes the step that the original TDF's server did not get to: the round has timed

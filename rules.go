@@ -48,6 +48,10 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 // whose time is over, and to report what it had printed.
 const TimeoutMargin = Seconds(10)
 
+// Absence is how long a server may be silent before it is taken for absent. It is as long as the shortest
+// leap of Redis's clock that a server notices: after such a leap no heartbeat is as young as that.
+const Absence = Seconds(5)
+
 // alive: the worker has given a sign of life lately.
 func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 

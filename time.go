@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -87,10 +88,20 @@ func ParseSeconds(s string) (Seconds, error) {
 
 func parseSeconds(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !validSeconds(f) {
+	if err != nil || !validSeconds(f) || !plain(s) {
 		return 0, errNotTime
 	}
 	return f, nil
+}
+
+// plain keeps out spellings that strconv reads and a script in Redis does not, such as 0x1p4: a claim
+// would put such a task off for ever.
+func plain(s string) bool {
+	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
+	case "inf", "infinity":
+		return true
+	}
+	return strings.Trim(s, "0123456789.eE+-") == ""
 }
 
 // validSeconds also keeps out what a float64 cannot hold to the microsecond.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -23,8 +22,8 @@ func (m *Manager) Check(ctx context.Context) ([]Finding, error) {
 
 // Repair mends what Check found, as far as the tasks still are as it found them, and returns how many it
 // mended. Give it what was found twice, some time apart, or is Sure: else a move that is under way
-// might be taken for something wrong. During the grace after an outage it ends no running round
-// (docs/guarantees.md, "After an outage").
+// might be taken for something wrong. During the grace after an outage it ends no running round, and after a leap
+// of Redis's clock no open task expires (docs/guarantees.md, "After an outage").
 func (m *Manager) Repair(ctx context.Context, findings []Finding) (int, error) {
 	s, err := m.redis()
 	if err != nil {
@@ -34,17 +33,12 @@ func (m *Manager) Repair(ctx context.Context, findings []Finding) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	calm, err := s.Calm(ctx)
+	grace, err := s.Grace(ctx)
 	if err != nil {
 		return 0, err
 	}
 	findings = slices.Clone(findings)
-	return s.Repair(ctx, m.name, slices.DeleteFunc(findings, func(f Finding) bool { return now < calm && endsRound(f.Mend) }))
-}
-
-// endsRound: a worker may still have the round, and not have been heard.
-func endsRound(m tdf.Move) bool {
-	return m.Verb == tdf.VerbLose || m.From == tdf.Running && m.To != tdf.None
+	return s.Repair(ctx, m.name, slices.DeleteFunc(findings, func(f Finding) bool { return now < grace.Holds(&f.Mend) }))
 }
 
 // Unchanged returns the findings of now that were there before, too, with nothing changed between.

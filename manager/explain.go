@@ -69,8 +69,8 @@ type situation struct {
 	invalid error
 	now     tdf.Time
 	server  tdf.Time // was seen last; 0: never
-	calm    tdf.Time // until then no running task is judged
-	full    bool     // Redis has reached its maxmemory
+	grace   redisstate.Grace
+	full    bool // Redis has reached its maxmemory
 	place   redisstate.Standing
 	source  Gate
 	workers []redisstate.SeenWorker
@@ -91,7 +91,7 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 	for _, ask := range []func() error{
 		func() (err error) { c.now, err = s.Now(ctx); return err },
 		func() (err error) { c.server, err = s.LastServer(ctx); return err },
-		func() (err error) { c.calm, err = s.Calm(ctx); return err },
+		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.Standing(ctx, id); return err },
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },

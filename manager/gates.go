@@ -155,6 +155,8 @@ func (c *situation) end() Gate {
 	switch end := c.task.EndBefore; {
 	case end >= tdf.Never:
 		return Gate{"end", Passed, "it does not expire", ""}
+	case end <= c.now && c.grace.Open > c.now:
+		return Gate{"end", Holds, fmt.Sprintf("it had to be executed by %s (end_before), but Redis's clock may be wrong: it does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
 	case end <= c.now:
 		return Gate{"end", Holds, "it had to be executed by " + c.moment(end) + " (end_before), and will expire", fmt.Sprintf("tdf retry %d --end-before … when it has", c.task.ID)}
 	default:
@@ -300,8 +302,8 @@ func (c *situation) lease() Gate {
 		return Gate{"lease", Passed, "it has none: a worker of the original TDF runs it", ""}
 	case t.LeaseUntil > c.now:
 		return Gate{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
-	case c.calm > c.now:
-		return Gate{"lease", Holds, fmt.Sprintf("it is over, but Redis was away: nothing is lost before %s", c.moment(c.calm)), "wait"}
+	case c.grace.Running > c.now:
+		return Gate{"lease", Holds, fmt.Sprintf("it is over, but Redis was away: nothing is lost before %s", c.moment(c.grace.Running)), "wait"}
 	}
 	return Gate{"lease", Holds, "it is over: the server loses the round", "wait for the server"}
 }
@@ -340,8 +342,8 @@ func (c *situation) deadline() Gate {
 	switch {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
 		return Gate{"deadline", Passed, "it has none", ""}
-	case t.Deadline < c.now && c.calm > c.now:
-		return Gate{"deadline", Holds, fmt.Sprintf("it is over, but Redis was away: nothing times out before %s", c.moment(c.calm)), "wait"}
+	case t.Deadline < c.now && c.grace.Running > c.now:
+		return Gate{"deadline", Holds, fmt.Sprintf("it is over, but Redis was away: nothing times out before %s", c.moment(c.grace.Running)), "wait"}
 	case t.Deadline < c.now:
 		return Gate{"deadline", Passed, "it is over: the round times out", ""}
 	}

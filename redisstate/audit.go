@@ -18,6 +18,9 @@ type Finding struct {
 	Mend    tdf.Move // without a verb: nothing can mend it
 	// Sure: nobody's move that is under way can look like this, so it may be mended at once.
 	Sure bool
+	// Sound: nothing is wrong. A manager of the original TDF archived the task, and the audit
+	// completes what that one does not write.
+	Sound bool
 	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
 	Sign string
 }
@@ -42,6 +45,20 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		for _, f := range found {
+			if !seen[f.ID] && !f.Sound {
+				findings = append(findings, f)
+			}
+			seen[f.ID] = true
+		}
+	}
+	var groups GroupPage
+	for done := false; !done; {
+		var ghosts []Finding
+		var err error
+		if ghosts, groups, done, err = s.Ghosts(ctx, groups, 500); err != nil {
+			return findings, err
+		}
+		for _, f := range ghosts {
 			if !seen[f.ID] {
 				findings = append(findings, f)
 			}
@@ -88,7 +105,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i]}
+		x := index{due: due[i], group: groups[i], rank: len(findings)}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Mend.Due = x.fence()
@@ -101,6 +118,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 // An index is what is derived from a task: its places in `due` and in its group.
 type index struct {
 	due, group *redis.FloatCmd
+	rank       int // how many findings there are before this task
 }
 
 // fence holds a repair to the task's place in `due` as it was seen.
@@ -136,7 +154,8 @@ func (s *Store) grouped(ctx context.Context, sightings []tdf.Sighting) ([]*redis
 
 func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 	if m, wrong := s.Mend(now); wrong {
-		return Finding{Problem: m.Note, Mend: m, Sure: s.Lingers(), Sign: sign(s, m)}, true
+		sound := s.ArchivedElsewhere()
+		return Finding{Problem: m.Note, Mend: m, Sure: sound || s.Lingers(), Sound: sound, Sign: sign(s, m)}, true
 	}
 	t := s.Task
 	if t == nil {
@@ -144,6 +163,9 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 	}
 	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
 		return Finding{Problem: "nobody has looked at it: " + m.Note, Mend: m, Sure: true}, true
+	}
+	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
+		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Mend: m, Sure: true}, true
 	}
 	if x.late(t, now) {
 		return Finding{Problem: "the server would not look at it in time", Mend: t.LookAgain(t.Look(now)), Sure: true}, true

@@ -3,21 +3,23 @@
 -- from-state  open
 -- to-state    running, under a claim id and with a lease
 --
--- KEYS  1 calls of this client   2 due   3 running   4 passed   5… pairs: an open list and its wake
---       list, in the order in which the worker wants them
+-- KEYS  1 calls of this client   2 due   3 running   4 passed   5 servers   6 leap   7… pairs: an open
+--       list and its wake list, in the order in which the worker wants them
 -- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
 --       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
 --       of the claim ids   10 how many bytes of inputs, sources and metas, about   11 name of the
 --       programs that the worker does not want, taken together, or '': start at the head of the lists
 --       12 seconds that the worker has after its deadline to report that by itself
---       13 n, n programs that the worker does not want, then the properties that it needs; the
+--       13 seconds after which a server that gave no heartbeat is taken for absent
+--       14 n, n programs that the worker does not want, then the properties that it needs; the
 --       first of them are state, round, start_after, end_before, timeout, group, log, program,
 --       input, not_on, source, meta
 --
 -- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
 -- '1' if there may be more behind those that were looked at or '', how many were not wanted }, a task
 -- being { id, claim id, values of the properties }; the log is left out. In the way are
--- tasks that are past their end_before: the rules decide about them. An invalid task is
+-- tasks that are past their end_before: the rules decide about them. If the clock may have leapt, they are
+-- passed over and left to the server: see trusted. An invalid task is
 -- put off and made due, for the server to decide. An id without a hash is removed. A repeated
 -- call returns what it claimed the first time.
 --
@@ -27,22 +29,28 @@
 -- run on it. A position holds for PASSED_FOR seconds; then a claim starts at the head again.
 
 local call, due, running, passed = redis.call, KEYS[2], KEYS[3], KEYS[4]
-local FIRST_PAIR = 5
+local FIRST_PAIR = 7
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
-local margin, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13])
+local margin, absence, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR, MOST_PASSED = 60, 256
 
 local avoid, properties = {}, {}
-for i = 14, 13 + unwanted do avoid[ARGV[i]] = true end
-for i = 14 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
+for i = 15, 14 + unwanted do avoid[ARGV[i]] = true end
+for i = 15 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
 
 local function reply_of(id, claim, f)
   f[LOG] = ''
   return { id, claim, f }
+end
+
+local function read(id)
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
+  if f[2] == '' then f[2] = '0' end -- the round, as the rules read it
+  return f
 end
 
 local before, stale = answered(slot, sequence)
@@ -51,7 +59,7 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = call('HMGET', tasks .. id, unpack(properties))
+    local f = read(id)
     local claim = random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       again[#again + 1] = reply_of(id, claim, f)
@@ -83,6 +91,20 @@ local function choose(list, id, f, end_before, timeout)
   }
 end
 
+-- Whether the clock can be trusted to say that a task's time is over. A server that finds that the clock
+-- has leapt writes that into `leap` before its next heartbeat. So a heartbeat of this very moment says
+-- that there was no leap but one that `leap` tells of. Without a heartbeat ever there is no server to wait for.
+local trust
+local function trusted()
+  if trust == nil then
+    local seen = redis.pcall('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] -- an error: it is no sorted set
+    local till = redis.pcall('HGET', KEYS[6], 'until') -- an error: it is no hash
+    local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
+    trust = not seen or over and math.abs(now - score_of(seen)) < absence
+  end
+  return trust
+end
+
 -- Returns 'avoided' or 'elsewhere' for a task that stays where it is because this worker does not
 -- want it, or must not run it.
 local function consider(list, id)
@@ -91,7 +113,7 @@ local function consider(list, id)
     if avoid[f[1]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
+  local f = read(id)
   if not f[1] then
     gone[#gone + 1] = { list, id }
     return
@@ -101,6 +123,7 @@ local function consider(list, id)
   if f[1] ~= 'open' or not sound then
     odd[#odd + 1] = { list, id }
   elseif end_before <= now then
+    if not trusted() then return 'elsewhere' end
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later[#later + 1] = { list, id, start_after }

@@ -156,13 +156,13 @@ func TestFullRedis(t *testing.T) {
 	}
 	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
 	must(t, again.SeenServer(t.Context(), "s", 1e9))
-	must(t, again.SetCalm(t.Context(), 2e9))
+	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
 	if seen, err := s.LastServer(t.Context()); seen != 1e9 || err != nil {
 		t.Errorf("a server was seen at %v, %v", seen, err)
 	}
-	if calm, err := s.Calm(t.Context()); calm != 2e9 || err != nil {
-		t.Errorf("calm until %v, %v", calm, err)
+	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
+		t.Errorf("a grace period until %v, %v", grace, err)
 	}
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("somebody follows for %v", left)

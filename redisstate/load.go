@@ -227,6 +227,7 @@ func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) 
 		for j, list := range tdf.Lists {
 			if scores[i][j].Err() == nil {
 				sightings[i].Lists = append(sightings[i].Lists, list)
+				sightings[i].Scores = append(sightings[i].Scores, tdf.Time(scores[i][j].Val()))
 			}
 		}
 	}

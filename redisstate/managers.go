@@ -1,7 +1,9 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +36,8 @@ type waitingManagers struct {
 }
 
 const (
-	mostManagers = 16
+	mostManagers = 16  // woken at once
+	listedFirst  = 256 // looked at, those that were seen last
 	aMoment      = 100 * time.Millisecond
 )
 
@@ -47,10 +50,36 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 	if time.Since(w.read) < aMoment {
 		return w.boots
 	}
-	boots, err := s.rdb.ZRange(ctx, s.keys.managers(), 0, mostManagers-1).Result()
+	boots, err := s.waitingNow(ctx)
 	w.read = time.Now() // also after an error: it is not asked about at each call
 	if err == nil {
 		w.boots = boots
 	}
 	return w.boots
+}
+
+// waitingNow returns the managers to wake: first those that have taken all their tokens, and of these first
+// the ones that were seen last. A manager that crashed takes none, so it is behind all others after it was woken once,
+// however many have crashed.
+func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
+	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: listedFirst - 1, Rev: true}).Result()
+	if err != nil || len(boots) <= mostManagers {
+		return boots, err
+	}
+	tokens := make([]*redis.IntCmd, len(boots))
+	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, boot := range boots {
+			tokens[i] = p.LLen(ctx, s.keys.wakeManager(boot))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]int64{}
+	for i, boot := range boots {
+		left[boot] = min(tokens[i].Val(), 1)
+	}
+	slices.SortStableFunc(boots, func(a, b string) int { return cmp.Compare(left[a], left[b]) })
+	return boots[:mostManagers], nil
 }

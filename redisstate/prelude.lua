@@ -25,9 +25,9 @@ end
 -- A number from 0 up, the default for none, nil for anything else.
 local function number(s, default)
   if not s or s == '' then return default end
-  local n = tonumber(s)
+  local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- the embedded one wants 9.0e9
   if n and n >= 0 then return n end -- which NaN is not
-  if string.lower(s) == 'inf' then return INF end
+  if string.match(string.lower(s), '^%+?inf$') or string.match(string.lower(s), '^%+?infinity$') then return INF end
 end
 
 -- A score as Redis prints it. The embedded one prints 9e+09, where its tonumber wants 9.0e+09.

@@ -2,17 +2,23 @@ package redisstate
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
 
-// SeenServer notes that a server is alive, and forgets those that have not been for a day.
+// clockSlack is how far in the future a server's heartbeat may be that was written by the same clock.
+const clockSlack = tdf.Seconds(5)
+
+// SeenServer notes that a server is alive, and forgets those that have not been for a day. It also
+// drops heartbeats from a time before the clock was set back: a server that is alive writes another.
 func (s *Store) SeenServer(ctx context.Context, name string, now tdf.Time) error {
 	return s.note(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "-inf", now.Add(-day).String())
+		p.ZRemRangeByScore(ctx, s.keys.servers(), "("+now.Add(clockSlack).String(), "+inf")
 	})
 }
 
@@ -29,22 +35,66 @@ func (s *Store) LastServer(ctx context.Context) (tdf.Time, error) {
 	return last, err
 }
 
-// Calm returns the moment before which servers judge no running task: the end of the last
-// grace that one of them began. 0 if there never was one.
-func (s *Store) Calm(ctx context.Context) (tdf.Time, error) {
-	var calm tdf.Time
-	err := s.persist(ctx, func(ctx context.Context) error {
-		text, err := s.rdb.Get(ctx, s.keys.calm()).Result()
-		if err == redis.Nil {
-			return nil
-		}
-		calm, _ = tdf.ParseTime(text)
-		return err
-	})
-	return calm, err
+// A Grace is the grace period that servers keep after an outage (docs/guarantees.md, "After an
+// outage"), as Redis keeps it for all of them. The zero Grace: there never was one.
+type Grace struct {
+	Running tdf.Time // no running task is lost, timed out or expired before
+	Open    tdf.Time // no open task expires before, since Redis's clock may have leapt
+
+	// Ahead says that the clock was set back, and that not all tasks whose moment lies in the future
+	// were looked at since: see [Store.Ahead].
+	Ahead bool
 }
 
-// SetCalm tells other servers, and those that start later, of a grace.
-func (s *Store) SetCalm(ctx context.Context, until tdf.Time) error {
-	return s.note(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.calm(), until.String(), 0) })
+// Holds returns the moment before which a move must not be made because of the grace period; 0: it may.
+func (g Grace) Holds(m *tdf.Move) tdf.Time {
+	switch {
+	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may not have been heard
+		return g.Running
+	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong
+		return g.Open
+	}
+	return 0
+}
+
+// Fields of `leap`.
+const (
+	leapUntil = "until"
+	leapAhead = "ahead"
+)
+
+// Grace returns the last grace period that a server began.
+func (s *Store) Grace(ctx context.Context) (Grace, error) {
+	var calm *redis.StringCmd
+	var leap *redis.SliceCmd
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		calm, leap = p.Get(ctx, s.keys.calm()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
+	})
+	if err != nil {
+		return Grace{}, fmt.Errorf("read the grace period: redis: %w", err)
+	}
+	var g Grace
+	g.Running, _ = tdf.ParseTime(calm.Val())
+	if of := leap.Val(); len(of) == 2 {
+		g.Open, _ = tdf.ParseTime(text(of[0]))
+		g.Ahead = of[1] != nil
+	}
+	return g, nil
+}
+
+// SetGrace tells other servers, those that start later, and claims of a grace period.
+func (s *Store) SetGrace(ctx context.Context, g Grace) error {
+	return s.note(ctx, func(p redis.Pipeliner) {
+		p.Set(ctx, s.keys.calm(), g.Running.String(), 0)
+		p.HSet(ctx, s.keys.leap(), leapUntil, g.Open.String())
+		if g.Ahead {
+			p.HSet(ctx, s.keys.leap(), leapAhead, "1")
+		}
+	})
+}
+
+// LookedAhead notes that all tasks whose moment lies in the future were looked at since the clock
+// was set back.
+func (s *Store) LookedAhead(ctx context.Context) error {
+	return s.note(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

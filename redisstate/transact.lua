@@ -313,7 +313,11 @@ local function apply(m)
   if m[AT] ~= s.at then stamp(s, m[AT]) end
   if s.to == '' and not s.mend then return look_again(id, s.look_text) end
   leave(s, m)
-  if s.to == '' then return look_again(id, nil) end
+  if s.to == '' then -- an id without a task
+    local key = group_index(groups, m[GROUP], id)
+    if key then drop(into(remove, key), id) end
+    return look_again(id, nil)
+  end
   if s.to == REMOVED then return remove_task(m) end
   local write = s.write
   write[1], write[3] = m[KEY], logged(m[LOG], s.at_text, who, s.note)

@@ -2,9 +2,13 @@ package redisstate
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -119,4 +123,38 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 			t.Error("woken by a closed connection")
 		}
 	})
+}
+
+// A manager that waits is woken, however many that crashed are still listed before and behind it.
+func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		now, err := s.Now(t.Context())
+		must(t, err)
+		for i := range 3 * mostManagers {
+			until := now.Add(tdf.Seconds(10 * (i + 1)))
+			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
+		}
+		must(t, s.SeenManager(t.Context(), now, 15*mostManagers)) // half of them said that they would wait for longer
+		for range 4 {
+			s.waiting.read = time.Time{}
+			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
+			mustSettle(t, s, lastID(t, s))
+		}
+		if s.rdb.LLen(t.Context(), s.keys.wakeManager(s.boot)).Val() == 0 {
+			t.Error("not woken")
+		}
+	})
+}
+
+func mustClaimOne(t *testing.T, s *Store) Claim {
+	t.Helper()
+	mustOpen(t, s, define("x"))
+	return mustClaim(t, s, 1)[0]
+}
+
+func lastID(t *testing.T, s *Store) int64 {
+	t.Helper()
+	id, err := s.LastID(t.Context())
+	must(t, err)
+	return id
 }

@@ -55,11 +55,11 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.SeenServer(t.Context(), "s", now))
-		must(t, first.SetCalm(t.Context(), now.Add(20)))
+		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
 		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
 			t.Error(text)
 		}
-		must(t, first.SetCalm(t.Context(), now.Add(-1)))
+		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
 		must(t, signed(first.SeenWorker(t.Context(), w))) // whoever has the name keeps it
 		silentFor(61)
 		must(t, took(second.TakeName(t.Context(), w, Predecessor{})))

@@ -14,12 +14,14 @@ type auditor interface {
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Walk(ctx context.Context, from redisstate.Page, most int64) ([]int64, redisstate.Page, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
+	Ghosts(ctx context.Context, from redisstate.GroupPage, most int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
 // How many tasks of each kind one round examines.
 const (
 	headExamined = 20
 	walkExamined = 50
+	groupWalked  = 500
 	mostSuspects = 1000
 )
 
@@ -33,6 +35,7 @@ type audit struct {
 	store    auditor
 	grace    tdf.Seconds
 	page     redisstate.Page
+	groups   redisstate.GroupPage
 	looked   tdf.Time // when what had come was last looked at
 	suspects map[int64]suspicion
 }
@@ -56,23 +59,39 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	now, calm, err := s.watch.look(ctx)
+	now, grace, err := s.watch.look(ctx)
 	if err != nil {
 		return done, err
 	}
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.Verb == "" || now < calm && endsRound(f.Mend) {
+		if f.Mend.Verb == "" || now < grace.Holds(&f.Mend) {
 			continue
 		}
 		moves = append(moves, f.Mend)
 	}
-	return done, s.carryOut(ctx, moves, done)
+	if err := s.carryOut(ctx, moves, done); err != nil {
+		return done, err
+	}
+	return done, s.removeGhosts(ctx, done)
 }
 
-// endsRound: a worker may still have the round, and not have been heard.
-func endsRound(m tdf.Move) bool {
-	return m.Verb == tdf.VerbLose || m.From == tdf.Running && m.To != tdf.None
+// removeGhosts takes ids whose hash somebody deleted out of the next page of the groups' indexes: a manager
+// that runs until its groups are done would wait for them.
+func (s *Server) removeGhosts(ctx context.Context, done Done) error {
+	ghosts, next, _, err := s.store.Ghosts(ctx, s.audit.groups, groupWalked)
+	if err != nil {
+		return err
+	}
+	s.audit.groups = next
+	var moves []tdf.Move
+	for _, f := range ghosts {
+		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID }) // in two groups: the other one next time
+		if !twice {
+			moves = append(moves, f.Mend)
+		}
+	}
+	return s.carryOut(ctx, moves, done)
 }
 
 // findings returns what may be mended now.

@@ -15,6 +15,7 @@ type Store interface {
 	settler
 	auditor
 	watched
+	seer
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (tdf.Time, error)
 	SeenServer(ctx context.Context, name string, now tdf.Time) error
@@ -28,6 +29,7 @@ type Server struct {
 	store Store
 	log   *slog.Logger
 	watch watch
+	ahead ahead
 	audit audit
 	seen  time.Time // when Redis was told last that the server is there
 }
@@ -47,10 +49,10 @@ func (s *Server) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		done, err := s.RunOnce(ctx)
-		for busy := done.Total() > 0; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
+		for busy := done.Total() > 0 || s.ahead.busy; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
 			var more Done
-			more, err = s.settleDue(ctx)
-			busy = more.Total() > 0
+			more, err = s.settle(ctx)
+			busy = more.Total() > 0 || s.ahead.busy
 			done.add(more)
 			if err == nil && time.Since(s.seen) >= signPause {
 				err = s.sign(ctx)
@@ -78,7 +80,7 @@ const signPause = 2 * time.Second
 // to Redis before (docs/operations.md, "Names of workers").
 func (s *Server) sign(ctx context.Context) error {
 	s.seen = time.Now()
-	return s.store.SeenServer(ctx, s.name, s.watch.clock.at)
+	return s.store.SeenServer(ctx, s.name, s.watch.last.clock.at)
 }
 
 // reluctance is the pause after something was due and nothing could be done about it.
@@ -99,7 +101,10 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 		return false
 	}
 	until := min(max(next.Sub(now).Std(), time.Millisecond), signPause)
-	if next <= now && !busy {
+	switch {
+	case s.ahead.busy:
+		until = time.Millisecond
+	case next <= now && !busy:
 		until = reluctance
 	}
 	if until < left {
@@ -111,7 +116,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 
 // RunOnce makes one round and returns what it did.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
-	done, err := s.settleDue(ctx)
+	done, err := s.settle(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -123,6 +128,17 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 		return done, err
 	}
 	more, err := s.audited(ctx, now)
+	done.add(more)
+	return done, err
+}
+
+// settle settles what is due, and looks ahead where the clock was set back.
+func (s *Server) settle(ctx context.Context) (Done, error) {
+	done, err := s.settleDue(ctx)
+	if err != nil {
+		return done, err
+	}
+	more, err := s.lookAhead(ctx)
 	done.add(more)
 	return done, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func TestRoundSettlesWhatIsDue(t *testing.T) {
@@ -72,7 +73,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err != nil || len(due) != 1 {
 			s.Fatal(due, err)
 		}
-		moves, err := s.server.decide(s.Context(), due, s.now(), 0)
+		moves, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
 		if err != nil || moves[0].Verb != tdf.VerbLose {
 			s.Fatal(moves, err)
 		}

@@ -51,7 +51,7 @@ func (d Done) attrs() []any {
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
-		now, calm, err := s.watch.look(ctx)
+		now, grace, err := s.watch.look(ctx)
 		if err != nil {
 			return done, err
 		}
@@ -59,7 +59,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil || len(due) == 0 {
 			return done, err
 		}
-		moves, err := s.decide(ctx, due, now, calm)
+		moves, err := s.decide(ctx, due, now, grace)
 		if err != nil {
 			return done, err
 		}
@@ -72,7 +72,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 
 // decide asks the rules about each task that is due. Every decision is void if a renewal, or
 // anybody else, moves the task's due time meanwhile.
-func (s *Server) decide(ctx context.Context, due []redisstate.Due, now, calm tdf.Time) ([]tdf.Move, error) {
+func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {
 		ids[i] = d.ID
@@ -83,21 +83,21 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now, calm tdf
 	}
 	moves := make([]tdf.Move, len(seen))
 	for i, t := range seen {
-		moves[i] = s.decideOne(t, now, calm)
+		moves[i] = s.decideOne(t, now, grace)
 		moves[i].Due = due[i].Score
 	}
 	return moves, nil
 }
 
-func (s *Server) decideOne(t redisstate.Seen, now, calm tdf.Time) tdf.Move {
+func (s *Server) decideOne(t redisstate.Seen, now tdf.Time, grace redisstate.Grace) tdf.Move {
 	if t.Task == nil {
 		m, _ := tdf.Sighting{ID: t.ID, Lists: tdf.Lists}.Mend(now)
 		return m
 	}
 	m, ok := t.Task.Settle(now, t.Invalid)
 	switch {
-	case ok && t.Task.State == tdf.Running && now < calm:
-		return t.Task.LookAgain(calm)
+	case ok && now < grace.Holds(&m):
+		return t.Task.LookAgain(grace.Holds(&m))
 	case ok:
 		return m
 	case t.Task.State == tdf.Executed:
@@ -119,7 +119,7 @@ func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) erro
 			continue
 		}
 		done[described(*m)]++
-		if m.Mend {
+		if m.Mend && m.Verb != tdf.VerbArchive {
 			s.log.Warn("mended a task that somebody left half-way", "task", m.ID, "how", m.Note)
 		}
 	}
@@ -129,8 +129,12 @@ func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) erro
 // described names a move for the log: the state it led to, and for a task that is open again why.
 func described(m tdf.Move) string {
 	switch {
+	case m.Verb == tdf.VerbArchive:
+		return string(m.To)
 	case m.Verb == tdf.VerbMend || m.Mend:
 		return "mended"
+	case m.Verb == tdf.VerbRescore:
+		return "rescored"
 	case m.To == tdf.Open:
 		return "open_again"
 	case m.Verb == tdf.VerbLose:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,9 +42,26 @@ func (s *site) leftAlone(why string) {
 	}
 }
 
+// graceIsOver ends the grace period, as if it had lasted long enough.
+func (s *site) graceIsOver() {
+	s.Helper()
+	s.do("DEL", "$calm")
+	s.do("HDEL", "$leap", "until")
+}
+
+// grace returns the grace period that Redis keeps.
+func (s *site) grace() redisstate.Grace {
+	s.Helper()
+	g, err := s.store.Grace(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return g
+}
+
 func (s *site) judged() {
 	s.Helper()
-	s.server.watch.calm = 0
+	s.graceIsOver()
 	if done := s.round(); done.Total() != 3 { // what was put off is due at the end of the grace
 		for id := range int64(3) {
 			s.do("ZADD", "$due", "1", id+1)
@@ -68,7 +86,7 @@ func TestGraceAfterTheLastServerWasGone(t *testing.T) {
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
 		before := s.now()
 		s.leftAlone("no server had been there for a minute")
-		if calm := s.server.watch.calm; calm < before.Add(30) || calm > s.now().Add(30) {
+		if calm := s.grace().Running; calm < before.Add(30) || calm > s.now().Add(30) {
 			s.Errorf("it began after %v, and is over at %v", before, calm)
 		}
 		s.judged()
@@ -83,7 +101,7 @@ func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 		}
 		before := s.now()
 		s.round()
-		if calm := s.server.watch.calm; calm < before.Add(300) {
+		if calm := s.grace().Running; calm < before.Add(300) {
 			s.Errorf("it began after %v, and is over at %v", before, calm)
 		}
 	})
@@ -92,7 +110,7 @@ func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 func TestNoGraceWhereAnotherServerIs(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.threeThatAreOver()
-		s.do("ZADD", "$servers", s.now().Add(60).String(), "beside") // however late ours looks, it was there a moment ago
+		s.do("ZADD", "$servers", s.now().String(), "beside")
 		s.judged()
 	})
 }
@@ -101,7 +119,7 @@ func TestGraceAfterClockLeap(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		s.threeThatAreOver()
-		s.server.watch.clock.at -= 3600 // as if Redis had said so a moment ago
+		s.server.watch.last.clock.at -= 3600 // as if Redis had said so a moment ago
 		s.leftAlone("the clock leapt")
 		s.judged()
 	})
@@ -120,14 +138,14 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
 				}
-				if _, calm, err := w.look(t.Context()); calm != 0 || err != nil {
-					t.Errorf("%+v: look %d: calm until %v, %v", slow, look, calm, err)
+				if _, g, err := w.look(t.Context()); g != (redisstate.Grace{}) || err != nil {
+					t.Errorf("%+v: look %d: %+v, %v", slow, look, g, err)
 				}
 				time.Sleep(slow.between)
 			}
 			store.ahead = 10
-			if now, calm, err := w.look(t.Context()); calm != now.Add(30) || err != nil {
-				t.Errorf("%+v: the clock leapt, and it is calm until %v, %v", slow, calm, err)
+			if now, g, err := w.look(t.Context()); g.Running != now.Add(30) || g.Open != now.Add(30) || err != nil {
+				t.Errorf("%+v: the clock leapt, and the grace period is %+v, %v", slow, g, err)
 			}
 		})
 	}
@@ -137,23 +155,99 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 type slowStore struct {
 	before, after time.Duration
 	ahead         tdf.Seconds
+	between       time.Duration // until another server is seen, which is there all the time; 0: there is none
+	grace         redisstate.Grace
+	fail          string // the call that fails
+}
+
+var errStore = errors.New("no")
+
+func (s *slowStore) err(call string) error {
+	if call == s.fail {
+		return errStore
+	}
+	return nil
 }
 
 func (s *slowStore) Now(context.Context) (tdf.Time, error) {
 	time.Sleep(s.before)
 	now := tdf.At(time.Now()).Add(s.ahead)
 	time.Sleep(s.after)
-	return now, nil
+	return now, s.err("now")
 }
 
-func (s *slowStore) Info(context.Context, ...string) (redisstate.Info, error) { return nil, nil }
-func (s *slowStore) LastServer(context.Context) (tdf.Time, error)             { return 0, nil }
-func (s *slowStore) Calm(context.Context) (tdf.Time, error)                   { return 0, nil }
-func (s *slowStore) SetCalm(context.Context, tdf.Time) error                  { return nil }
-func (s *slowStore) Outages() int64                                           { return 0 }
-func (s *slowStore) Dials() int64                                             { return 0 }
+func (s *slowStore) Info(context.Context, ...string) (redisstate.Info, error) {
+	return nil, s.err("info")
+}
 
-func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error) { return 0, nil }
+func (s *slowStore) LastServer(context.Context) (tdf.Time, error) {
+	if s.between == 0 {
+		return 0, s.err("server")
+	}
+	time.Sleep(s.between)
+	return tdf.At(time.Now()).Add(s.ahead), s.err("server")
+}
+
+func (s *slowStore) Grace(context.Context) (redisstate.Grace, error) { return s.grace, s.err("grace") }
+
+func (s *slowStore) SetGrace(_ context.Context, g redisstate.Grace) error {
+	if err := s.err("set"); err != nil {
+		return err
+	}
+	s.grace = g
+	return nil
+}
+
+func (s *slowStore) Outages() int64 { return 0 }
+func (s *slowStore) Dials() int64   { return 0 }
+
+func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error) {
+	return 0, s.err("lease")
+}
+
+// A server that starts slowly beside another one does not take its heartbeats for a leap.
+func TestNoGraceAfterASlowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet()}
+		if _, g, err := w.look(t.Context()); g != (redisstate.Grace{}) || err != nil {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
+}
+
+// A look that fails, at whatever step, does not lose the event: the next one finds it.
+func TestALookThatFailsIsMadeAgain(t *testing.T) {
+	for _, fail := range []string{"now", "grace", "info", "lease", "set"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &slowStore{}
+			w := watch{store: store, grace: 30, log: quiet()}
+			if _, _, err := w.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			store.ahead, store.fail = 3600, fail
+			if _, _, err := w.look(t.Context()); !errors.Is(err, errStore) {
+				t.Fatalf("%s fails: %v", fail, err)
+			}
+			store.fail = ""
+			if now, g, err := w.look(t.Context()); g.Running != now.Add(30) || g.Open != now.Add(30) || err != nil {
+				t.Errorf("%s failed once: the grace period is %+v, %v", fail, g, err)
+			}
+		})
+	}
+}
+
+// A server that runs keeps the grace period that another one begins.
+func TestGraceOfAnotherServerIsKept(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.round()
+		s.threeThatAreOver()
+		if err := s.store.SetGrace(s.Context(), redisstate.Grace{Running: s.now().Add(30)}); err != nil {
+			s.Fatal(err)
+		}
+		s.leftAlone("another server waits")
+		s.judged()
+	})
+}
 
 func TestGraceAfterRedisStartedAnew(t *testing.T) {
 	redis := redistest.Start(t, redistest.AOF("always"))
@@ -214,7 +308,7 @@ func TestGraceIsTheAuditsToo(t *testing.T) {
 				s.Fatalf("no server had been there for a minute, and the round did %v", done)
 			}
 		}
-		s.server.watch.calm = 0
+		s.graceIsOver()
 		s.round()
 		s.is(1, tdf.Open, 1)
 	})

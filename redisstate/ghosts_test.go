@@ -1,0 +1,79 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// An id whose hash somebody deleted is taken out of the index of its group, and no other one is.
+func TestGhostsAreTakenOutOfGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		grouped := define("x")
+		grouped.Group = "a:b"
+		mustOpen(t, s, slices.Repeat([]tdf.Definition{grouped}, 300)...)
+		for id := int64(1); id <= 300; id += 2 {
+			s.rdb.Del(ctx, s.keys.Task(id))
+			s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
+		}
+		s.rdb.Set(ctx, s.keys.Group("wrong"), "a string", 0)
+		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // of a namespace whose name ends in :group
+		findings, err := s.Check(ctx)
+		if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
+			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
+		}
+		id := mustOpen(t, s, grouped)[0]
+		alive := Finding{Mend: findings[0].Mend}
+		alive.Mend.ID = id // it came into being meanwhile
+		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
+			t.Errorf("mended %d, %v", n, err)
+		}
+		if n := s.rdb.ZCard(ctx, s.keys.Group("a:b")).Val(); n != 151 {
+			t.Errorf("%d are left in the group", n)
+		}
+		if n := s.rdb.ZCard(ctx, s.keys.Group("open")).Val(); n != 1 {
+			t.Error("another namespace's list was changed")
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// The walk through the indexes is made in bounded pages, and comes to each group.
+func TestGhostsOfManyGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var opened []tdf.Definition
+		for i := range 100 {
+			d := define("x")
+			d.Group = fmt.Sprint("g", i)
+			opened = append(opened, d)
+		}
+		big := define("x")
+		big.Group = "big"
+		opened = append(opened, slices.Repeat([]tdf.Definition{big}, 500)...)
+		ids := mustOpen(t, s, opened...)
+		for _, id := range ids {
+			s.rdb.Del(t.Context(), s.keys.Task(id))
+		}
+		found := map[int64]bool{}
+		var page GroupPage
+		pages := 0
+		for done := false; !done; pages++ {
+			var ghosts []Finding
+			var err error
+			if ghosts, page, done, err = s.Ghosts(t.Context(), page, 20); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range ghosts {
+				found[f.ID] = true
+			}
+		}
+		if len(found) != len(ids) || pages < 6 {
+			t.Errorf("found %d of %d in %d pages", len(found), len(ids), pages)
+		}
+	})
+}

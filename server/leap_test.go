@@ -1,0 +1,323 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A leaper has Redis's clock leap.
+type leaper struct {
+	*site
+	leap func(by tdf.Seconds)
+}
+
+// onEachClock runs a test on an embedded Redis whose clock is set, and on a real one. The clock of that
+// cannot be set, so all moments that were written leap the other way.
+func onEachClock(t *testing.T, test func(s *leaper)) {
+	t.Run("embedded", func(t *testing.T) {
+		r := miniredis.RunT(t)
+		clock := newClock(t, r)
+		s := newSite(t, r.Addr())
+		test(&leaper{s, clock.leap})
+	})
+	t.Run("real", func(t *testing.T) {
+		s := newSite(t, redistest.Shared(t))
+		test(&leaper{s, func(by tdf.Seconds) { s.shift(-by) }})
+	})
+}
+
+// A clock goes on, and leaps.
+type clock struct {
+	mu sync.Mutex
+	by time.Duration
+	r  *miniredis.Miniredis
+}
+
+func newClock(t *testing.T, r *miniredis.Miniredis) *clock {
+	c := &clock{r: r}
+	c.leap(0)
+	ticker, done, ended := time.NewTicker(time.Millisecond), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ticker.C:
+				c.leap(0)
+			case <-done:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(done); <-ended; ticker.Stop() })
+	return c
+}
+
+func (c *clock) leap(by tdf.Seconds) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by += time.Duration(float64(by) * float64(time.Second))
+	c.r.SetTime(time.Now().Add(c.by))
+}
+
+// shift adds to all moments that were written, and to the reading of the server's.
+func (s *site) shift(by tdf.Seconds) {
+	s.Helper()
+	shifted := func(text any) (string, bool) {
+		value, _ := text.(string)
+		t, err := tdf.ParseTime(value)
+		return t.Add(by).String(), err == nil && t > 1e9 && t < tdf.Never
+	}
+	for _, key := range []string{"open", "running", "expired", "due", "servers"} {
+		for _, z := range s.cli.ZRangeWithScores(s.Context(), s.ns+":"+key, 0, -1).Val() {
+			s.do("ZADD", "$"+key, strconv.FormatFloat(z.Score+float64(by), 'f', 6, 64), z.Member)
+		}
+	}
+	for _, id := range s.cli.Keys(s.Context(), s.ns+":task:*").Val() {
+		for _, field := range []string{"0:open", "0:running", "start_after", "end_before", "lease_until", "deadline", "ready"} {
+			if value, ok := shifted(s.do("HGET", id, field)); ok {
+				s.do("HSET", id, field, value)
+			}
+		}
+	}
+	if value, ok := shifted(s.do("GET", "$calm")); ok {
+		s.do("SET", "$calm", value)
+	}
+	if value, ok := shifted(s.do("HGET", "$leap", "until")); ok {
+		s.do("HSET", "$leap", "until", value)
+	}
+	if s.server.watch.last.clock.at > 0 {
+		s.server.watch.last.clock.at = s.server.watch.last.clock.at.Add(by)
+	}
+	if s.server.ahead.back > 0 {
+		s.server.ahead.back = s.server.ahead.back.Add(by)
+	}
+}
+
+// claimable claims all that can be, and returns the ids in the order of the claims.
+func (s *site) claimable() []int64 {
+	s.Helper()
+	var ids []int64
+	request := claimOf(1)
+	request.Resume = true
+	for {
+		c, err := s.store.Claim(s.Context(), request)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, claim := range c.Claims {
+			ids = append(ids, claim.Task.ID)
+		}
+		if len(c.Claims) == 0 && !c.More {
+			return ids
+		}
+	}
+}
+
+func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		s.round()
+		soon, bounded := define(), define()
+		soon.StartAfter = s.now().Add(-1800) // before it became open, but ahead once the clock is set back
+		bounded.EndBefore = s.now().Add(100)
+		s.open(define(), define(), soon, define(), bounded)
+		s.leap(-3600)
+		if ids := s.claimable(); len(ids) > 0 {
+			s.Fatalf("claimed %v before the server noticed", ids)
+		}
+		if done := s.round(); done["rescored"] != 5 {
+			s.Errorf("the round did %v", done)
+		}
+		s.open(define())
+		now := s.now()
+		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2 4 5 6]" {
+			s.Errorf("claimed %v", ids)
+		}
+		left := s.cli.ZRangeWithScores(s.Context(), s.ns+":open", 0, -1).Val()
+		start, _ := tdf.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
+		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
+			s.Errorf("left in open: %v; its start_after is %v", left, start)
+		}
+		if entered := s.is(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
+			s.Errorf("stamps %v", entered)
+		}
+		if s.grace().Ahead || s.server.ahead.busy {
+			s.Error("the look ahead is not over")
+		}
+		if again := s.round(); again.Total() != 0 {
+			s.Errorf("another round did %v", again)
+		}
+		s.sound()
+	})
+}
+
+// Whichever server dies: the next one goes on where the work is not done.
+func TestRescoringIsResumed(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		s.round()
+		definitions := slices.Repeat([]tdf.Definition{define()}, 2*aheadPages*aheadSize+300)
+		s.open(definitions...)
+		s.leap(-3600)
+		first := s.round()
+		if first["rescored"] != aheadPages*aheadSize || !s.server.ahead.busy {
+			s.Fatalf("the first step did %v", first)
+		}
+		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
+		all := first["rescored"]
+		for range 4 { // both at once: one has begun anew, the other one lives after all
+			for _, server := range []*Server{second, s.server} {
+				done, err := server.RunOnce(s.Context())
+				if err != nil {
+					s.Fatal(err)
+				}
+				all += done["rescored"]
+			}
+		}
+		if all != len(definitions) || second.ahead.busy || s.server.ahead.busy || s.grace().Ahead {
+			s.Errorf("%d of %d were rescored; busy: %v, %v", all, len(definitions), second.ahead.busy, s.server.ahead.busy)
+		}
+		ids := s.cli.ZRange(s.Context(), s.ns+":open", 0, -1).Val()
+		if !slices.IsSortedFunc(ids, func(a, b string) int {
+			x, _ := strconv.Atoi(a)
+			y, _ := strconv.Atoi(b)
+			return x - y
+		}) {
+			s.Error("the order is lost")
+		}
+		if late := s.cli.ZCount(s.Context(), s.ns+":open", "("+s.now().String(), "+inf").Val(); late > 0 {
+			s.Errorf("%d tasks still wait for the old clock", late)
+		}
+	})
+}
+
+// A clock that is right again after a spike: nothing has expired for good, whoever came first, and
+// nothing waits for the clock of the spike.
+func TestNothingOpenExpiresInASpikeOfTheClock(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		s.round()
+		late := define()
+		late.EndBefore = s.now().Add(1800)
+		s.open(late, define(), late)
+		expiredOnly := func(when string, want ...int64) {
+			s.Helper()
+			ids, err := s.store.List(s.Context(), tdf.Expired, "", 0, 10)
+			if err != nil || !slices.Equal(ids, want) {
+				s.Errorf("%s: expired %v, %v; want %v", when, ids, err, want)
+			}
+		}
+		s.leap(3600)
+		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // the claim is first
+			s.Errorf("claimed %v", ids)
+		}
+		expiredOnly("a claim came before the server had noticed")
+		s.round()
+		expiredOnly("the server has noticed")
+		s.claimable()
+		expiredOnly("a claim came in the grace period")
+		s.open(define())
+		s.leap(-3600)
+		s.round()
+		s.round()
+		expiredOnly("the clock is right again")
+		if grace := s.grace(); grace.Running > s.now().Add(31) || grace.Open > s.now().Add(31) {
+			s.Errorf("the grace period of the spike goes on: %+v", grace)
+		}
+		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.is(1, tdf.Open, 0).EndBefore.Add(1) {
+			s.Errorf("task 1 is due at %v, %v after its end", due, tdf.Time(due).Sub(late.EndBefore))
+		}
+		if ids := s.claimable(); fmt.Sprint(ids) != "[1 3 4]" {
+			s.Errorf("claimed %v", ids)
+		}
+		s.sound()
+	})
+}
+
+// What is over expires after the grace period, by a claim as by the server.
+func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		s.round()
+		late := define()
+		late.EndBefore = s.now().Add(1800)
+		s.open(late, late)
+		s.leap(3600)
+		s.round()
+		s.graceIsOver()
+		s.round() // a heartbeat
+		s.do("ZADD", "$due", s.now().Add(60).String(), 1)
+		if ids := s.claimable(); len(ids) > 0 {
+			s.Errorf("claimed %v", ids)
+		}
+		for id := range int64(2) {
+			s.is(id+1, tdf.Expired, 0)
+		}
+		s.sound()
+	})
+}
+
+// A server that starts after the clock was set back knows it by the heartbeat of the one before.
+func TestAStartFindsThatTheClockWasSetBack(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		s.round()
+		s.open(define())
+		s.leap(-3600)
+		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
+		s.round()
+		if grace := s.grace(); grace.Running < s.now() || grace.Open < s.now() {
+			s.Errorf("the grace period is %+v", grace)
+		}
+		if ids := s.claimable(); len(ids) != 1 {
+			s.Errorf("claimed %v", ids)
+		}
+		if last, err := s.store.LastServer(s.Context()); err != nil || last > s.now() {
+			s.Errorf("the last heartbeat is of %v, %v", last, err)
+		}
+	})
+}
+
+// The audit finds a wrong score also where nobody noticed that the clock was set back.
+func TestAuditFindsAScoreInTheFuture(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), define())
+		s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
+		findings, err := s.store.Check(s.Context())
+		if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Mend.Verb != tdf.VerbRescore {
+			s.Fatal(findings, err)
+		}
+		s.round()
+		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2]" {
+			s.Errorf("claimed %v", ids)
+		}
+		s.sound()
+	})
+}
+
+// A claim without a server's heartbeat of this moment leaves what is over to the server, and goes past it.
+func TestClaimLeavesExpiryToAServerThatIsAway(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.round()
+		s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})
+		over := define()
+		over.EndBefore = s.now().Add(-1)
+		s.open(slices.Repeat([]tdf.Definition{over}, 50)...)
+		id := s.open(define())[0]
+		if ids := s.claimable(); fmt.Sprint(ids) != fmt.Sprint([]int64{id}) {
+			s.Errorf("claimed %v, want %v", ids, id)
+		}
+		counts, err := s.store.Counts(s.Context())
+		if err != nil || counts[tdf.Open] != 50 {
+			s.Errorf("%v, %v", counts, err)
+		}
+		if done := s.round(); done["expired"] != 50 {
+			s.Errorf("the server did %v", done)
+		}
+	})
+}
