@@ -37,7 +37,7 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 	mustOpen(t, near, large, large)
 	proxy.Limit(32 << 10)
 	for range 2 {
-		c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 30})
+		c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})
 		if err != nil || len(c.Claims) != 1 {
 			t.Fatalf("claimed %d, %v", len(c.Claims), err)
 		}
@@ -45,7 +45,7 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 			t.Errorf("the input has %d bytes", len(c.Claims[0].Task.Input))
 		}
 	}
-	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 30}); err != nil || len(c.Claims) > 0 || c.More {
+	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {
 		t.Errorf("then claimed %d, more %t, %v", len(c.Claims), c.More, err)
 	}
 	if far.Outages() > 0 {
