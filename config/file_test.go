@@ -75,6 +75,7 @@ func TestMalformedFiles(t *testing.T) {
 		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
 		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
 		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces or parts like :task",
+		"[tdf]\nnamespace=P:group\n":      `[tdf] namespace: "P:group" is not a name of 1 to 200 bytes without spaces or parts like :task`,
 		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (comments stand on lines of their own)",
 	} {
 		t.Run(file, func(t *testing.T) {

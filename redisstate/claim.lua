@@ -166,7 +166,11 @@ local function look_through(k, rank)
   while true do
     local found = call('ZRANGE', KEYS[k], rank, rank + page - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
-      if full() or score_of(found[i + 1]) > now then return all, mine end
+      if score_of(found[i + 1]) > now then return all, mine end
+      if full() then
+        more = #chosen < wanted
+        return all, mine
+      end
       if looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
         more = true
         return all, mine

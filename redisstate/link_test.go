@@ -1,0 +1,54 @@
+package redisstate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func TestLinkKnowsHowMuchArrivesInTime(t *testing.T) {
+	l := link{}
+	expect := func(d time.Duration, want int) {
+		t.Helper()
+		if got := l.bytesWithin(d); got != want {
+			t.Errorf("within %v: %d bytes, want %d", d, got, want)
+		}
+	}
+	expect(5*time.Second, 5*slowest)
+	expect(time.Millisecond, minBytesPerClaim)
+	l.observe(1<<20, 10*time.Millisecond)
+	expect(5*time.Second, maxBytesPerClaim)
+	l.observe(100, time.Minute) // a small reply is slow for other reasons
+	expect(5*time.Second, maxBytesPerClaim)
+	l.observe(1<<20, 10*time.Second)
+	expect(5*time.Second, 1<<19)
+	l.observe(1<<20, time.Hour)
+	expect(5*time.Second, 5*slowest)
+}
+
+// Over a slow connection a claim takes no more than arrives long before its lease is over.
+func TestClaimsOverASlowConnection(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	namespace := redistest.Namespace(t)
+	near, far := connect(t, redistest.Shared(t), namespace), connect(t, proxy.Addr, namespace)
+	large := define(strings.Repeat("x", 100<<10))
+	mustOpen(t, near, large, large)
+	proxy.Limit(32 << 10)
+	for range 2 {
+		c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})
+		if err != nil || len(c.Claims) != 1 {
+			t.Fatalf("claimed %d, %v", len(c.Claims), err)
+		}
+		if len(c.Claims[0].Task.Input) != 100<<10 {
+			t.Errorf("the input has %d bytes", len(c.Claims[0].Task.Input))
+		}
+	}
+	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {
+		t.Errorf("then claimed %d, more %t, %v", len(c.Claims), c.More, err)
+	}
+	if far.Outages() > 0 {
+		t.Error("a reply was given up")
+	}
+}
