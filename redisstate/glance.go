@@ -180,7 +180,7 @@ func (s *Store) sizes(ctx context.Context, of []TextsOf) ([]int64, error) {
 
 func (s *Store) readTexts(ctx context.Context, of []TextsOf, sizes []int64) ([][]string, error) {
 	replies := make([]*redis.SliceCmd, len(of))
-	err := s.pipelineOf(ctx, int(sum(sizes)), func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, t := range of {
 			if sizes[i] > 0 {
 				replies[i] = p.HMGet(ctx, s.keys.Task(t.ID), t.Names...)

@@ -144,7 +144,7 @@ func (s *Store) loadLarge(ctx context.Context, bytes int, ids []int64, hashes []
 			asked = append(asked, question{task: i, names: some})
 		}
 	}
-	err := s.pipelineOf(ctx, bytes, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, q := range asked {
 			asked[i].reply = p.HMGet(ctx, s.keys.Task(ids[q.task]), q.names...)
 		}
@@ -254,7 +254,7 @@ func (s *Store) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
 
 func (s *Store) tasks(ctx context.Context, ids []int64, bytes int64) ([]*tdf.Task, error) {
 	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
 			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
 		}

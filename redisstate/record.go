@@ -93,7 +93,7 @@ func (s *Store) recordSizes(ctx context.Context, ids []int64) ([]int64, error) {
 func (s *Store) records(ctx context.Context, ids []int64, bytes int64) ([]Record, error) {
 	hashes := make([]*redis.MapStringStringCmd, len(ids))
 	reported := make([]*redis.IntCmd, len(ids))
-	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
 			hashes[i] = p.HGetAll(ctx, s.keys.Task(id))
 			reported[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
