@@ -39,9 +39,12 @@ type Task struct {
 	Deadline   Time // of the current claim: when it is timed out or expired; 0 without a claim
 	LeaseUntil Time // of the current claim; 0 without a claim
 
-	// Rounds has the current round, and those before it that were read. A task that was loaded only to be judged
-	// has the texts of none of them, and of past rounds only who ran them.
+	// Rounds has the current round, and those before it that were read. Of a task that was loaded only to be judged,
+	// past rounds say no more than who ran them.
 	Rounds Rounds
+
+	// Unread are texts of the task that were not read, and are empty for that reason; of a whole task there are none.
+	Unread Texts
 }
 
 // Cancelled is the outcome of a task that a manager gave up; its state is expired.
@@ -82,6 +85,9 @@ type Round struct {
 	PID      int      // of run.sh, on its worker's host; 0: not known
 
 	LastOutput Time // when the program printed something last, as of the last renewal; 0: not yet
+
+	// Unread are texts of the round that were not read, and are empty for that reason.
+	Unread Texts
 }
 
 // A Progress is what a program tells about how far it is.
@@ -352,20 +358,3 @@ func (p *parser) committed(i int, r *Round) bool {
 
 // ErrNoTask says that there is no task of that id.
 var ErrNoTask = errors.New("there is no such task")
-
-// LastOutput returns what the last finished round printed to stdout, or "".
-func (t *Task) LastOutput() string { return t.lastRun().Output }
-
-// LastError returns what the last finished round printed to stderr, or why it could not be run, or "".
-func (t *Task) LastError() string { return t.lastRun().Error }
-
-// lastRun is the last round that left a result: not one that waits to be run.
-func (t *Task) lastRun() *Round {
-	last := &Round{}
-	for _, r := range t.Rounds.All() {
-		if r.Output != "" || r.Error != "" || r.Committed {
-			last = r
-		}
-	}
-	return last
-}

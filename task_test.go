@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -50,5 +51,32 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 	}
 	if r := got.Rounds.At(17); r.Timeout != 12.5 || !got.Current().Committed || len(got.Rounds) != 5 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// What was not read does not look empty.
+func TestSummariesDoNotPretend(t *testing.T) {
+	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
+	whole, _ := ParseTask(1, h)
+	if whole.Summary() || whole.LastOutput() != "" {
+		t.Errorf("the whole task: %+v", whole)
+	}
+	summary, err := ParseSummary(1, h)
+	if err != nil || !summary.Summary() || summary.Current().Unread.String() != "output, error, result, tail" {
+		t.Errorf("the summary: %+v, %v", summary, err)
+	}
+	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {
+		func() {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, ErrNotRead) {
+					t.Errorf("the %v of a summary: %v", text, err)
+				}
+			}()
+			read()
+		}()
+		summary.Current().Unread &^= text
+		if got := read(); got != "" {
+			t.Errorf("the %v is read, and %q", text, got)
+		}
 	}
 }

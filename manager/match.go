@@ -128,17 +128,17 @@ func (x textOf) put(t *tdf.Task, text string) {
 	r := t.Rounds.At(x.round)
 	switch x.what {
 	case "input":
-		t.Input = text
+		t.Input, t.Unread = text, t.Unread&^tdf.TextInput
 	case "meta":
-		t.Meta = text
+		t.Meta, t.Unread = text, t.Unread&^tdf.TextMeta
 	case tdf.RoundOutput:
-		r.Output = text
+		r.Output, r.Unread = text, r.Unread&^tdf.TextOutput
 	case tdf.RoundError:
-		r.Error, r.Failed = text, text != ""
+		r.Error, r.Failed, r.Unread = text, text != "", r.Unread&^tdf.TextError
 	case tdf.RoundTail:
-		r.Tail = text
+		r.Tail, r.Unread = text, r.Unread&^tdf.TextTail
 	case "result":
-		r.Result = text
+		r.Result, r.Unread = text, r.Unread&^tdf.TextResult
 	}
 }
 

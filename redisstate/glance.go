@@ -54,7 +54,7 @@ func (s *Store) Glance(ctx context.Context, ids []int64, rounds int, keep func(*
 	tasks := make([]*tdf.Task, len(ids))
 	for i, h := range hashes {
 		if h != nil {
-			tasks[i], _ = tdf.ParseTask(ids[i], h) // what makes no sense is for the server to say
+			tasks[i], _ = tdf.ParseSummary(ids[i], h) // what makes no sense is for the server to say
 		}
 	}
 	return tasks, err

@@ -87,7 +87,8 @@ func (s *Store) load(ctx context.Context, ids []int64, rest func(tdf.Hash) []str
 	for i, h := range hashes {
 		seen[i].ID = ids[i]
 		if len(h) > 0 {
-			seen[i].Task, seen[i].Invalid = tdf.ParseTask(ids[i], h)
+			seen[i].Task, seen[i].Invalid = tdf.ParseSummary(ids[i], h)
+			seen[i].Task.Unread &^= readTexts(h)
 		}
 		if err := cmp.Or(tooLong[i], tooLong2[i]); err != nil {
 			seen[i].Invalid = err // its default may be valid, but is not what it says
@@ -111,6 +112,14 @@ func more(h tdf.Hash) []string {
 		names = append(names, "not_on")
 	}
 	return names
+}
+
+// readTexts are the texts that judging an open or finished task reads.
+func readTexts(h tdf.Hash) (read tdf.Texts) {
+	if state := tdf.State(h["state"]); state == tdf.Open || state.Finished() {
+		read = tdf.TextInput | tdf.TextMeta
+	}
+	return read
 }
 
 func roundFields(round int, names []string) []string {

@@ -14,9 +14,11 @@ import (
 const (
 	// silence is how long a connection waits for the next bytes, on its way through Redis or back.
 	silence = 5 * time.Second
-	// slowest is the rate in bytes per second that a connection must have on average. A peer that sends a byte now and
-	// then must not hold a caller for ever.
-	slowest = 16 << 10
+	// slowest is the rate in bytes per second of the slowest link that TDF works with.
+	slowest = 32 << 10
+	// leastRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
+	// must not hold a caller for ever.
+	leastRate = slowest / 2
 	// longestReply bounds one command or pipeline, however steadily its reply comes: an archive of 64 MiB at 32 KiB/s takes
 	// half an hour.
 	longestReply = time.Hour
@@ -111,7 +113,7 @@ func (c *steadyConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBy returns until when the next bytes must come: within the silence, and at no less than the slowest rate since
+// readBy returns until when the next bytes must come: within the silence, and at no less than the least rate since
 // the caller began to wait. Redis answers when it has the whole command, of which the system may still hold a part.
 func (c *steadyConn) readBy() time.Time {
 	c.mu.Lock()
@@ -119,8 +121,8 @@ func (c *steadyConn) readBy() time.Time {
 	if c.read.IsZero() {
 		return time.Time{}
 	}
-	sent := c.silence + atSlowest(c.written)
-	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atSlowest(c.received)))
+	sent := c.silence + atLeastRate(c.written)
+	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atLeastRate(c.received)))
 }
 
 // writePiece is how many bytes the system must take within one deadline.
@@ -152,10 +154,10 @@ func (c *steadyConn) writeBy(n int) time.Time {
 	if c.write.IsZero() {
 		return time.Time{}
 	}
-	return earliest(c.write, time.Now().Add(c.silence+atSlowest(n)))
+	return earliest(c.write, time.Now().Add(c.silence+atLeastRate(n)))
 }
 
-func atSlowest(bytes int) time.Duration { return time.Duration(bytes) * time.Second / slowest }
+func atLeastRate(bytes int) time.Duration { return time.Duration(bytes) * time.Second / leastRate }
 
 func earliest(first time.Time, others ...time.Time) time.Time {
 	for _, t := range others {

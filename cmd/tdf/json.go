@@ -200,7 +200,7 @@ func endedAt(t *tdf.Task, round int) tdf.Time {
 	case r.Timeout+r.Lost > 0:
 		return max(r.Timeout, r.Lost)
 	case round < t.Round: // it was given back
-		return t.Rounds.At(round+1).Entered[tdf.Open]
+		return t.Rounds.At(round + 1).Entered[tdf.Open]
 	}
 	return max(r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
