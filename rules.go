@@ -159,8 +159,8 @@ func (t *Task) lose(found State) (Move, error) {
 
 func (t *Task) lostWorkers() []string {
 	var names []string
-	for i := range t.Rounds {
-		if r := &t.Rounds[i]; (r.Lost > 0 || i == t.Round) && r.Worker != "" {
+	for i, r := range t.Rounds.All() {
+		if (r.Lost > 0 || i == t.Round) && r.Worker != "" {
 			names = append(names, r.Worker)
 		}
 	}

@@ -85,8 +85,8 @@ func TestReleaseUnfit(t *testing.T) {
 // After the last round there is none to give a task back for.
 func TestReleaseInTheLastRound(t *testing.T) {
 	task := taskIn(Running)
-	for len(task.Rounds) <= MaxRound {
-		task.Rounds = append(task.Rounds, Round{})
+	for i := range MaxRound + 1 {
+		task.Rounds[i] = &Round{}
 	}
 	for _, c := range []struct {
 		round int
@@ -122,8 +122,8 @@ func field(m Move, name string) string {
 func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task := taskIn(Running)
 	task.Losses, task.MaxLosses = 2, 2
-	task.Rounds[0].Worker, task.Rounds[0].Lost = "alpha", 5
-	task.Rounds[1].Worker = "beta" // gave it back
+	task.Rounds.At(0).Worker, task.Rounds.At(0).Lost = "alpha", 5
+	task.Rounds.At(1).Worker = "beta" // gave it back
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
 	got := field(m, "2:error")

@@ -2,6 +2,9 @@ package tdf
 
 import (
 	"errors"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,9 +39,12 @@ type Task struct {
 	Deadline   Time // of the current claim: when it is timed out or expired; 0 without a claim
 	LeaseUntil Time // of the current claim; 0 without a claim
 
-	// Rounds has one entry for each round so far. A task that was loaded only to be judged
-	// has the texts of none of them, and of past rounds only who ran them.
-	Rounds []Round
+	// Rounds has the current round, and those before it that were read. Of a task that was loaded only to be judged,
+	// past rounds say no more than who ran them.
+	Rounds Rounds
+
+	// Unread are texts of the task that were not read, and are empty for that reason; of a whole task there are none.
+	Unread Texts
 }
 
 // Cancelled is the outcome of a task that a manager gave up; its state is expired.
@@ -79,6 +85,9 @@ type Round struct {
 	PID      int      // of run.sh, on its worker's host; 0: not known
 
 	LastOutput Time // when the program printed something last, as of the last renewal; 0: not yet
+
+	// Unread are texts of the round that were not read, and are empty for that reason.
+	Unread Texts
 }
 
 // A Progress is what a program tells about how far it is.
@@ -87,8 +96,31 @@ type Progress struct {
 	Text     string
 }
 
+// Rounds are rounds of a task by their numbers. A round that left nothing in Redis, or that was not read, is not among
+// them, so the number of a round says nothing about what a task takes in memory.
+type Rounds map[int]*Round
+
+// At returns the round n; where it is not among them, an empty one that is in no task.
+func (rounds Rounds) At(n int) *Round {
+	if r := rounds[n]; r != nil {
+		return r
+	}
+	return &Round{}
+}
+
+// All returns the rounds and their numbers in order.
+func (rounds Rounds) All() iter.Seq2[int, *Round] {
+	return func(yield func(int, *Round) bool) {
+		for _, n := range slices.Sorted(maps.Keys(rounds)) {
+			if !yield(n, rounds[n]) {
+				return
+			}
+		}
+	}
+}
+
 // Current returns the current round.
-func (t *Task) Current() *Round { return &t.Rounds[t.Round] }
+func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 
 // Names of a task's properties in Redis (docs/redis.md), beside the counters, which are
 // their own names, and those of one round, which [RoundField] builds.
@@ -146,11 +178,18 @@ const (
 // RoundField returns the name of a round's property: "3:output".
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
-// MaxRound is the last round that a task can have: it ends there, whatever else is forgiven.
+// MaxRound is the last round that a task can have: it ends there, whatever else is forgiven. A higher number in
+// Redis or in a dump was written by other hands, and counts as 0.
 const MaxRound = 99_999
 
 // A Hash is a task as Redis holds it, or those of its properties that were asked for.
 type Hash map[string]string
+
+// Round returns the number of the current round, as [ParseTask] reads it: from 0 to [MaxRound].
+func (h Hash) Round() int {
+	p := parser{h: h}
+	return p.count(fieldRound, 0, MaxRound)
+}
 
 // ParseTask reads a task's hash. It reads what it can: a property that makes no sense gets
 // its default, and the first such one is named by the error, a *[PropertyError]. The task
@@ -166,7 +205,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
-	t.Rounds = p.rounds(t.Round + 1)
+	t.Rounds = p.rounds(t.Round)
 	if p.err == nil {
 		p.err = t.Validate()
 	}
@@ -263,29 +302,24 @@ func parseProgress(s string) Progress {
 	return Progress{fraction, text}
 }
 
-// rounds reads as many, and looks only at those that have properties where there are more rounds than properties:
-// somebody made that number up, or few were asked for, and the work is to be that of what is there.
-func (p *parser) rounds(n int) []Round {
-	rounds := make([]Round, n)
-	if n <= len(p.h) {
-		for i := range rounds {
-			rounds[i] = p.round(i)
-		}
-		return rounds
-	}
-	done := make(map[int]bool)
+// rounds reads the current round, and those before it that have properties.
+func (p *parser) rounds(current int) Rounds {
+	rounds := Rounds{current: p.round(current)}
 	for name := range p.h {
 		number, _, ofRound := strings.Cut(name, ":")
-		if i, err := strconv.Atoi(number); ofRound && err == nil && i >= 0 && i < n && !done[i] {
-			rounds[i], done[i] = p.round(i), true
+		if !ofRound {
+			continue
+		}
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < current && rounds[i] == nil && strconv.Itoa(i) == number {
+			rounds[i] = p.round(i)
 		}
 	}
 	return rounds
 }
 
-func (p *parser) round(i int) Round {
+func (p *parser) round(i int) *Round {
 	text := func(name string) string { return p.h[RoundField(i, name)] }
-	r := Round{
+	r := &Round{
 		Timeout: p.stamp(i, roundTimeout), Failure: p.stamp(i, roundFailure), Lost: p.stamp(i, roundLost),
 		Started: p.stamp(i, RoundStarted),
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
@@ -313,7 +347,7 @@ func (p *parser) round(i int) Round {
 
 // committed: a worker of this project writes a result in one step. One of the original TDF
 // writes field after field, so both texts must be there before anybody judges.
-func (p *parser) committed(i int, r Round) bool {
+func (p *parser) committed(i int, r *Round) bool {
 	if r.Entered[Executed] == 0 {
 		return false
 	}
@@ -324,19 +358,3 @@ func (p *parser) committed(i int, r Round) bool {
 
 // ErrNoTask says that there is no task of that id.
 var ErrNoTask = errors.New("there is no such task")
-
-// LastOutput returns what the last finished round printed to stdout, or "".
-func (t *Task) LastOutput() string { return t.lastRun().Output }
-
-// LastError returns what the last finished round printed to stderr, or why it could not be run, or "".
-func (t *Task) LastError() string { return t.lastRun().Error }
-
-// lastRun is the last round that left a result: not one that waits to be run.
-func (t *Task) lastRun() *Round {
-	for i := len(t.Rounds) - 1; i >= 0; i-- {
-		if r := &t.Rounds[i]; r.Output != "" || r.Error != "" || r.Committed {
-			return r
-		}
-	}
-	return &Round{}
-}

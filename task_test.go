@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -12,12 +13,20 @@ func TestParseTaskLooksAtNoMoreThanThereIs(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
 		task, err := ParseTask(1, h)
-		if err != nil || task.Round != 99999 || !task.Rounds[7].Failed || task.Current().Entered[Open] != 5 {
+		if err != nil || task.Round != 99999 || !task.Rounds.At(7).Failed || task.Current().Entered[Open] != 5 {
 			t.Errorf("%v, %v", task.Round, err)
 		}
 	})
 	if allocations > 500 {
 		t.Errorf("there were %v allocations", allocations)
+	}
+	if bytes := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = ParseTask(1, h)
+		}
+	}).AllocedBytesPerOp(); bytes > 100_000 {
+		t.Errorf("it takes %d bytes", bytes)
 	}
 }
 
@@ -26,7 +35,7 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 	few := Hash{
 		"state": "executed", "round": "40", "program": "p", "source": "rsync:/p/run.sh",
 		"0:worker": "w", "3:error": "no", "17:timeout": "12.5", "39:lost": "13", "39:worker": "v",
-		"40:executed": "20", "40:output": "", "40:error": "", "40:exit": "0", "41:worker": "never", "040:exit": "9", "-1:exit": "9",
+		"40:executed": "20", "40:output": "", "40:error": "", "40:exit": "0", "41:worker": "never", "039:exit": "9", "-1:exit": "9",
 	}
 	more := Hash{}
 	for name, value := range few {
@@ -40,7 +49,34 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if r := got.Rounds[17]; r.Timeout != 12.5 || !got.Current().Committed || len(got.Rounds) != 41 {
+	if r := got.Rounds.At(17); r.Timeout != 12.5 || !got.Current().Committed || len(got.Rounds) != 5 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// What was not read does not look empty.
+func TestSummariesDoNotPretend(t *testing.T) {
+	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
+	whole, _ := ParseTask(1, h)
+	if whole.Summary() || whole.LastOutput() != "" {
+		t.Errorf("the whole task: %+v", whole)
+	}
+	summary, err := ParseSummary(1, h)
+	if err != nil || !summary.Summary() || summary.Current().Unread.String() != "output, error, result, tail" {
+		t.Errorf("the summary: %+v, %v", summary, err)
+	}
+	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {
+		func() {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, ErrNotRead) {
+					t.Errorf("the %v of a summary: %v", text, err)
+				}
+			}()
+			read()
+		}()
+		summary.Current().Unread &^= text
+		if got := read(); got != "" {
+			t.Errorf("the %v is read, and %q", text, got)
+		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 func taskIn(s State) *Task {
 	d := Define("p", "rsync:/p/run.sh", "1")
 	d.EndBefore = 1000
-	t := &Task{ID: 7, Definition: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: make([]Round, 3)}
+	t := &Task{ID: 7, Definition: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: Rounds{0: {}, 1: {}, 2: {}}}
 	for i := range t.Rounds {
-		t.Rounds[i].Entered = map[State]Time{}
+		t.Rounds.At(i).Entered = map[State]Time{}
 	}
 	r := t.Current()
 	r.Worker, r.Claim = "w", "c"

@@ -106,11 +106,8 @@ func FuzzParseTask(f *testing.F) {
 	f.Add("end_before", "NaN", "timeout", "-inf")
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
 		h := Hash{"state": "running", name1: value1, name2: value2}
-		if len(h["round"]) > 4 {
-			return // a large round is as large as it says
-		}
 		task, err := ParseTask(1, h)
-		if task == nil || len(task.Rounds) != task.Round+1 {
+		if task == nil || task.Rounds[task.Round] == nil || len(task.Rounds) > len(h)+1 {
 			t.Fatalf("%+v, %v", task, err)
 		}
 		for _, now := range []Time{0, 1e9, 1e10} {

@@ -83,7 +83,7 @@ func TestAWorkerThatSleptThroughItsLease(t *testing.T) {
 	own.program("p", "#!/bin/sh\necho other\n")
 	other := own.worker("other", "")
 	for _, task := range s.succeeded(ids) {
-		if r := task.Rounds[0]; task.Losses != 1 || r.Output+r.Exit != "" || task.LastOutput() != "other\n" {
+		if r := task.Rounds.At(0); task.Losses != 1 || r.Output+r.Exit != "" || task.LastOutput() != "other\n" {
 			t.Errorf("%+v", task)
 		}
 	}

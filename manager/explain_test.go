@@ -17,7 +17,7 @@ const testNow = tdf.Time(1_800_000_000)
 func waiting(change func(*situation)) *situation {
 	d := tdf.Define("p", "rsync:/p/run.sh", "x")
 	c := &situation{
-		task: &tdf.Task{Definition: d, ID: 7, State: tdf.Open, Rounds: []tdf.Round{{}}}, now: testNow, server: testNow - 1,
+		task: &tdf.Task{Definition: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, now: testNow, server: testNow - 1,
 		place: redisstate.Standing{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
 		workers: []redisstate.SeenWorker{working("w1"), working("w2")},
 	}
@@ -35,7 +35,7 @@ func working(name string) redisstate.SeenWorker {
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
 		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
-		c.task.Rounds[0] = tdf.Round{Worker: "w1", Claim: "c", Entered: map[tdf.State]tdf.Time{tdf.Running: testNow - 60}}
+		c.task.Rounds[0] = &tdf.Round{Worker: "w1", Claim: "c", Entered: map[tdf.State]tdf.Time{tdf.Running: testNow - 60}}
 		c.took = []tdf.Seconds{5, 10, 15}
 		change(c)
 	})
@@ -115,7 +115,7 @@ func TestGatesOfARunningTask(t *testing.T) {
 		"late, in calm":  {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: nothing times out before 2027-01-15 08:00:25 UTC, in 25 s"},
 		"late":           {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
 		"no server":      {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
-		"unknown worker": {func(c *situation) { c.workers, c.task.Rounds[0].Claim = nil, "" }, ""},
+		"unknown worker": {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
 	} {
 		if got := holding(busyWith(c.change).running()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -130,7 +130,7 @@ func TestGatesOfARunningTask(t *testing.T) {
 		t.Errorf("it is being fetched, and it says %q", got)
 	}
 	c := busyWith(func(c *situation) {
-		c.task.Rounds[0].LastOutput, c.task.Rounds[0].Progress = testNow-30, tdf.Progress{Fraction: 0.4}
+		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
 	const want = "claimed 60 s ago, printed something last 30 s ago, is at 40 %; others of this program took 10 s, at most 15 s (3 rounds)"
 	if got := c.run().What; got != want {
@@ -140,7 +140,7 @@ func TestGatesOfARunningTask(t *testing.T) {
 
 func TestGatesOfTasksThatRan(t *testing.T) {
 	ended := func(state tdf.State, outcome string, r tdf.Round) *situation {
-		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, r })
+		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, &r })
 	}
 	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
 	torn := ended(tdf.Executed, "", tdf.Round{Worker: "w"})

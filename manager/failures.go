@@ -119,7 +119,7 @@ type grouping map[string]*FailureGroup
 func (g grouping) add(t *tdf.Task, worker string) bool {
 	all := failuresOf(t)
 	for i := range all {
-		if worker != "" && t.Rounds[all[i].round].Worker != worker {
+		if worker != "" && t.Rounds.At(all[i].round).Worker != worker {
 			continue
 		}
 		one := all[i].group()
@@ -134,7 +134,7 @@ func (g grouping) add(t *tdf.Task, worker string) bool {
 // group returns the group of this round alone.
 func (f *failure) group() FailureGroup {
 	line := f.line()
-	s, r := f.signed(line), &f.task.Rounds[f.round]
+	s, r := f.signed(line), f.task.Rounds.At(f.round)
 	g := FailureGroup{
 		ID: s.id(), How: s.how, Line: s.line, Rounds: 1,
 		Workers: map[string]int{}, Programs: map[string]int{f.task.Program: 1},

@@ -239,7 +239,7 @@ func TestPrinted(t *testing.T) {
 		task, round, err := m.Printed(t.Context(), c.id, c.round)
 		got := ""
 		if err == nil {
-			got = fmt.Sprintf("round %d: %s %s", round, task.Rounds[round].Output, task.Rounds[round].Error)
+			got = fmt.Sprintf("round %d: %s %s", round, task.Rounds.At(round).Output, task.Rounds.At(round).Error)
 		} else {
 			got = err.Error()
 		}

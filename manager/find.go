@@ -28,7 +28,9 @@ func (m *Manager) Find(ctx context.Context, q Query, after string, most int) (Pa
 	return f.page(most)
 }
 
-// All returns all tasks that q means, as Find does page by page. An error is the last that comes.
+// All returns all tasks that q means, as Find does page by page: summaries, without what their rounds printed, their logs
+// and checkpoints. [tdf.Task.LastOutput] of such a task panics; [Manager.Task] reads it whole, and [Manager.Results]
+// reads many with their outputs. An error is the last that comes.
 func (m *Manager) All(ctx context.Context, q Query) iter.Seq2[*tdf.Task, error] {
 	return func(yield func(*tdf.Task, error) bool) {
 		for after, more := "", true; more; {

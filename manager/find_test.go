@@ -97,7 +97,7 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 func meant(q manager.Query, t *tdf.Task) bool {
 	last := t.Current()
 	if last.Worker == "" && t.Round > 0 {
-		last = &t.Rounds[t.Round-1]
+		last = t.Rounds.At(t.Round - 1)
 	}
 	program, _ := path.Match(q.Program, t.Program)
 	entered := t.Current().Entered[t.State]

@@ -82,7 +82,7 @@ func ExampleManager_Task() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i, r := range t.Rounds {
+	for i, r := range t.Rounds.All() {
 		fmt.Printf("round %d on %s: %.0f s, exit %s, %q\n", i, r.Worker, r.Seconds, r.Exit, r.Output)
 	}
 	fmt.Println(t.State, t.Outcome, strings.TrimSpace(t.LastOutput()))

@@ -92,7 +92,7 @@ func outcome(t *tdf.Task) string {
 // facts says the same as far as all but texts goes.
 func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
-	r := &t.Rounds[LastRun(t)]
+	r := t.Rounds.At(LastRun(t))
 	return entered >= q.After && (q.Before == 0 || entered < q.Before) &&
 		(q.Worker == "" || r.Worker == q.Worker) &&
 		(q.Exit == "" || r.Exit == q.Exit || q.Exit == anySignal && strings.HasPrefix(r.Exit, anySignal)) &&
@@ -125,19 +125,20 @@ func (x textOf) name() string {
 
 // put takes the text into the task.
 func (x textOf) put(t *tdf.Task, text string) {
+	r := t.Rounds.At(x.round)
 	switch x.what {
 	case "input":
-		t.Input = text
+		t.Input, t.Unread = text, t.Unread&^tdf.TextInput
 	case "meta":
-		t.Meta = text
+		t.Meta, t.Unread = text, t.Unread&^tdf.TextMeta
 	case tdf.RoundOutput:
-		t.Rounds[x.round].Output = text
+		r.Output, r.Unread = text, r.Unread&^tdf.TextOutput
 	case tdf.RoundError:
-		t.Rounds[x.round].Error, t.Rounds[x.round].Failed = text, text != ""
+		r.Error, r.Failed, r.Unread = text, text != "", r.Unread&^tdf.TextError
 	case tdf.RoundTail:
-		t.Rounds[x.round].Tail = text
+		r.Tail, r.Unread = text, r.Unread&^tdf.TextTail
 	case "result":
-		t.Rounds[x.round].Result = text
+		r.Result, r.Unread = text, r.Unread&^tdf.TextResult
 	}
 }
 
@@ -163,7 +164,7 @@ func (q *Query) searched(t *tdf.Task) []textOf {
 
 // says says whether a task is meant as far as its texts go.
 func (q *Query) says(t *tdf.Task) bool {
-	r := &t.Rounds[LastRun(t)]
+	r := t.Rounds.At(LastRun(t))
 	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
 		(q.Failure == "" || strings.HasPrefix(lastFailure(t).signature().id(), q.Failure))
 }

@@ -25,7 +25,9 @@ type Query struct {
 
 // A Page is a part of the tasks that a query means.
 type Page struct {
-	Tasks []*tdf.Task // without the texts of their rounds, unless the query looks into these
+	// Tasks are summaries: of their texts they have the input, the meta, and those that the query looks into. What
+	// else there is is named by Task.Unread and Round.Unread.
+	Tasks []*tdf.Task
 	// Looked is how many tasks were looked at for this page. What the lists do not tell (all but the
 	// state, the group and the time) is found by looking at one task after the other.
 	Looked int

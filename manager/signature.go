@@ -41,12 +41,12 @@ func (f *failure) line() string {
 	if f.how == howLost {
 		return ""
 	}
-	return tellingLine(f.task.Rounds[f.round].Error)
+	return tellingLine(f.task.Rounds.At(f.round).Error)
 }
 
 // at is when the round had failed.
 func (f *failure) at() tdf.Time {
-	r := &f.task.Rounds[f.round]
+	r := f.task.Rounds.At(f.round)
 	return max(r.Failure, r.Timeout, r.Lost, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
 
@@ -64,7 +64,7 @@ const (
 // failuresOf returns the failed rounds of a task, among those that were read of it, the last one at the end.
 func failuresOf(t *tdf.Task) []failure {
 	var all []failure
-	for i := range t.Rounds {
+	for i := range t.Rounds.All() {
 		if how := howFailed(t, i); how != "" {
 			all = append(all, failure{t, i, how})
 		}
@@ -83,7 +83,7 @@ func lastFailure(t *tdf.Task) *failure {
 
 // howFailed tells how a round ended that failed; "" for any other.
 func howFailed(t *tdf.Task, round int) string {
-	r := &t.Rounds[round]
+	r := t.Rounds.At(round)
 	ended := ""
 	if round == t.Round {
 		ended = outcome(t)

@@ -76,7 +76,11 @@ func FuzzSignature(f *testing.F) {
 
 func TestHowRoundsFailed(t *testing.T) {
 	task := func(outcome string, rounds ...tdf.Round) *tdf.Task {
-		return &tdf.Task{Outcome: outcome, Round: len(rounds) - 1, Rounds: rounds}
+		t := &tdf.Task{Outcome: outcome, Round: len(rounds) - 1, Rounds: tdf.Rounds{}}
+		for i := range rounds {
+			t.Rounds[i] = &rounds[i]
+		}
+		return t
 	}
 	executed := map[tdf.State]tdf.Time{tdf.Executed: 5}
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ type Store interface {
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
 	Task(ctx context.Context, id int64) (*tdf.Task, error)
 	Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error)
-	Round(ctx context.Context, id int64, round int) (tdf.Round, error)
+	Round(ctx context.Context, id int64, round int) (*tdf.Round, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
 	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)

@@ -54,7 +54,7 @@ type score struct{ failed, rounds int }
 // add counts the rounds of a task that ended as they would by fault or merit of program or worker; it always wants
 // more.
 func (b scoreboard) add(t *tdf.Task) bool {
-	for i := range t.Rounds {
+	for i, r := range t.Rounds.All() {
 		failed := 0
 		switch howFailed(t, i) {
 		case "":
@@ -66,7 +66,7 @@ func (b scoreboard) add(t *tdf.Task) bool {
 		default:
 			failed = 1
 		}
-		b.count(t.Program, t.Rounds[i].Worker, failed)
+		b.count(t.Program, r.Worker, failed)
 	}
 	return true
 }

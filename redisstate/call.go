@@ -94,24 +94,13 @@ func (s *Store) call(ctx context.Context, script *redis.Script, keys []string, a
 
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	var reply any
-	rdb := s.patient(sizeOf(args))
 	err := s.persist(ctx, func(ctx context.Context) error {
 		var err error
-		reply, err = script.Run(ctx, rdb, keys, args...).Result()
+		reply, err = script.Run(ctx, s.rdb, keys, args...).Result()
 		if err != nil && script == s.scripts.open && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return err
 	})
 	return reply, err
-}
-
-func sizeOf(args []any) int {
-	bytes := 0
-	for _, a := range args {
-		if text, ok := a.(string); ok {
-			bytes += len(text)
-		}
-	}
-	return bytes
 }

@@ -93,27 +93,36 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		MaxRetries:            -1, // persist sends again, knowing what it does
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
-		ReadTimeout:           ioTimeout,
-		WriteTimeout:          ioTimeout,
+		ReadTimeout:           longestReply, // see steadyConn
+		WriteTimeout:          longestReply,
+		PoolTimeout:           silence + time.Second,
 		DialerRetries:         1,
 		DisableIdentity:       true,
 	}
-	if !cfg.TLS {
-		return options, nil
+	if cfg.TLS {
+		if err := addTLS(options, cfg); err != nil {
+			return nil, err
+		}
 	}
+	options.Dialer = steadyDialer(options, silence)
+	return options, nil
+}
+
+func addTLS(options *redis.Options, cfg config.Redis) error {
 	options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.TLSServerName}
 	if options.TLSConfig.ServerName == "" {
 		options.TLSConfig.ServerName = cfg.Host
 	}
-	if cfg.TLSCA != "" {
-		pem, err := os.ReadFile(cfg.TLSCA)
-		if err != nil {
-			return nil, fmt.Errorf("[redis] tls_ca: %w", err)
-		}
-		options.TLSConfig.RootCAs = x509.NewCertPool()
-		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("[redis] tls_ca: %s holds no certificate in PEM form", cfg.TLSCA)
-		}
+	if cfg.TLSCA == "" {
+		return nil
 	}
-	return options, nil
+	pem, err := os.ReadFile(cfg.TLSCA)
+	if err != nil {
+		return fmt.Errorf("[redis] tls_ca: %w", err)
+	}
+	options.TLSConfig.RootCAs = x509.NewCertPool()
+	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("[redis] tls_ca: %s holds no certificate in PEM form", cfg.TLSCA)
+	}
+	return nil
 }

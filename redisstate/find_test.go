@@ -173,10 +173,10 @@ func TestGlanceAndTexts(t *testing.T) {
 			t.Fatalf("%v, %v", tasks, err)
 		}
 		got := tasks[0]
-		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds[2].Exit != "1" || got.Rounds[2].Seconds != 2 {
+		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
 			t.Errorf("seen: %+v", got)
 		}
-		if got.Input+got.Meta+got.Rounds[2].Output+got.Rounds[2].Error != "" || got.Rounds[1].Worker != "" {
+		if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
 			t.Errorf("more was read than was asked for: %+v", got)
 		}
 		if tasks, err := s.Glance(t.Context(), []int64{id}, 1, func(*tdf.Task) bool { return false }); err != nil || tasks[0] != nil {

@@ -55,7 +55,7 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 // there is none), and the error of the round before.
 func (s *Store) Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error) {
 	h, errorName := tdf.Hash{}, tdf.RoundField(round-1, tdf.RoundError)
-	if err := s.loadSized(ctx, id, h, []string{tdf.FieldCheckpoint, errorName}); err != nil {
+	if err := s.loadAll(ctx, h, []TextsOf{{id, []string{tdf.FieldCheckpoint, errorName}}}); err != nil {
 		return nil, "", fmt.Errorf("reading what earlier rounds left: %w", err)
 	}
 	if c, ok := h[tdf.FieldCheckpoint]; ok {

@@ -31,16 +31,25 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 // MemoryOf returns the bytes that each of the tasks takes, with its name but without its places in lists; 0 where
 // there is none, or where Redis cannot tell, as the embedded one.
 func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
-	bytes, _, err := s.memoryOf(ctx, ids)
+	counts, err := s.fieldCounts(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	bytes, _, err := s.memory(ctx, ids, counts)
 	return bytes, err
 }
 
-// memoryOf also says whether Redis has told it.
-func (s *Store) memoryOf(ctx context.Context, ids []int64) (bytes []int64, told bool, err error) {
+// memory also says whether Redis has told it. Of tasks with so many properties it is an estimate: Redis would go through
+// all of them, and do nothing else meanwhile.
+func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, told bool, err error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), 0)
+			samples := 0 // all
+			if counts[i] > smallHash {
+				samples = smallHash
+			}
+			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), samples)
 		}
 	})
 	told = err == nil

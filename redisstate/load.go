@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,7 +50,7 @@ func executedFirst(h tdf.Hash) bool { return h["state"] == string(tdf.Executed) 
 // last two. The error is [tdf.ErrNoTask] where there is none.
 func (s *Store) Inspect(ctx context.Context, id int64) (Seen, error) {
 	seen, err := s.load(ctx, []int64{id}, func(h tdf.Hash) []string {
-		return slices.Concat(headFields, definedBy, facts(currentRound(h), 2))
+		return slices.Concat(headFields, definedBy, facts(h.Round(), 2))
 	})
 	if err != nil {
 		return Seen{}, err
@@ -66,10 +67,11 @@ func (s *Store) load(ctx context.Context, ids []int64, rest func(tdf.Hash) []str
 	for i := range hashes {
 		hashes[i] = tdf.Hash{}
 	}
-	if err := s.loadFields(ctx, ids, hashes, func(int) []string { return judgedByFirst }); err != nil {
+	tooLong, err := s.loadFields(ctx, ids, hashes, func(int) []string { return judgedByFirst })
+	if err != nil {
 		return nil, err
 	}
-	err := s.loadFields(ctx, ids, hashes, func(i int) []string {
+	tooLong2, err := s.loadFields(ctx, ids, hashes, func(i int) []string {
 		if len(hashes[i]) == 0 {
 			return nil
 		}
@@ -85,7 +87,11 @@ func (s *Store) load(ctx context.Context, ids []int64, rest func(tdf.Hash) []str
 	for i, h := range hashes {
 		seen[i].ID = ids[i]
 		if len(h) > 0 {
-			seen[i].Task, seen[i].Invalid = tdf.ParseTask(ids[i], h)
+			seen[i].Task, seen[i].Invalid = tdf.ParseSummary(ids[i], h)
+			seen[i].Task.Unread &^= readTexts(h)
+		}
+		if err := cmp.Or(tooLong[i], tooLong2[i]); err != nil {
+			seen[i].Invalid = err // its default may be valid, but is not what it says
 		}
 	}
 	return seen, nil
@@ -94,7 +100,7 @@ func (s *Store) load(ctx context.Context, ids []int64, rest func(tdf.Hash) []str
 // more are the properties that only some tasks need: those of the round that they are in,
 // of the rounds that were lost before it, and of an open task those that may make no sense.
 func more(h tdf.Hash) []string {
-	round := currentRound(h)
+	round := h.Round()
 	names := slices.Concat(judgedBy, roundFields(round, roundJudgedBy))
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
 		names = append(names, tdf.RoundField(i, "worker"), tdf.RoundField(i, "lost"))
@@ -108,6 +114,14 @@ func more(h tdf.Hash) []string {
 	return names
 }
 
+// readTexts are the texts that judging an open or finished task reads.
+func readTexts(h tdf.Hash) (read tdf.Texts) {
+	if state := tdf.State(h["state"]); state == tdf.Open || state.Finished() {
+		read = tdf.TextInput | tdf.TextMeta
+	}
+	return read
+}
+
 func roundFields(round int, names []string) []string {
 	fields := make([]string, len(names))
 	for i, name := range names {
@@ -117,50 +131,6 @@ func roundFields(round int, names []string) []string {
 }
 
 const maxNamedLosses = 100
-
-func currentRound(h tdf.Hash) int {
-	n, _ := strconv.Atoi(h["round"])
-	return max(n, 0)
-}
-
-// loadFields asks for the properties of each task that names says, and puts those that there are into its hash.
-func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
-	return s.loadLarge(ctx, 0, ids, hashes, names)
-}
-
-// namesAtOnce is how many properties one command asks for: Redis has other clients.
-const namesAtOnce = 1000
-
-// loadLarge is loadFields where so many bytes may come.
-func (s *Store) loadLarge(ctx context.Context, bytes int, ids []int64, hashes []tdf.Hash, names func(i int) []string) error {
-	type question struct {
-		task  int
-		names []string
-		reply *redis.SliceCmd
-	}
-	var asked []question
-	for i := range ids {
-		for some := range slices.Chunk(names(i), namesAtOnce) {
-			asked = append(asked, question{task: i, names: some})
-		}
-	}
-	err := s.pipelineOf(ctx, bytes, func(p redis.Pipeliner) {
-		for i, q := range asked {
-			asked[i].reply = p.HMGet(ctx, s.keys.Task(ids[q.task]), q.names...)
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("loading tasks: redis: %w", err)
-	}
-	for _, q := range asked {
-		for j, v := range q.reply.Val() { // none where the key is no hash
-			if v, ok := v.(string); ok {
-				hashes[q.task][q.names[j]] = v
-			}
-		}
-	}
-	return nil
-}
 
 // loadTexts notes whether there is an error, and for a round without a claim whether both
 // texts are there at all, which is how the original's commits are told to be complete.
@@ -174,7 +144,7 @@ func (s *Store) loadTexts(ctx context.Context, ids []int64, hashes []tdf.Hash) e
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
 			h := hashes[i]
-			round := currentRound(h)
+			round := h.Round()
 			if h[tdf.RoundField(round, "executed")] == "" {
 				continue
 			}
@@ -232,44 +202,6 @@ func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) 
 		}
 	}
 	return sightings, nil
-}
-
-// Tasks reads tasks whole, each as it was at one moment; nil stands for one that is not there. It reads a few MiB at once.
-// Redis does nothing else while it writes out one of them: see [Store.Task] for a task that may have many rounds.
-func (s *Store) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
-	sizes, err := s.recordSizes(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("reading tasks: %w", err)
-	}
-	tasks := make([]*tdf.Task, 0, len(ids))
-	for len(ids) > 0 {
-		n := fitting(sizes, readAtOnce)
-		some, err := s.tasks(ctx, ids[:n], sum(sizes[:n]))
-		if err != nil {
-			return nil, fmt.Errorf("reading tasks: redis: %w", err)
-		}
-		tasks, ids, sizes = append(tasks, some...), ids[n:], sizes[n:]
-	}
-	return tasks, nil
-}
-
-func (s *Store) tasks(ctx context.Context, ids []int64, bytes int64) ([]*tdf.Task, error) {
-	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
-		for i, id := range ids {
-			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	tasks := make([]*tdf.Task, len(ids))
-	for i, id := range ids {
-		if h := replies[i].Val(); len(h) > 0 {
-			tasks[i], _ = tdf.ParseTask(id, h)
-		}
-	}
-	return tasks, nil
 }
 
 // Now returns the time by Redis's clock.

@@ -4,25 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// ioTimeout is how long a command of usual size may take on its way.
-const ioTimeout = 5 * time.Second
-
-// slowest is the rate in bytes per second that a connection to Redis must have: what is large
-// gets the time that it takes then, so that it is not sent again and again.
-const slowest = 32 << 10
-
-// patient returns the client, with the time-outs that so many bytes need.
-func (s *Store) patient(bytes int) *redis.Client {
-	if bytes < slowest {
-		return s.rdb
-	}
-	return s.rdb.WithTimeout(ioTimeout + time.Duration(bytes)*time.Second/slowest)
-}
 
 // note writes what nobody's work depends on, such as who is there, also where Redis is full: who
 // looks would else take the living for gone. All of it may be written twice.
@@ -45,14 +29,8 @@ func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
 
 // pipeline sends reads, or writes that may be repeated, in one go.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
-	return s.pipelineOf(ctx, 0, fill)
-}
-
-// pipelineOf is pipeline where so many bytes may be on their way.
-func (s *Store) pipelineOf(ctx context.Context, bytes int, fill func(redis.Pipeliner)) error {
-	rdb := s.patient(bytes)
 	return s.persist(ctx, func(ctx context.Context) error {
-		p := rdb.Pipeline()
+		p := s.rdb.Pipeline()
 		if fill(p); p.Len() == 0 {
 			return nil
 		}

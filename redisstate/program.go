@@ -21,12 +21,11 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
-	rdb := s.patient(len(archive))
 	err = s.persist(ctx, func(ctx context.Context) error {
 		// The list comes first: an archive that is not listed would never be found again.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
-			err = rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
+			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
 		}
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
@@ -42,12 +41,8 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 // Program returns an archive that PutProgram stored; nil if there is none of that name.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive []byte
-	err := s.persist(ctx, func(ctx context.Context) error {
-		size, err := s.rdb.StrLen(ctx, s.keys.program(sha256)).Result()
-		if err != nil {
-			return err
-		}
-		archive, err = s.patient(int(size)).Get(ctx, s.keys.program(sha256)).Bytes()
+	err := s.persist(ctx, func(ctx context.Context) (err error) {
+		archive, err = s.rdb.Get(ctx, s.keys.program(sha256)).Bytes()
 		return err
 	})
 	if err == redis.Nil || err != nil && isWrongType(err) {

@@ -60,9 +60,8 @@ func (s *Store) put(ctx context.Context, last int64, records []Record) (written 
 		e.record(&records[i])
 	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
-	rdb := s.patient(sizeOf(e.args))
 	err = s.persist(ctx, func(ctx context.Context) (err error) {
-		written, err = putScript.Run(ctx, rdb, keys, e.args...).Int()
+		written, err = putScript.Run(ctx, s.rdb, keys, e.args...).Int()
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}

@@ -345,7 +345,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		mustPut(t, s, all...)
 		bound := int64(readAtOnce)
 		if infoOf(t, s)["redis_version"] == "" {
-			bound = recordsUnseen * (large + 100) // it does not tell
+			bound = hashesUnseen * (large + 100) // it does not tell
 		}
 		most := metered(t, s)
 		check := func(read int) {

@@ -50,72 +50,49 @@ func (r *Record) size() int {
 	return bytes
 }
 
-// Bounds of what Records reads at once, beside readAtOnce.
-const (
-	mostRecords   = 500
-	recordsUnseen = 16 // where Redis does not tell how large they are
-)
-
 // Records reads tasks whole, a few MiB at once, and calls each for those that there are, in the order of
-// the ids. Each task is as it was at one moment, but for its updates.
+// the ids. Each task is as it was at one moment unless it is large, but for its updates.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
-	for page := range slices.Chunk(ids, mostRecords) {
-		sizes, err := s.recordSizes(ctx, page)
+	for page := range slices.Chunk(ids, hashesAtOnce) {
+		reported, err := s.reported(ctx, page)
 		if err != nil {
 			return err
 		}
-		for len(page) > 0 {
-			n := fitting(sizes, readAtOnce)
-			records, err := s.records(ctx, page[:n], sum(sizes[:n]))
-			if err != nil {
-				return fmt.Errorf("reading tasks: redis: %w", err)
+		err = s.eachHash(ctx, page, func(id int64, h tdf.Hash) (err error) {
+			if len(h) == 0 {
+				return nil
 			}
-			for _, r := range records {
-				if err := each(r); err != nil {
+			r := Record{ID: id, Hash: h}
+			if reported[id] {
+				if r.Updates, err = s.allUpdates(ctx, id); err != nil {
 					return err
 				}
 			}
-			page, sizes = page[n:], sizes[n:]
+			return each(r)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// recordSizes returns how much of what is read at once each task takes.
-func (s *Store) recordSizes(ctx context.Context, ids []int64) ([]int64, error) {
-	sizes, told, err := s.memoryOf(ctx, ids)
-	if !told {
-		sizes = slices.Repeat([]int64{readAtOnce / recordsUnseen}, len(ids))
-	}
-	return sizes, err
-}
-
-func (s *Store) records(ctx context.Context, ids []int64, bytes int64) ([]Record, error) {
-	hashes := make([]*redis.MapStringStringCmd, len(ids))
-	reported := make([]*redis.IntCmd, len(ids))
-	err := s.pipelineOf(ctx, int(bytes), func(p redis.Pipeliner) {
+// reported says which tasks have updates.
+func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, error) {
+	replies := make([]*redis.IntCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			hashes[i] = p.HGetAll(ctx, s.keys.Task(id))
-			reported[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
+			replies[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading tasks: redis: %w", err)
 	}
-	var records []Record
-	for i, id := range ids {
-		if len(hashes[i].Val()) == 0 {
-			continue
-		}
-		r := Record{ID: id, Hash: hashes[i].Val()}
-		if reported[i].Val() > 0 {
-			if r.Updates, err = s.allUpdates(ctx, id); err != nil {
-				return nil, err
-			}
-		}
-		records = append(records, r)
+	reported := map[int64]bool{}
+	for i, r := range replies {
+		reported[ids[i]] = r.Val() > 0
 	}
-	return records, nil
+	return reported, nil
 }
 
 func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {

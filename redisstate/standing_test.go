@@ -17,7 +17,7 @@ func TestStanding(t *testing.T) {
 		ids := mustOpen(t, s, later, define("first"), define("second"))
 		for id, want := range map[int64]Standing{
 			ids[0]: {Listed: true, From: 5e9, Ahead: 2},
-			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds[0].Entered[tdf.Open] + 1e-6, Ahead: 1},
+			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
 			99:     {},
 		} {
 			got, err := s.Standing(t.Context(), id)

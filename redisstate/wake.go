@@ -38,7 +38,7 @@ func (s *Store) waker(key string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
-	options.ReadTimeout = longestBlock + ioTimeout
+	options.Dialer = steadyDialer(&options, longestBlock+silence)
 	return &Waker{rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +27,13 @@ type load struct {
 
 func (l *load) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (l *load) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (l *load) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		l.see(c)
+		return err
+	}
+}
 
 func (l *load) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
@@ -45,13 +52,22 @@ func (l *load) see(c redis.Cmder) {
 		l.whole = append(l.whole, fmt.Sprint(c.Args()...))
 	}
 	if reply, ok := c.(*redis.SliceCmd); ok {
-		bytes := 0
-		for _, v := range reply.Val() {
-			bytes += len(text(v))
-		}
-		l.fields, l.bytes = max(l.fields, len(reply.Val())), max(l.bytes, bytes)
-		l.names += len(reply.Val())
+		l.add(reply.Val())
 	}
+	if reply, ok := c.(*redis.Cmd); ok { // of fields.lua
+		for _, answer := range list(reply.Val()) {
+			l.add(list(answer))
+		}
+	}
+}
+
+func (l *load) add(values []any) {
+	bytes := 0
+	for _, v := range values {
+		bytes += len(text(v))
+	}
+	l.fields, l.bytes = max(l.fields, len(values)), max(l.bytes, bytes)
+	l.names += len(values)
 }
 
 // rounds gives a hash that many rounds with all properties of rounds.
@@ -116,12 +132,14 @@ type restless func()
 
 func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
 func (r restless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, commands []redis.Cmder) error {
-		err := next(ctx, commands)
-		if strings.Contains(fmt.Sprint(commands[0].Args()), strings.Join(headFields, " ")) {
+	return next
+}
+
+func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if err == nil && strings.Contains(fmt.Sprint(c.Args()), strings.Join(headFields, " ")) {
 			r()
 		}
 		return err
@@ -165,7 +183,7 @@ func TestReadingATaskBlocksNobody(t *testing.T) {
 		s.rdb.AddHook(l)
 		for id, rounds := range map[int64]int{1: 300, 2: 12} {
 			task, err := s.Task(t.Context(), id)
-			if err != nil || len(task.Rounds) != rounds || task.Rounds[rounds-1].Tail == "" {
+			if err != nil || len(task.Rounds) != rounds || task.Rounds.At(rounds-1).Tail == "" {
 				t.Fatalf("task %d: %v", id, err)
 			}
 			if _, err := s.Glance(t.Context(), []int64{id}, rounds, func(*tdf.Task) bool { return true }); err != nil {
@@ -177,7 +195,7 @@ func TestReadingATaskBlocksNobody(t *testing.T) {
 		}
 		l.names, l.bytes = 0, 0
 		seen, err := s.Inspect(t.Context(), 2)
-		if r := seen.Task.Current(); err != nil || r.Worker != "1011" || !r.Failed || !r.Committed || seen.Task.Rounds[10].PID != 1010 || seen.Task.Rounds[9].Worker != "" {
+		if r := seen.Task.Current(); err != nil || r.Worker != "1011" || !r.Failed || !r.Committed || seen.Task.Rounds.At(10).PID != 1010 || seen.Task.Rounds.At(9).Worker != "" {
 			t.Errorf("inspected: %+v, %v", seen.Task, err)
 		}
 		if round, err := s.Round(t.Context(), 1, 17); err != nil || round.Output != "output of 17" || round.PID != 1017 {
@@ -199,7 +217,7 @@ func TestReadingMuchOutputBlocksNobody(t *testing.T) {
 	must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(large)).Err())
 	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
 	task, err := s.Task(t.Context(), 1)
-	if err != nil || len(task.Rounds[11].Output) != 1<<20 {
+	if err != nil || len(task.Rounds.At(11).Output) != 1<<20 {
 		t.Fatal(err)
 	}
 	stats := s.rdb.Info(t.Context(), "commandstats").Val()
@@ -211,22 +229,117 @@ func TestReadingMuchOutputBlocksNobody(t *testing.T) {
 	}
 }
 
-// A number of rounds that somebody made up is not believed.
+// A number of rounds that somebody made up costs no more than the properties that are there.
 func TestRoundsThatNeverWere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
+		many := 100
 		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(rounds(plain, manyRounds+1))).Err())
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 		l := &load{}
 		s.rdb.AddHook(l)
 		tasks, err := s.Glance(t.Context(), []int64{1, 2}, 10, func(*tdf.Task) bool { return true })
-		if err != nil || tasks[0].Round != 0 || tasks[0].Current().Worker != "w" || tasks[1].Round != manyRounds || tasks[1].Current().PID != 1000+manyRounds {
+		if err != nil || tasks[0].Round != 99999 || tasks[0].Current().Entered[tdf.Open] != 5 || len(tasks[0].Rounds) != 1 ||
+			tasks[1].Round != many || tasks[1].Current().PID != 1000+many || len(tasks[1].Rounds) != 10 {
 			t.Errorf("%+v, %v", tasks, err)
 		}
-		if task, err := s.Task(t.Context(), 1); err != nil || len(task.Rounds) != 1 || task.Input != "some input" {
+		if task, err := s.Task(t.Context(), 1); err != nil || len(task.Rounds) != 2 || task.Rounds.At(0).Worker != "w" || task.Input != "some input" {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if l.names > 1000 {
 			t.Errorf("%d properties were asked for", l.names)
+		}
+	})
+}
+
+// Neither is a number of a round believed that no task can have, wherever it is read.
+func TestRoundBeyondAll(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
+			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
+			seen, err := s.Inspect(t.Context(), 1)
+			if err != nil || seen.Task.Current().Worker != "w" || seen.Invalid == nil || !strings.HasPrefix(seen.Invalid.Error(), "round: ") {
+				t.Errorf("round %s: inspected %+v, %v", round, seen, err)
+			}
+			if loaded, err := s.Load(t.Context(), []int64{1}); err != nil || loaded[0].Invalid == nil {
+				t.Errorf("round %s: loaded %+v, %v", round, loaded, err)
+			}
+			if task, err := s.Task(t.Context(), 1); task == nil || task.Current().Worker != "w" {
+				t.Errorf("round %s: read %+v, %v", round, task, err)
+			}
+			if tasks, err := s.Glance(t.Context(), []int64{1}, 2, func(*tdf.Task) bool { return true }); err != nil || tasks[0].Round != 0 {
+				t.Errorf("round %s: %+v, %v", round, tasks, err)
+			}
+		}
+	})
+}
+
+// A value that is too long costs Redis and its reader nothing, wherever it is.
+func TestLongValuesAreNotRead(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		huge := plain
+		for _, name := range slices.Concat(headFields[2:], bodyFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
+			huge = with(huge, tdf.Hash{name: strings.Repeat("x", longestField+1)})
+		}
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(huge)).Err())
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(plain)).Err())
+		l := &load{}
+		s.rdb.AddHook(l)
+		seen, err := s.Load(t.Context(), []int64{1, 2})
+		if err != nil || seen[0].Invalid == nil || !strings.Contains(seen[0].Invalid.Error(), "has 131072 bytes") || seen[1].Task.Current().Worker != "w" {
+			t.Errorf("loaded %+v, %v", seen, err)
+		}
+		if _, err := s.Glance(t.Context(), []int64{1, 2}, 2, func(*tdf.Task) bool { return true }); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Inspect(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Sight(t.Context(), []int64{1, 2}); err != nil {
+			t.Error(err)
+		}
+		if task, err := s.Task(t.Context(), 1); task == nil || err == nil || !strings.Contains(err.Error(), "has 131072 bytes") {
+			t.Errorf("read %v, %v", task, err)
+		}
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
+		texts, err := s.Texts(t.Context(), []TextsOf{{1, []string{"input", "meta", "0:output"}}, {2, []string{"input"}}}, 1<<30)
+		if fmt.Sprint(texts) != "[[(1048576 bytes, too long to be valid) {} out] [some input]]" || err != nil {
+			t.Errorf("texts: %.100q, %v", texts, err)
+		}
+		if l.bytes > 1000 {
+			t.Errorf("up to %d bytes came", l.bytes)
+		}
+	})
+}
+
+// A task with very many properties is read whole without a command that goes through all of them.
+func TestManyPropertiesBlockNobody(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		h := rounds(plain, 250)
+		for i := range fewNames {
+			h[fmt.Sprint("unknown ", i)] = "x"
+		}
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(h)).Err())
+		want, _ := tdf.ParseTask(1, h)
+		l := &load{}
+		s.rdb.AddHook(l)
+		task, err := s.Task(t.Context(), 1)
+		if diff := cmp.Diff(want, task); diff != "" || err != nil {
+			t.Errorf("read: %v (-want +got):\n%s", err, diff)
+		}
+		tasks, err := s.Tasks(t.Context(), 2, 1)
+		if diff := cmp.Diff([]*tdf.Task{nil, want}, tasks); diff != "" || err != nil {
+			t.Errorf("read with others: %v (-want +got):\n%s", err, diff)
+		}
+		must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
+			if diff := cmp.Diff(h, r.Hash); diff != "" {
+				t.Errorf("as a record (-want +got):\n%s", diff)
+			}
+			return nil
+		}))
+		for _, command := range l.whole {
+			if !strings.HasSuffix(command, ":2") {
+				t.Errorf("%s", command)
+			}
 		}
 	})
 }

@@ -199,8 +199,8 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.round()
-		if task := s.is(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds[1].Error != "mine" {
-			s.Errorf("judged by %+v", task.Rounds[1])
+		if task := s.is(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
+			s.Errorf("judged by %+v", task.Rounds.At(1))
 		}
 		s.sound()
 	})
@@ -281,8 +281,8 @@ func TestTasksThatMakeNoSenseFailWithTheSameWords(t *testing.T) {
 			s.byHand(i+1, c.property, c.value)
 			s.round()
 			task := s.is(int64(i+1), tdf.Failed, 0)
-			if !strings.HasPrefix(task.Rounds[0].Error, c.words) {
-				s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds[0].Error)
+			if !strings.HasPrefix(task.Rounds.At(0).Error, c.words) {
+				s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds.At(0).Error)
 			}
 		}
 	})

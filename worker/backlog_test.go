@@ -68,7 +68,7 @@ func TestTheTailOfARoundThatIsGivenBack(t *testing.T) {
 	p.begun()
 	stop()
 	wait()
-	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 || task.Rounds[0].Tail != "printed\n" {
-		t.Errorf("%s, released %d times, tail %q", task.State, task.Releases, task.Rounds[0].Tail)
+	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 || task.Rounds.At(0).Tail != "printed\n" {
+		t.Errorf("%s, released %d times, tail %q", task.State, task.Releases, task.Rounds.At(0).Tail)
 	}
 }

@@ -241,7 +241,7 @@ func (f fault) happen(t *testing.T, w *world) {
 
 func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	t.Helper()
-	round := task.Rounds[0]
+	round := task.Rounds.At(0)
 	got, want := ended{task.State, round.Output, round.Error, round.Exit}, f.want
 	want.Output = strings.ReplaceAll(want.Output, "$dir", r.cfg.Directory)
 	for _, text := range f.says {

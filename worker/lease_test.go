@@ -34,7 +34,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 			p.ended()
 			wait()
 			task := w.task(id)
-			if r := task.Rounds[0]; task.State != tdf.Open || task.Round != 1 || r.Output+r.Error+r.Exit != "" {
+			if r := task.Rounds.At(0); task.State != tdf.Open || task.Round != 1 || r.Output+r.Error+r.Exit != "" {
 				t.Errorf("%s in round %d, round 0: %+v", task.State, task.Round, r)
 			}
 			w.logged(`msg=dropped`)

@@ -106,7 +106,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
 		t.Errorf("got %v; %d given up", err, n)
 	}
-	if got := w.task(id); got.State != tdf.Running || got.Rounds[0].Output != "" {
+	if got := w.task(id); got.State != tdf.Running || got.Rounds.At(0).Output != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := w.told()["host"]; got != "elsewhere" {

@@ -84,7 +84,7 @@ func TestTimeout(t *testing.T) {
 			p.ended()
 			wait()
 			task := w.task(id)
-			r := &task.Rounds[0]
+			r := task.Rounds.At(0)
 			output := "out\n"
 			if c.exit == "5" {
 				output += "bye\n"
@@ -114,7 +114,7 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()
-	if task := w.task(id); task.State != tdf.Open || task.Round != 1 || task.Timeouts != 1 || task.Rounds[0].Output != "" {
+	if task := w.task(id); task.State != tdf.Open || task.Round != 1 || task.Timeouts != 1 || task.Rounds.At(0).Output != "" {
 		t.Errorf("got %+v", task)
 	}
 	w.logged("level=INFO msg=dropped")

@@ -261,7 +261,7 @@ func TestLastError(t *testing.T) {
 	wait := w.until(ctx, w.worker())
 	task := w.finished(id)
 	for i, want := range []string{"", "round 0\n", "round 1\n"} {
-		if got := task.Rounds[i].Output; got != want {
+		if got := task.Rounds.At(i).Output; got != want {
 			t.Errorf("round %d: %q, want %q", i, got, want)
 		}
 	}

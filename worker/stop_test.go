@@ -77,7 +77,7 @@ func TestStopGivesBack(t *testing.T) {
 			p.ended()
 			wait()
 			task := w.task(id)
-			if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 || task.Losses != 0 || task.Rounds[0].Output != "" {
+			if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 || task.Losses != 0 || task.Rounds.At(0).Output != "" {
 				t.Errorf("got %+v", task)
 			}
 			w.logged(`msg="given back"`)

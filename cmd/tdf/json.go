@@ -129,7 +129,7 @@ func taskToJSON(t *tdf.Task) taskJSON {
 	last := manager.LastRun(t)
 	j := taskJSON{
 		ID: t.ID, Campaign: t.Group, Program: t.Program, State: t.State, Outcome: t.Outcome, Round: t.Round,
-		Entered: stamp(t.Current().Entered[t.State]), Opened: stamp(t.Rounds[0].Entered[tdf.Open]),
+		Entered: stamp(t.Current().Entered[t.State]), Opened: stamp(t.Rounds.At(0).Entered[tdf.Open]),
 		Input: some(t.Input),
 	}
 	if parameters, ok := objectOf(t.Meta); ok {
@@ -137,7 +137,7 @@ func taskToJSON(t *tdf.Task) taskJSON {
 	} else {
 		j.Meta = some(t.Meta)
 	}
-	if t.Rounds[last].Worker != "" {
+	if t.Rounds.At(last).Worker != "" {
 		j.Run = &last
 		j.runJSON = runToJSON(t, last)
 	}
@@ -151,7 +151,7 @@ func objectOf(text string) (json.RawMessage, bool) {
 }
 
 func runToJSON(t *tdf.Task, round int) runJSON {
-	r := &t.Rounds[round]
+	r := t.Rounds.At(round)
 	j := runJSON{
 		Worker: r.Worker, Started: stamp(started(r)), Ended: stamp(endedAt(t, round)), Exit: r.Exit,
 		Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
@@ -193,14 +193,14 @@ func started(r *tdf.Round) tdf.Time { return max(r.Started, r.Entered[tdf.Runnin
 
 // endedAt is when a round was over; 0: it is not.
 func endedAt(t *tdf.Task, round int) tdf.Time {
-	r := &t.Rounds[round]
+	r := t.Rounds.At(round)
 	switch {
 	case r.Entered[tdf.Executed] > 0:
 		return r.Entered[tdf.Executed]
 	case r.Timeout+r.Lost > 0:
 		return max(r.Timeout, r.Lost)
 	case round < t.Round: // it was given back
-		return t.Rounds[round+1].Entered[tdf.Open]
+		return t.Rounds.At(round + 1).Entered[tdf.Open]
 	}
 	return max(r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }

@@ -174,7 +174,7 @@ var (
 func (p *taskPrinter) narrow() bool { return p.a.style.width > 0 && p.a.style.width < 120 }
 
 func (p *taskPrinter) columns(t *tdf.Task) []string {
-	r := &t.Rounds[manager.LastRun(t)]
+	r := t.Rounds.At(manager.LastRun(t))
 	most := 0
 	if p.a.style.out {
 		most = 40

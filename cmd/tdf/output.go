@@ -68,7 +68,7 @@ func (p *printout) run(ctx context.Context) error {
 	if p.follow && !over(t, p.round) {
 		return p.followRound(ctx, t)
 	}
-	if len(p.text(t)) == 0 && t.Rounds[p.round].Tail != "" {
+	if len(p.text(t)) == 0 && t.Rounds.At(p.round).Tail != "" {
 		return p.last(t)
 	}
 	return p.whole(t)
@@ -91,14 +91,14 @@ func over(t *tdf.Task, round int) bool {
 
 func (p *printout) text(t *tdf.Task) string {
 	if p.stderr {
-		return t.Rounds[p.round].Error
+		return t.Rounds.At(p.round).Error
 	}
-	return t.Rounds[p.round].Output
+	return t.Rounds.At(p.round).Output
 }
 
 // whole prints what the round has left in Redis, and says where the rest is.
 func (p *printout) whole(t *tdf.Task) error {
-	r := &t.Rounds[p.round]
+	r := t.Rounds.At(p.round)
 	switch {
 	case t.Round == p.round && t.State == tdf.Open:
 		p.a.say("task %d waits to be run: there is no output yet (tdf explain %d)", t.ID, t.ID)
@@ -127,7 +127,7 @@ func (p *printout) whole(t *tdf.Task) error {
 
 // last prints the tail of a round that has nothing else.
 func (p *printout) last(t *tdf.Task) error {
-	r := &t.Rounds[p.round]
+	r := t.Rounds.At(p.round)
 	how := "has ended without a result"
 	if !over(t, p.round) {
 		how = "runs"
@@ -152,10 +152,10 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	if t.State == tdf.Open {
 		p.sayWaits(t)
 	} else {
-		p.a.say("round %d on %s: what it prints comes from the worker's next sign of life on, within 10 s by default", p.round, t.Rounds[p.round].Worker)
+		p.a.say("round %d on %s: what it prints comes from the worker's next sign of life on, within 10 s by default", p.round, t.Rounds.At(p.round).Worker)
 	}
 	for !over(t, p.round) {
-		if err := p.more(&tail, t.Rounds[p.round].Tail); err != nil {
+		if err := p.more(&tail, t.Rounds.At(p.round).Tail); err != nil {
 			return err
 		}
 		if err := p.m.Follow(ctx, p.id); err != nil {
@@ -190,12 +190,12 @@ func (p *printout) more(tail *tailing, text string) error {
 
 // rest prints what came after the last tail.
 func (p *printout) rest(tail *tailing, t *tdf.Task) error {
-	if t.Rounds[p.round].Worker == "" {
+	if t.Rounds.At(p.round).Worker == "" {
 		p.a.say("round %d did not run: task %d is %s", p.round, t.ID, t.State)
 	}
 	text := p.text(t)
-	if text == "" && t.Rounds[p.round].Tail != "" {
-		return p.more(tail, t.Rounds[p.round].Tail)
+	if text == "" && t.Rounds.At(p.round).Tail != "" {
+		return p.more(tail, t.Rounds.At(p.round).Tail)
 	}
 	at := tail.end(text)
 	if at < 0 {

@@ -133,7 +133,7 @@ func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Q
 			return n, err
 		}
 		j := taskToJSON(t)
-		j.textsJSON = textsToJSON(&t.Rounds[manager.LastRun(t)])
+		j.textsJSON = textsToJSON(t.Rounds.At(manager.LastRun(t)))
 		if e.noOutput {
 			j.textsJSON = &textsJSON{Result: j.Result}
 		}

@@ -95,7 +95,7 @@ func (c *columns) collect(t *tdf.Task) error {
 	for _, f := range fieldsOf(t.Meta) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
-	for _, f := range fieldsOf(t.Rounds[manager.LastRun(t)].Result) {
+	for _, f := range fieldsOf(t.Rounds.At(manager.LastRun(t)).Result) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
 	if len(c.taken) > mostColumns {
@@ -145,7 +145,7 @@ func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 func (c *columns) row(t *tdf.Task, names []string) []string {
 	cells := fixedCells(t)
 	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, fieldsOf(t.Rounds[manager.LastRun(t)].Result))
+	c.put(cells, c.results, fieldsOf(t.Rounds.At(manager.LastRun(t)).Result))
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -175,11 +175,11 @@ func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 
 
 func fixedCells(t *tdf.Task) map[string]string {
 	last := manager.LastRun(t)
-	r := &t.Rounds[last]
+	r := t.Rounds.At(last)
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round),
-		"opened": stamp(t.Rounds[0].Entered[tdf.Open]), "output": oneEnd(r.Output), "error": oneEnd(r.Error),
+		"opened": stamp(t.Rounds.At(0).Entered[tdf.Open]), "output": oneEnd(r.Output), "error": oneEnd(r.Error),
 	}
 	if r.Worker == "" {
 		return cells

@@ -139,7 +139,7 @@ func (v *view) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "task %d: %s%s, round %d\n\n", v.ID, stateText(v.Task), v.sinceText(), v.Round)
 	v.table(&b, v.definition())
-	for i := range v.Rounds {
+	for i := range v.Rounds.All() {
 		fmt.Fprintf(&b, "\nround %d: %s\n", i, v.ending(i))
 		v.table(&b, v.round(i))
 		v.texts(&b, i)
@@ -234,7 +234,7 @@ func (v *view) updatesText() string {
 
 // ending says in a word or two how a round ended.
 func (v *view) ending(round int) string {
-	r := &v.Rounds[round]
+	r := v.Rounds.At(round)
 	switch {
 	case r.Timeout > 0:
 		return "timed out"
@@ -249,7 +249,7 @@ func (v *view) ending(round int) string {
 }
 
 func (v *view) round(round int) []fact {
-	r := &v.Rounds[round]
+	r := v.Rounds.At(round)
 	return []fact{
 		{"opened", clock(r.Entered[tdf.Open])},
 		{"worker", v.workerText(round)},
@@ -266,7 +266,7 @@ func (v *view) round(round int) []fact {
 
 // workerText says who ran the round, and of one that runs now on which host and as what process.
 func (v *view) workerText(round int) string {
-	text := v.Rounds[round].Worker
+	text := v.Rounds.At(round).Worker
 	if text == "" || round != v.Round || v.State != tdf.Running {
 		return text
 	}
@@ -278,7 +278,7 @@ func (v *view) workerText(round int) string {
 	default:
 		text += " on " + w.Host
 	}
-	if pid := v.Rounds[round].PID; pid > 0 {
+	if pid := v.Rounds.At(round).PID; pid > 0 {
 		text += fmt.Sprintf(", pid %d", pid)
 	}
 	return text
@@ -288,7 +288,7 @@ func (v *view) lastOutput(round int) string {
 	if round != v.Round || v.State != tdf.Running {
 		return ""
 	}
-	if last := v.Rounds[round].LastOutput; last > 0 {
+	if last := v.Rounds.At(round).LastOutput; last > 0 {
 		return ago(v.now.Sub(last)) + " ago"
 	}
 	return "none yet"
@@ -310,7 +310,7 @@ func progressText(p tdf.Progress) string {
 
 // texts shows how what a round printed begins.
 func (v *view) texts(w io.Writer, round int) {
-	r := &v.Rounds[round]
+	r := v.Rounds.At(round)
 	v.head(w, "output", r.Output, r.OutputBytes, fmt.Sprintf("tdf output %d --round %d", v.ID, round))
 	v.head(w, "error", r.Error, max(r.ErrorBytes, int64(len(r.Error))), fmt.Sprintf("tdf output %d --round %d --error", v.ID, round))
 	v.head(w, "result", r.Result, int64(len(r.Result)), fmt.Sprintf("tdf show %d --json", v.ID))

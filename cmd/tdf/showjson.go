@@ -46,7 +46,7 @@ type roundJSON struct {
 
 func (v *view) json() taskJSON {
 	j := taskToJSON(v.Task)
-	j.textsJSON = textsToJSON(&v.Rounds[manager.LastRun(v.Task)])
+	j.textsJSON = textsToJSON(v.Rounds.At(manager.LastRun(v.Task)))
 	d := &detailsJSON{
 		Source: tdf.HideCredentials(v.Source), StartAfter: stamp(v.StartAfter), EndBefore: stamp(v.EndBefore), FailOn: v.FailOn,
 		MaxFails: v.MaxFails, MaxTimeouts: v.MaxTimeouts, MaxLosses: v.MaxLosses,
@@ -59,7 +59,7 @@ func (v *view) json() taskJSON {
 	if v.Log != "" {
 		d.Log = strings.Split(v.Log, "\n")
 	}
-	for i := range v.Rounds {
+	for i := range v.Rounds.All() {
 		d.Rounds = append(d.Rounds, v.roundJSON(i))
 	}
 	if v.State == tdf.Running {
@@ -82,7 +82,7 @@ func (v *view) running(d *detailsJSON) {
 }
 
 func (v *view) roundJSON(round int) roundJSON {
-	r := &v.Rounds[round]
+	r := v.Rounds.At(round)
 	j := roundJSON{Round: round, Entered: map[string]string{}, runJSON: runToJSON(v.Task, round)}
 	j.textsJSON = textsToJSON(r)
 	for s, at := range r.Entered {

@@ -4,6 +4,22 @@ import (
 	"bufio"
 	"net"
 	"sync"
+	"time"
+)
+
+// A direction is one of the two that a link has.
+type direction int
+
+const (
+	toRedis direction = iota
+	toClient
+)
+
+// A limited link carries something so often, and makes up for a delay of the test's own host that is no longer
+// than the burst.
+const (
+	piecesPerSecond = 50
+	burst           = 200 * time.Millisecond
 )
 
 // A link is one client's connection and the one to Redis that serves it.
@@ -45,7 +61,7 @@ func (l *link) passCommands() {
 			return
 		}
 		l.push(l.proxy.claimDrop(command.words)) // before its reply can come
-		if _, err := l.redis.Write(command.raw); err != nil {
+		if !l.pass(toRedis, l.redis, command.raw) {
 			return
 		}
 	}
@@ -66,10 +82,33 @@ func (l *link) passReplies() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		if _, err := l.client.Write(reply.raw); err != nil {
+		if !l.pass(toClient, l.client, reply.raw) {
 			return
 		}
 	}
+}
+
+// pass writes a frame, in pieces where the link is limited. It reports false if a connection was closed.
+func (l *link) pass(d direction, to net.Conn, raw []byte) bool {
+	for len(raw) > 0 {
+		piece, wait, resumed := l.proxy.reserve(d, len(raw))
+		if wait > 0 {
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-resumed:
+			case <-l.closed:
+				timer.Stop()
+				return false
+			}
+			timer.Stop()
+		}
+		if _, err := to.Write(raw[:piece]); err != nil {
+			return false
+		}
+		raw = raw[piece:]
+	}
+	return true
 }
 
 func (l *link) push(drop bool) {

@@ -26,6 +26,7 @@ type Proxy struct {
 	resumed  chan struct{} // closed by Resume
 	dropped  int
 	held     int
+	free     [2]time.Time // when a limited link can carry more, by direction
 }
 
 // A fault is what the proxy does instead of passing everything on.
@@ -33,6 +34,7 @@ type fault struct {
 	drops int                         // replies still to be dropped
 	match func(command []string) bool // of which commands
 	delay time.Duration               // of every frame
+	rate  int                         // bytes per second in each direction; 0: no limit
 }
 
 // NewProxy starts a proxy for the Redis at target, host:port. It ends with the test.
@@ -88,6 +90,14 @@ func (p *Proxy) Delay(d time.Duration) {
 // Hang is a network that lost its way: connections stay, and nothing comes through until
 // Resume.
 func (p *Proxy) Hang() { p.Delay(math.MaxInt64) }
+
+// Limit makes the network slow: in each direction, all connections together carry at most so many bytes per
+// second, until Resume.
+func (p *Proxy) Limit(bytesPerSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault.rate = bytesPerSecond
+}
 
 // Held returns how many commands and replies are being held back right now.
 func (p *Proxy) Held() int {
@@ -214,6 +224,23 @@ func (p *Proxy) hold(l *link) bool {
 		return false
 	}
 	return true
+}
+
+// reserve returns how many of the next n bytes may pass, and when they will have passed.
+func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rate := p.fault.rate
+	if rate == 0 {
+		return n, 0, p.resumed
+	}
+	piece = min(n, max(1, rate/piecesPerSecond))
+	now := time.Now()
+	if earliest := now.Add(-burst); p.free[d].Before(earliest) {
+		p.free[d] = earliest
+	}
+	p.free[d] = p.free[d].Add(time.Duration(piece) * time.Second / time.Duration(rate))
+	return piece, p.free[d].Sub(now), p.resumed
 }
 
 func (p *Proxy) countHeld(n int) {

@@ -196,6 +196,37 @@ func TestProxyDelayEnds(t *testing.T) {
 	}
 }
 
+func TestProxyLimits(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Repeat("x", 1<<20)
+	if err := w.straight.Set(t.Context(), w.key, text, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.Limit(32 << 10)
+	if err := w.through.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("a small command: %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		client := redis.NewClient(&redis.Options{Addr: w.Addr, ReadTimeout: -1, MaxRetries: -1})
+		defer client.Close()
+		value, err := client.Get(t.Context(), w.key).Result()
+		if err == nil && value != text {
+			err = errors.New("another text came")
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got: // it takes half a minute
+		t.Errorf("it has come, %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	w.Resume()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestProxyOfNoRedis(t *testing.T) {
 	s := Start(t)
 	p := NewProxy(t, s.Addr)

@@ -55,7 +55,7 @@ func (s store) Glance(_ context.Context, ids []int64, _ int, keep func(*tdf.Task
 		if e := s.tasks[id]; e != nil {
 			facts := maps.Clone(e.hash)
 			maps.DeleteFunc(facts, isText)
-			if t, _ := tdf.ParseTask(id, facts); keep(t) {
+			if t, _ := tdf.ParseSummary(id, facts); keep(t) {
 				tasks[i] = t
 			}
 		}

@@ -104,7 +104,7 @@ func TestLives(t *testing.T) {
 			if got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}; got != c.counts || task.Outcome != c.outcome {
 				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
 			}
-			took := task.Current().Entered[tdf.Archived].Sub(task.Rounds[0].Entered[tdf.Open])
+			took := task.Current().Entered[tdf.Archived].Sub(task.Rounds.At(0).Entered[tdf.Open])
 			if took < c.took || took > c.took+0.001 {
 				t.Errorf("it took %v s, want %v", took, c.took)
 			}

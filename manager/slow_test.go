@@ -1,0 +1,36 @@
+package manager_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Tasks with large inputs and outputs reach their callbacks also where the link is slow.
+func TestRunOverASlowLink(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	works(t, cfg)
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	far := cfg
+	far.Redis = redisConfig(t, proxy.Addr).Redis
+	m := newManager(t, far, manager.WithLog(silent))
+	input := strings.Repeat("x", 100<<10)
+	if _, err := m.Open(t.Context(), m.Define("p", source, input), m.Define("p", source, input)); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Limit(32 << 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a test that fails ends
+	defer cancel()
+	bytes := 0
+	err := m.Run(ctx, manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Task) error {
+		bytes += len(t.LastOutput())
+		return nil
+	}})
+	if err != nil || bytes < 200<<10 {
+		t.Errorf("%d bytes, %v", bytes, err)
+	}
+}

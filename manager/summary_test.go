@@ -1,0 +1,58 @@
+package manager_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A task that was found does not look as if it had printed nothing.
+func TestFoundTasksDoNotPretend(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	s := connect(t, cfg)
+	m := newManager(t, cfg, manager.WithLog(silent))
+	ids, err := m.Open(t.Context(), m.Define("p", source, "some input"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := claimed.Claims[0]
+	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
+	if _, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil {
+		t.Fatal(err)
+	}
+	for task, err := range m.All(t.Context(), manager.Query{IDs: ids}) {
+		if err != nil || !task.Summary() || task.Input != "some input" || task.Unread.String() != "log, checkpoint" {
+			t.Errorf("%+v, %v", task, err)
+		}
+		if got, err := lastOutput(task); !errors.Is(err, tdf.ErrNotRead) {
+			t.Errorf("it printed %q, %v", got, err)
+		}
+	}
+	for task, err := range m.Results(t.Context(), manager.Query{IDs: ids}, true) {
+		if got, readErr := lastOutput(task); err != nil || readErr != nil || got != "printed" {
+			t.Errorf("the result: %q, %v, %v", got, err, readErr)
+		}
+	}
+	task, err := m.Task(t.Context(), ids[0])
+	if err != nil || task.Summary() || task.LastOutput() != "printed" {
+		t.Errorf("the whole task: %+v, %v", task, err)
+	}
+}
+
+// lastOutput returns what LastOutput panics with as an error.
+func lastOutput(t *tdf.Task) (text string, err error) {
+	defer func() {
+		if e, panicked := recover().(error); panicked {
+			err = e
+		}
+	}()
+	return t.LastOutput(), nil
+}

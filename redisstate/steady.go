@@ -1,0 +1,169 @@
+package redisstate
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// silence is how long a connection waits for the next bytes, on its way through Redis or back.
+	silence = 5 * time.Second
+	// slowest is the rate in bytes per second of the slowest link that TDF works with.
+	slowest = 32 << 10
+	// leastRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
+	// must not hold a caller for ever.
+	leastRate = slowest / 2
+	// longestReply bounds one command or pipeline, however steadily its reply comes: an archive of 64 MiB at 32 KiB/s takes
+	// half an hour.
+	longestReply = time.Hour
+)
+
+// A steadyConn gives a reply time as long as its bytes arrive. The deadlines that go-redis sets are for a whole
+// reply, however large it is: a deadline that suits small ones makes a large one over a slow link time out, and the
+// call that is sent again asks for the same reply.
+//
+// So go-redis gets longestReply as its time-out, and passes it on, or the deadline of the caller's context. Within
+// that, the connection has deadlines of its own, renewed by each byte.
+type steadyConn struct {
+	net.Conn
+	silence time.Duration
+
+	mu       sync.Mutex
+	read     time.Time // the caller's deadlines; zero: none
+	write    time.Time
+	begun    time.Time // when the caller began to wait for a reply
+	last     time.Time // when bytes of it came last
+	written  int       // bytes of the command, which may still be on their way
+	received int
+}
+
+// steadyDialer connects as go-redis does, to connections that wait for so long between two bytes.
+func steadyDialer(options *redis.Options, silence time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	plain := *options
+	plain.TLSConfig = nil
+	dial := redis.NewDialer(&plain)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := &steadyConn{Conn: raw, silence: silence}
+		if options.TLSConfig == nil {
+			return conn, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
+		defer cancel()
+		secure := tls.Client(conn, options.TLSConfig)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return secure, nil
+	}
+}
+
+// SyscallConn lets go-redis see whether an idle connection was closed.
+func (c *steadyConn) SyscallConn() (syscall.RawConn, error) {
+	return c.Conn.(syscall.Conn).SyscallConn()
+}
+
+func (c *steadyConn) SetDeadline(t time.Time) error {
+	if err := c.SetWriteDeadline(t); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(t)
+}
+
+// SetReadDeadline begins to wait for a reply.
+func (c *steadyConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.read, c.begun, c.last, c.received = t, now, now, 0
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline begins a command.
+func (c *steadyConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.write, c.written = t, 0
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *steadyConn) Read(b []byte) (int, error) {
+	if t := c.readBy(); !t.IsZero() {
+		if err := c.Conn.SetReadDeadline(t); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.mu.Lock()
+		c.received += n
+		c.last = time.Now()
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// readBy returns until when the next bytes must come: within the silence, and at no less than the least rate since
+// the caller began to wait. Redis answers when it has the whole command, of which the system may still hold a part.
+func (c *steadyConn) readBy() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read.IsZero() {
+		return time.Time{}
+	}
+	sent := c.silence + atLeastRate(c.written)
+	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atLeastRate(c.received)))
+}
+
+// writePiece is how many bytes the system must take within one deadline.
+const writePiece = 16 << 10
+
+func (c *steadyConn) Write(b []byte) (written int, err error) {
+	for first := true; first || len(b) > 0; first = false {
+		piece := b[:min(len(b), writePiece)]
+		if t := c.writeBy(len(piece)); !t.IsZero() {
+			if err := c.Conn.SetWriteDeadline(t); err != nil {
+				return written, err
+			}
+		}
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		b = b[n:]
+	}
+	return written, nil
+}
+
+// writeBy counts bytes that are written, and returns until when they must be.
+func (c *steadyConn) writeBy(n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written += n
+	if c.write.IsZero() {
+		return time.Time{}
+	}
+	return earliest(c.write, time.Now().Add(c.silence+atLeastRate(n)))
+}
+
+func atLeastRate(bytes int) time.Duration { return time.Duration(bytes) * time.Second / leastRate }
+
+func earliest(first time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}

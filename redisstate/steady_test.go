@@ -1,0 +1,156 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// slowLink is that of a laptop on the road.
+const slowLink = 32 << 10
+
+// patiently bounds a test that hangs instead of failing.
+func patiently(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A reply that takes longer than Redis may be silent comes all the same, whatever the command.
+func TestRepliesOverASlowLink(t *testing.T) {
+	direct := redistest.Shared(t)
+	proxy := redistest.NewProxy(t, direct)
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	input := strings.Repeat("x", 100<<10)
+	ids := mustOpen(t, s, define(input), define(input))
+	archive := []byte(strings.Repeat("x", 200<<10))
+	source, err := s.PutProgram(t.Context(), archive)
+	must(t, err)
+	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
+		"judging": func(ctx context.Context, s *Store) (int, error) {
+			seen, err := s.Load(ctx, ids)
+			bytes := 0
+			for _, x := range seen {
+				bytes += len(x.Task.Input)
+			}
+			return bytes, err
+		},
+		"whole tasks": func(ctx context.Context, s *Store) (int, error) {
+			tasks, err := s.Tasks(ctx, ids...)
+			bytes := 0
+			for _, x := range tasks {
+				bytes += len(x.Input)
+			}
+			return bytes, err
+		},
+		"a program": func(ctx context.Context, s *Store) (int, error) {
+			got, err := s.Program(ctx, strings.TrimPrefix(source, "redis:"))
+			return len(got), err
+		},
+		"opening": func(ctx context.Context, s *Store) (int, error) {
+			ids, err := s.Open(ctx, "m", define(input), define(input))
+			return len(ids) * len(input), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.NewProxy(t, direct)
+			s := connect(t, proxy.Addr, s.keys.ns)
+			proxy.Limit(slowLink)
+			bytes, err := read(patiently(t), s)
+			if err != nil || bytes != 200<<10 {
+				t.Errorf("%d bytes, %v", bytes, err)
+			}
+			if n := s.Outages(); n > 0 {
+				t.Errorf("%d outages", n)
+			}
+		})
+	}
+}
+
+// A connection is patient with a slow peer, but not with one that is silent or sends a byte now and then.
+func TestSteadyConn(t *testing.T) {
+	for name, c := range map[string]struct {
+		chunk    int           // bytes that come at once,
+		every    time.Duration // so often
+		deadline time.Duration // of the caller; 0: the longest there is
+		arrives  bool
+		last     time.Duration // when the read of 1 MiB ends
+	}{
+		"fast":                  {1 << 20, 0, 0, true, 0},
+		"slow":                  {32 << 10, time.Second, 0, true, 32 * time.Second},
+		"silent":                {1 << 20, time.Minute, 0, false, 5 * time.Second},
+		"a trickle":             {1, time.Second, 0, false, 5 * time.Second},
+		"slow and in a hurry":   {32 << 10, time.Second, 7 * time.Second, false, 7 * time.Second},
+		"silent and in a hurry": {1 << 20, time.Minute, time.Second, false, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var peer sync.WaitGroup
+				defer peer.Wait()
+				near, far := net.Pipe()
+				defer near.Close()
+				defer far.Close()
+				peer.Go(func() {
+					for {
+						time.Sleep(c.every)
+						if _, err := far.Write(make([]byte, c.chunk)); err != nil {
+							return
+						}
+					}
+				})
+				conn := &steadyConn{Conn: near, silence: silence}
+				deadline := longestReply
+				if c.deadline > 0 {
+					deadline = c.deadline
+				}
+				begun := time.Now()
+				must(t, conn.SetReadDeadline(begun.Add(deadline)))
+				_, err := io.ReadFull(conn, make([]byte, 1<<20))
+				if c.arrives != (err == nil) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+				if took := time.Since(begun).Round(time.Second); took != c.last {
+					t.Errorf("it ended after %v, not %v", took, c.last)
+				}
+			})
+		})
+	}
+}
+
+// Redis answers a command when it has all of it, and the system may still hold most of that.
+func TestSteadyConnWaitsForWhatItSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		go io.CopyN(io.Discard, far, 1<<20)
+		conn := &steadyConn{Conn: near, silence: silence}
+		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
+		if n, err := conn.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
+			t.Fatal(n, err)
+		}
+		go func() {
+			time.Sleep(32 * time.Second)
+			far.Write([]byte("+OK\r\n"))
+		}()
+		must(t, conn.SetReadDeadline(time.Now().Add(longestReply)))
+		if n, err := conn.Read(make([]byte, 100)); n == 0 || err != nil {
+			t.Error(n, err)
+		}
+		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
+		begun := time.Now()
+		if n, err := conn.Write(make([]byte, 1<<20)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > 10*time.Second {
+			t.Errorf("nobody reads, and %d bytes are written after %v: %v", n, time.Since(begun), err)
+		}
+	})
+}
