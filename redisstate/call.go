@@ -103,7 +103,10 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		}
 		return err
 	})
-	return reply, err
+	if err == nil {
+		s.worked.Store(true)
+	}
+	return reply, unstorable(err)
 }
 
 func sizeOf(args []any) int {
