@@ -35,6 +35,7 @@ func TestWrongValues(t *testing.T) {
 		{"worker", "require", "any of subreaper, cgroup, user, memory, cpu_seconds, file_size, open_files, processes, nice, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},
 		{"worker", "nice", "a whole number from 0 to 19", []string{"-1", "20"}},
+		{"worker", "on_lease_lost", "one of continue, end", []string{"ignore", ""}},
 		{"worker", "keep_scratch", "one of never, failed", []string{"always", ""}},
 		{"worker", "max_program_bytes", "a whole number of bytes from 1 to 1000000000000000", []string{"0", "1GiB", "1000000000000001"}},
 		{"task_defaults", "start_after", "a Unix time in seconds from 0 up", []string{"-1", "inf", "NaN", "now", "2026-01-01"}},

@@ -103,7 +103,7 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		}
 		return err
 	})
-	if err == nil {
+	if err == nil || err == redis.Nil { // which some scripts answer
 		s.worked.Store(true)
 	}
 	return reply, unstorable(err)
