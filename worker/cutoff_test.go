@@ -43,7 +43,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 		return Ended{}, ctx.Err()
 	})
 	s, end := worker.open(t.Context())
-	_, _, err := s.claim(1, 0)
+	_, _, err := s.claim(1, false)
 	must(t, err)
 	e, now := s.holds()[0], time.Now()
 	for _, c := range []struct{ renewed, next time.Duration }{{0, time.Hour}, {-59 * time.Minute, time.Minute}} {
