@@ -44,6 +44,7 @@ type Worker struct {
 	SleepAfterNoProcessClaimed time.Duration // the longest wait for work; 0: none; default: 2 s
 
 	Lease        time.Duration // always above 0; default: 30 s
+	OnLeaseLost  string        // continue or end; default: continue
 	Grace        time.Duration // for running programs when told to stop, or Forever; default: 10 s
 	KillGrace    time.Duration // between asking a program to end and ending it; default: 5 s
 	FetchTimeout time.Duration // always above 0; default: 600 s
@@ -63,7 +64,7 @@ type Worker struct {
 	KeepFiles     time.Duration // always above 0, or Forever; default: 7 days
 	MaxFilesBytes int64         // 0: no limit
 
-	MaxFailuresInRow int // of one program, before it is left alone; 0: never left alone; default: 20
+	MaxFailuresInRow int // of one program, before it may be paused; 0: never; default: 20
 
 	Log Log
 }

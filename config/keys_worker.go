@@ -36,6 +36,10 @@ var workerKeys = []key{
 		"A worker that gives no sign of life for so long has lost its tasks. It gives one every third of this.",
 	},
 	{
+		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string { return &s.worker.OnLeaseLost }, "continue", "end"),
+		"What becomes of a running program when the worker could not renew its lease in time: `continue` runs it on, `end` ends it and gives the task back.",
+	},
+	{
 		"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
 		"How long a running program may go on when the worker is told to stop; then its task is given back.",
 	},
@@ -141,7 +145,7 @@ var programKeys = []key{
 	},
 	{
 		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int { return &s.worker.MaxFailuresInRow }),
-		"After so many failed rounds of one program in a row the worker leaves it alone, but for one round a minute, until one goes well. 0: never.",
+		"After so many failed rounds of one program in a row the worker pauses it for a minute, then tries one round, if another worker succeeded with the program within the last hour or the last round could not be started. 0: never.",
 	},
 }
 

@@ -36,6 +36,7 @@ func TestWrongValues(t *testing.T) {
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},
 		{"worker", "user", "a user's name or number, with no % but in %n", []string{"slot%", "slot%i", "%%n%"}},
 		{"worker", "nice", "a whole number from 0 to 19", []string{"-1", "20"}},
+		{"worker", "on_lease_lost", "one of continue, end", []string{"ignore", ""}},
 		{"worker", "keep_scratch", "one of never, failed", []string{"always", ""}},
 		{"worker", "max_program_bytes", "a whole number of bytes from 1 to 1000000000000000", []string{"0", "1GiB", "1000000000000001"}},
 		{"task_defaults", "start_after", "a Unix time in seconds from 0 up", []string{"-1", "inf", "NaN", "now", "2026-01-01"}},

@@ -16,7 +16,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.access, v.replica, v.layout, v.clock,
-		v.server, v.liveWorkers, v.silentWorkers, v.avoided, v.waiting, v.runs, v.memory,
+		v.server, v.liveWorkers, v.silentWorkers, v.paused, v.waiting, v.runs, v.memory,
 	} {
 		look(&d)
 	}
@@ -188,10 +188,14 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 	}
 }
 
-func (v *vitals) avoided(d *diagnoses) {
-	for _, w := range v.workers {
-		if w.Alive && w.Avoids != "" {
-			d.notice("workers", w.Name+" leaves programs alone: "+w.Avoids, "docs/operations.md, \"Programs that a worker leaves alone\"")
+// paused: where all workers pause a program, none of its tasks is run.
+func (v *vitals) paused(d *diagnoses) {
+	const cure = "tdf failures says what fails; tdf watch CAMPAIGN --stop-after N gives up a campaign when N tasks have failed; docs/operations.md, \"Programs that a worker pauses\""
+	for _, p := range pausesOf(v.workers) {
+		if text := p.Text(v.stats.At); p.All() {
+			v.worse(d, "workers", text, cure)
+		} else {
+			d.notice("workers", text, cure)
 		}
 	}
 }

@@ -47,21 +47,27 @@ func TestDiagnose(t *testing.T) {
 		"could not be written (rdb_last_bgsave_status is": {
 			SeverityProblem, func(v *vitals) { v.info["rdb_last_bgsave_status"] = "err" },
 		},
-		"could not be written anew":               {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
-		"throws keys away":                        {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
-		"over a network without a password":       {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
-		"it is a replica":                         {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
-		"has layout version 0":                    {SeverityNotice, func(v *vitals) { v.schema = "0" }},
-		"a dump is being loaded":                  {SeverityProblem, func(v *vitals) { v.loading = true }},
-		"clock is -90 s off":                      {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
-		"none was ever seen":                      {SeverityProblem, func(v *vitals) { v.stats.Server = 0 }},
-		"none has been seen for 60 s":             {SeverityProblem, func(v *vitals) { v.stats.Server = v.stats.At - 60 }},
-		"none has been seen for 61 s":             {SeverityNotice, func(v *vitals) { v.stats.Server = v.stats.At - 61; idle(v) }},
-		"it is 45 s behind":                       {SeverityProblem, func(v *vitals) { v.stats.DueLag = 45 }},
-		"none is there: nothing runs":             {SeverityProblem, func(v *vitals) { v.workers = nil }},
-		"all of them drain, and claim nothing":    {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
-		"stopped giving signs of life: w2":        {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
-		"w1 leaves programs alone: p":             {SeverityNotice, func(v *vitals) { v.workers[0].Avoids = "p" }},
+		"could not be written anew":            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
+		"throws keys away":                     {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"over a network without a password":    {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"it is a replica":                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
+		"has layout version 0":                 {SeverityNotice, func(v *vitals) { v.schema = "0" }},
+		"a dump is being loaded":               {SeverityProblem, func(v *vitals) { v.loading = true }},
+		"clock is -90 s off":                   {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
+		"none was ever seen":                   {SeverityProblem, func(v *vitals) { v.stats.Server = 0 }},
+		"none has been seen for 60 s":          {SeverityProblem, func(v *vitals) { v.stats.Server = v.stats.At - 60 }},
+		"none has been seen for 61 s":          {SeverityNotice, func(v *vitals) { v.stats.Server = v.stats.At - 61; idle(v) }},
+		"it is 45 s behind":                    {SeverityProblem, func(v *vitals) { v.stats.DueLag = 45 }},
+		"none is there: nothing runs":          {SeverityProblem, func(v *vitals) { v.workers = nil }},
+		"all of them drain, and claim nothing": {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
+		"stopped giving signs of life: w2":     {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
+		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
+			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
+		}},
+		"program p is paused on 1 of 2 workers until a trial round: why": {SeverityNotice, func(v *vitals) {
+			v.workers = append(v.workers, v.workers[0])
+			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
+		}},
 		"waited for 500 s, though 3 slots are":    {SeverityProblem, func(v *vitals) { v.stats.Busy = 1 }},
 		"waited for 500 s, though 1 slot is free": {SeverityProblem, func(v *vitals) { v.stats.Busy = 3 }},
 		"waited for 501 s, though 2 slots are": {SeverityProblem, func(v *vitals) {

@@ -95,7 +95,7 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.Standing(ctx, id); return err },
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },
-		func() (err error) { c.source, err = sourceGate(ctx, s, c.task); return err },
+		func() (err error) { c.source, err = c.sourceGate(ctx, s); return err },
 		func() (err error) { c.took, err = m.took(ctx, c.task); return err },
 		func() error { return m.readWhy(ctx, c.task) },
 	} {

@@ -89,13 +89,16 @@ func TestGatesOfAnOpenTask(t *testing.T) {
 		"each has its reason": {func(c *situation) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
 			c.workers[0].Runs = []int64{1, 2, 3}
-			c.workers[1].Avoids = "x: y; p: no disk"
+			c.workers[1].Pauses = []redisstate.Pause{{Program: "x", Why: "y"}, {Program: "p", Why: "no disk"}}
 			c.workers[2].Drained = "somebody"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
-		}, "worker: none of the 5 can take it; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; leaves the program alone: w2; has no free slot: w1"},
-		"avoids another": {func(c *situation) { c.workers = c.workers[:1]; c.workers[0].Avoids = "pp: p: no" }, ""},
-		"source":         {func(c *situation) { c.source = Gate{"source", Holds, "gone", ""} }, "source: gone"},
+		}, "worker: none of the 5 can take it; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
+		"avoids another": {func(c *situation) {
+			c.workers = c.workers[:1]
+			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
+		}, ""},
+		"source": {func(c *situation) { c.source = Gate{"source", Holds, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -230,7 +230,7 @@ var obstacles = []struct{ why, cure string }{
 	{notOn, "start another worker"},
 	{draining, "tdf drain --undo " + workerNames},
 	{stopping, "start another worker"},
-	{avoiding, "mend the host, which tdf workers tells about; it tries again within a minute"},
+	{avoiding, "tdf workers says why; each tries a round again within a minute"},
 	{busy, "wait, or start more workers"},
 }
 
@@ -241,12 +241,12 @@ const (
 	notOn    = "must not run it (not_on)"
 	draining = "told to drain"
 	stopping = "starts or stops"
-	avoiding = "leaves the program alone"
+	avoiding = "pauses the program"
 	busy     = "has no free slot"
 )
 
 func (c *situation) obstacle(w *redisstate.SeenWorker) string {
-	avoids := "; " + w.Avoids
+	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
 	case slices.Contains(c.task.NotOn, w.Name):
 		return notOn
@@ -254,7 +254,7 @@ func (c *situation) obstacle(w *redisstate.SeenWorker) string {
 		return draining
 	case w.State != "working":
 		return stopping
-	case strings.Contains(avoids, "; "+c.task.Program+": "):
+	case pauses:
 		return avoiding
 	case len(w.Runs) >= w.Slots:
 		return busy

@@ -55,7 +55,8 @@ const (
 	howTimedOut   = "timed out"
 	howLost       = "lost with its worker"
 	howNotRun     = "could not be run"
-	howNoExit     = "no exit status" // by a worker of the original TDF, which does not tell it
+	howRefused    = "ran, and what it left was refused" // its result.json or its files, or Redis could not store it
+	howNoExit     = "no exit status"                    // by a worker of the original TDF, which does not tell it
 	howNeverRan   = "expired before it ran"
 	howRanTooLong = "expired while it ran"
 	howLate       = "executed after end_before"
@@ -105,6 +106,8 @@ func howExited(r *tdf.Round) string {
 	switch {
 	case r.Exit == "" && r.Worker != "" && r.Claim == "":
 		return howNoExit
+	case r.Exit == "" && r.Seconds > 0:
+		return howRefused
 	case r.Exit == "":
 		return howNotRun
 	case strings.HasPrefix(r.Exit, anySignal):

@@ -94,6 +94,7 @@ func TestHowRoundsFailed(t *testing.T) {
 		"killed":             {task("failed", tdf.Round{Exit: "signal: killed", Failure: 1}), "signal: killed"},
 		"could not run":      {task("failed", tdf.Round{Failure: 1, Worker: "w", Claim: "c"}), howNotRun},
 		"original":           {task("failed", tdf.Round{Failure: 1, Worker: "w"}), howNoExit},
+		"refused":            {task("failed", tdf.Round{Failure: 1, Worker: "w", Claim: "c", Seconds: 3}), howRefused},
 		"rejected":           {task("failed", tdf.Round{Error: "no"}), howNotRun},
 		"timed out":          {task("timed_out", tdf.Round{Timeout: 1, Exit: "signal: killed"}), howTimedOut},
 		"timed out, no time": {task("timed_out", tdf.Round{}), howTimedOut},

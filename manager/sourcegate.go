@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,12 +14,22 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// sourceGate says whether workers could get an open task's program.
-func sourceGate(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Gate, error) {
+// noProgram is where the source of a task points that names no program: its rounds run in the process of a worker
+// (docs/programs.md, "Rounds without a process").
+var noProgram = strings.Repeat("0", 64)
+
+// sourceGate says whether workers could get an open task's program. Workers that run rounds in their own process need none.
+func (c *situation) sourceGate(ctx context.Context, s *redisstate.Store) (Gate, error) {
+	t := c.task
 	src, err := tdf.ParseSource(t.Source)
+	serving := c.inProcess()
 	switch {
 	case t.State != tdf.Open:
 		return Gate{}, nil
+	case err == nil && len(serving) > 0:
+		return Gate{"source", Passed, "it is not fetched: these workers run rounds in their own process: " + some(serving), ""}, nil
+	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
+		return c.noProgramGate(), nil
 	case err != nil:
 		return Gate{"source", Holds, err.Error(), fmt.Sprintf("tdf set %d --source …", t.ID)}, nil
 	case src.Scheme == tdf.SchemeRedis:
@@ -27,6 +38,26 @@ func sourceGate(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Gate, er
 		return Gate{"source", Ahead, src.String() + ": only a worker can tell whether it is there", ""}, nil
 	}
 	return httpGate(ctx, src), nil
+}
+
+// noProgramGate holds a task only where workers live that cannot run it: which worker comes next is not known.
+func (c *situation) noProgramGate() Gate {
+	gate := Gate{"source", Ahead, "it names no program: a worker that runs rounds in its own process has to run the task", ""}
+	if slices.ContainsFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Alive(c.now) }) {
+		gate.State, gate.Cure = Holds, fmt.Sprintf("start such a worker, or tdf set %d --source …", c.task.ID)
+	}
+	return gate
+}
+
+// inProcess names the workers that live and run rounds in their own process.
+func (c *situation) inProcess() []string {
+	var names []string
+	for i := range c.workers {
+		if w := &c.workers[i]; w.InProcess && w.Alive(c.now) {
+			names = append(names, w.Name)
+		}
+	}
+	return names
 }
 
 func storedGate(ctx context.Context, s *redisstate.Store, src tdf.Source, t *tdf.Task) (Gate, error) {

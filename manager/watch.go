@@ -18,6 +18,7 @@ type Watch struct {
 	first  seenDone
 	moved  tdf.Time // when a task was seen to end last, or nothing was there that could have
 	runs   []tdf.Seconds
+	open   programsSample
 	share  float64  // of the group's open tasks that start later
 	sought tdf.Time // when runs and share were read
 }
@@ -42,6 +43,8 @@ type Status struct {
 	Drained int      // of these, those that claim nothing
 	Slots   int      // how many programs they can run at once, as far as they claim any
 	Busy    int      // how many of these run a task, of any group
+
+	Pauses []Pause // of programs that open tasks have, as far as a sample tells; those of most workers first
 
 	Estimate Estimate
 }
@@ -82,6 +85,9 @@ func (w *Watch) Look(ctx context.Context) (Status, error) {
 			return s, fmt.Errorf("watching: %w", err)
 		}
 	}
+	if err := w.keepOwnPauses(ctx, &s); err != nil {
+		return s, fmt.Errorf("watching: %w", err)
+	}
 	w.judge(&s)
 	return s, nil
 }
@@ -115,6 +121,8 @@ func (w *Watch) judge(s *Status) {
 	}
 	if s.Estimate = work.Estimate(); s.unjudged() {
 		s.Estimate = Estimate{Unknown: "no server judges what has run"}
+	} else if i := slices.IndexFunc(s.Pauses, func(p Pause) bool { return p.All() }); i >= 0 {
+		s.Estimate = Estimate{Unknown: "all workers pause " + s.Pauses[i].Program}
 	}
 }
 
@@ -146,6 +154,9 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 	}
 	workers, err := w.m.Workers(ctx)
 	s.attend(workers, int(all[tdf.Running]))
+	if s.Counts[tdf.Open] > 0 {
+		s.Pauses = pausesOf(workers)
+	}
 	return s, err
 }
 

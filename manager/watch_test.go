@@ -341,3 +341,53 @@ func TestArchivingIsNoRate(t *testing.T) {
 		t.Errorf("200 were done just now, and the rate is %v, %v", stats.Rate, err)
 	}
 }
+
+// While all workers pause the program of what is open there is no estimate, and the pause is named; of other programs it
+// is not.
+func TestWatchNamesAPause(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	open := func(group, program string) {
+		d := m.Define(program, "rsync:/p/run.sh", "")
+		d.Group = group
+		if _, err := m.Open(t.Context(), d, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("paused", "bad")
+	open("well", "p")
+	ended(t, s, 1001, 5, "paused", "failed", "failed", "1")
+	ended(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
+	serves(t, s)
+	pauses := func(name string, pauses ...redisstate.Pause) {
+		t.Helper()
+		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
+		if _, _, err := s.TakeName(t.Context(), w, redisstate.Predecessor{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(group string) manager.Status {
+		t.Helper()
+		status, err := m.Watch(group).Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	pauses("w1", redisstate.Pause{Program: "bad", For: 50, Why: "exit 4"})
+	pauses("w2", redisstate.Pause{Program: "other", For: 50})
+	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0].Workers != 1 || got.Pauses[0].Of != 2 || got.Estimate.Unknown != "" {
+		t.Errorf("one of two: %+v, %+v", got.Pauses, got.Estimate)
+	}
+	pauses("w2", redisstate.Pause{Program: "bad", For: 1000})
+	got := look("paused")
+	if len(got.Pauses) != 1 || !got.Pauses[0].All() || got.Estimate.Unknown != "all workers pause bad" {
+		t.Fatalf("both: %+v, %+v", got.Pauses, got.Estimate)
+	}
+	if left := got.Pauses[0].Until.Sub(got.At); left > 50 || got.Pauses[0].Why != "exit 4" {
+		t.Errorf("until in %v: %s", left, got.Pauses[0].Why)
+	}
+	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
+		t.Errorf("of another program: %+v, %+v", got.Pauses, got.Estimate)
+	}
+}

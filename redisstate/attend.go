@@ -24,6 +24,15 @@ func (w *SeenWorker) Alive(now tdf.Time) bool {
 	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
 
+// Pausing returns what the worker says of a program that it pauses, and when it tries a round again; false: it does not.
+func (w *SeenWorker) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
+	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
+	if i < 0 {
+		return p, 0, false
+	}
+	return w.Pauses[i], w.Seen.Add(w.Pauses[i].For), true
+}
+
 // mostWorkers is how many workers are read at once.
 const mostWorkers = 1000
 
@@ -71,7 +80,7 @@ func (s *Store) readWorkers(ctx context.Context, names []string) ([]SeenWorker, 
 func parseWorker(name string, h map[string]string) SeenWorker {
 	w := SeenWorker{Drained: h["drain"]}
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
-	w.State, w.Avoids = h["state"], h["avoids"]
+	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), h["runner"] == inProcess
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])

@@ -102,5 +102,8 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		}
 		return err
 	})
-	return reply, err
+	if err == nil || err == redis.Nil { // which some scripts answer
+		s.worked.Store(true)
+	}
+	return reply, unstorable(err)
 }

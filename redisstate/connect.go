@@ -32,6 +32,8 @@ type Store struct {
 	outages atomic.Int64
 	waiting waitingManagers
 	dials   atomic.Int64
+	met     atomic.Bool // Redis has served this client once
+	worked  atomic.Bool // a script has
 }
 
 // Connect opens a namespace. A Redis that is not there, or not ready, is waited for until
@@ -54,6 +56,7 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 		s.rdb.Close()
 		return nil, err
 	}
+	s.met.Store(true)
 	return s, nil
 }
 
@@ -104,7 +107,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 			return nil, err
 		}
 	}
-	options.Dialer = steadyDialer(options, silence)
+	options.Dialer = dialer(steadyDialer(options, silence))
 	return options, nil
 }
 

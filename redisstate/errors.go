@@ -43,6 +43,8 @@ var passing = map[string]string{
 	"MASTERDOWN":  "it is a replica without its master",
 	"CLUSTERDOWN": "its cluster is down",
 	"TRYAGAIN":    "its cluster moves keys",
+	"MOVED":       "its cluster has moved the keys to another node",
+	"ASK":         "its cluster is moving the keys to another node",
 	"BUSY":        "it is busy with a script",
 	"MISCONF":     "it cannot write to its disk",
 	"NOREPLICAS":  "it has too few replicas",
@@ -76,27 +78,94 @@ func outage(err error) (why string, passes bool) {
 	return "", false
 }
 
-// refusal turns an error of the first contact into one that says what to do; nil if err is
-// none of those.
+// refusal turns an error of the whole connection that only an operator can repair into one that says what to do; nil if
+// err is no such error. It ends a first contact; later it is an outage (see [Store.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
 	say := func(reason string) error { return &RefusedError{Addr: addr, Reason: reason, Err: err} }
-	switch {
-	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"):
-		return say("the password (or the username) is wrong: see [redis] password")
-	case strings.HasPrefix(text, "NOAUTH"):
-		return say("it wants a password: see [redis] password")
-	case strings.HasPrefix(text, "NOPERM"):
-		return say("the user may not do what TDF needs: " + text)
-	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "invalid DB index"):
-		return say("it has no database of that number: see [redis] db")
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		if reason := refusedBy(reply.Error()); reason != "" {
+			return say(reason)
+		}
+		return nil
+	}
+	switch text := err.Error(); {
 	case strings.Contains(text, "redis: can't parse"), strings.Contains(text, "redis: invalid reply"), strings.Contains(text, "unexpected line"):
 		return say("what answers there is not a Redis: see [redis] host and port")
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
 		return say("TLS: " + text)
 	}
 	return nil
+}
+
+// refusedBy says what to do about a reply with which Redis refuses all that this client sends; "" for any other reply.
+func refusedBy(reply string) string {
+	has := func(part string) bool { return strings.Contains(reply, part) }
+	switch word, _, _ := strings.Cut(reply, " "); {
+	case word == "WRONGPASS", has("invalid password"):
+		return "the password (or the username) is wrong: see [redis] password"
+	case word == "NOAUTH", has("unauthenticated bulk length"), has("unauthenticated multibulk length"):
+		return "it wants a password: see [redis] password"
+	case has("without any password configured"), has("no password is set"):
+		return "it has no password, and the configuration gives one: see [redis] password"
+	case noRights(reply):
+		return "the user may not do what TDF needs: " + reply
+	case word == "DENIED":
+		return "it accepts no connections from other machines: set a password, or protected-mode no"
+	case has("DB index is out of range"), has("invalid DB index"):
+		return "it has no database of that number: see [redis] db"
+	}
+	return ""
+}
+
+// noRights knows the replies to a user whose ACL forbids a command, also one inside a script.
+func noRights(reply string) bool {
+	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "The user executing the script can't") ||
+		strings.Contains(reply, "ACL failure in script")
+}
+
+// outage reports whether a call waits until err is over, and how the log names it. Before the first contact a refusal is
+// an answer: a wrong password ends the start. Afterwards the same Redis has served this client, so that a refusal of the
+// whole connection is an outage like any other, and whoever holds a result goes on holding it
+// (docs/guarantees.md, "Every call may be sent twice"). That the user has too few rights counts as an outage only once a
+// script has worked: with fewer from the beginning, waiting would hide a wrong configuration.
+func (s *Store) outage(err error) (why string, passes bool) {
+	if why, passes = outage(err); passes || !s.met.Load() {
+		return why, passes
+	}
+	var refused *RefusedError
+	if !errors.As(refusal(s.addr, err), &refused) {
+		return "", false
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) && noRights(reply.Error()) && !s.worked.Load() {
+		return "", false
+	}
+	return refused.Reason, true
+}
+
+// An UnstorableError says that Redis refuses a call because of what it would store, and will refuse it again: a value is
+// larger than it accepts. Without that, the call may succeed.
+type UnstorableError struct {
+	Reason string
+	Err    error
+}
+
+func (e *UnstorableError) Error() string { return "redis cannot store this: " + e.Reason }
+
+func (e *UnstorableError) Unwrap() error { return e.Err }
+
+// unstorable returns an *[UnstorableError] for a reply that says so, and any other error as it is.
+func unstorable(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
+	if text := reply.Error(); strings.Contains(text, "invalid bulk length") || strings.Contains(text, "string exceeds maximum allowed size") {
+		return &UnstorableError{"a value is larger than its proto-max-bulk-len allows", err}
+	}
+	return err
 }

@@ -49,6 +49,8 @@ func (k Keys) programs() string                { return k.key("programs") }
 func (k Keys) loading() string                 { return k.key("loading") }
 func (k Keys) passed() string                  { return k.key("passed") }
 
+func (k Keys) successes(program string) string { return k.key("successes:" + program) }
+
 // kinds are the types of the keys that a namespace always has; anything else under these
 // names was made by somebody else.
 func (k Keys) kinds() map[string]string {

@@ -17,12 +17,13 @@ const (
 func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
 	var told time.Time
+	var toldWhy string
 	for try := 0; ; try++ {
 		err := op(ctx)
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
-		why, passes := outage(err)
+		why, passes := s.outage(err)
 		if !passes {
 			s.recovered(try)
 			return err
@@ -33,9 +34,9 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 		if try == 1 {
 			s.outages.Add(1)
 		}
-		if time.Since(told) > tellAgain {
+		if why != toldWhy || time.Since(told) > tellAgain {
 			s.tell(why, err)
-			told = time.Now()
+			told, toldWhy = time.Now(), why
 		}
 		if !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return context.Cause(ctx)
@@ -44,7 +45,7 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 	}
 }
 
-// tellAgain is how long an outage may go on before the log says so once more.
+// tellAgain is how long an outage may go on for one reason before the log says so once more.
 const tellAgain = time.Minute
 
 func (s *Store) tell(why string, err error) {

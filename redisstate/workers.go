@@ -25,17 +25,58 @@ type WorkerInfo struct {
 	State               string // starting, working, draining, gone
 	Slots               int
 	Runs                []int64 // the tasks that it holds
-	Avoids              string  // programs that it leaves alone for now, and why
+	Pauses              []Pause // programs that it pauses for now; of more than [MaxPauses] only some are told
+	InProcess           bool    // its rounds run in its own process, by a Runner: it fetches no programs
 }
+
+// A Pause says that a worker claims no rounds of a program for a while (docs/operations.md, "Programs that a worker
+// pauses").
+type Pause struct {
+	Program string
+	For     tdf.Seconds // from the worker's last heartbeat on; then it tries one round
+	Why     string      // in one line
+}
+
+// MaxPauses is how many pauses a worker tells.
+const MaxPauses = 100
+
+func pausesText(pauses []Pause) (avoids, lines string) {
+	var names, all []string
+	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
+		names = append(names, p.Program+": "+p.Why)
+		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
+	}
+	return strings.Join(names, "; "), strings.Join(all, "\n")
+}
+
+func parsePauses(lines string) []Pause {
+	var pauses []Pause
+	for line := range strings.SplitSeq(lines, "\n") {
+		parts := strings.SplitN(line, "\t", 3)
+		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
+			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
+		}
+	}
+	return pauses
+}
+
+// inProcess is what a worker says of its runner that starts no processes.
+const inProcess = "in process"
 
 func (w *WorkerInfo) fields() []any {
 	runs := make([]string, len(w.Runs))
 	for i, id := range w.Runs {
 		runs[i] = strconv.FormatInt(id, 10)
 	}
+	avoids, pauses := pausesText(w.Pauses)
+	runner := ""
+	if w.InProcess {
+		runner = inProcess
+	}
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", w.Avoids,
+		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
+		"pauses", pauses, "runner", runner,
 	}
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -8,26 +9,33 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// avoidance keeps a host that cannot run a program from burning the queue: after failures in a
-// row the worker leaves the program alone for a while, and then tries one round of it
-// (docs/operations.md, "Programs that a worker leaves alone").
+// avoidance is the circuit breakers of a worker, one for each program. They keep a host that cannot run a program from
+// burning the queue: the worker pauses the program for a while, and then tries one round of it (docs/operations.md,
+// "Programs that a worker pauses"). Failures in a row alone prove nothing, since a sweep may have whole regions that fail:
+// the program has to succeed elsewhere meanwhile.
 type avoidance struct {
 	*sync.Mutex
 	most     int // failures in a row; 0: whatever
 	log      *slog.Logger
 	clock    func() time.Time
 	programs map[string]*reputation
+	wells    map[string]bool // programs that succeeded here and of which the other workers do not know yet
+	news     signal          // of wells
 }
 
 // A reputation is what a worker knows of a program that went wrong.
 type reputation struct {
 	failures int           // in a row
+	open     bool          // paused because of them
+	asked    time.Time     // when it was last asked whether the program succeeds elsewhere
 	unfits   int           // in a row: rounds that could not start here
-	why      string        // the last of them
-	until    time.Time     // left alone
+	last     string        // what the last of them said
+	why      string        // it is paused
+	until    time.Time     // paused
 	probing  bool          // one round of it runs, to see
 	pause    time.Duration // the last one
 }
@@ -40,15 +48,13 @@ const (
 )
 
 func newAvoidance(most int, log *slog.Logger) avoidance {
-	return avoidance{Mutex: &sync.Mutex{}, most: most, log: log, clock: time.Now, programs: map[string]*reputation{}}
+	return avoidance{Mutex: &sync.Mutex{}, most: most, log: log, clock: time.Now, programs: map[string]*reputation{}, wells: map[string]bool{}, news: make(signal, 1)}
 }
 
-// shunned says whether the program is left alone but for probes.
-func (a *avoidance) shunned(r *reputation) bool {
-	return r.unfits > 0 || a.most > 0 && r.failures >= a.most
-}
+// shunned says whether the program is paused, but for probes.
+func (a *avoidance) shunned(r *reputation) bool { return r.unfits > 0 || r.open }
 
-// now returns the programs to leave alone now, and whether there are others of which one round
+// now returns the programs to pass over now, and whether there are others of which one round
 // is to be tried.
 func (a *avoidance) now() (avoid []string, probing bool) {
 	a.Lock()
@@ -92,7 +98,7 @@ func (a *avoidance) notThere() {
 	}
 }
 
-// claimed: if the program was left alone, this is the round that is tried.
+// claimed: if the program was paused, this is the round that is tried.
 func (a *avoidance) claimed(program string) {
 	a.Lock()
 	defer a.Unlock()
@@ -114,21 +120,56 @@ func (a *avoidance) succeeded(program string) {
 	a.Lock()
 	defer a.Unlock()
 	if r := a.programs[program]; r != nil && a.shunned(r) {
-		a.log.Info("a program that was left alone runs again", "program", program)
+		a.log.Info("a program that was paused runs again", "program", program)
 	}
 	delete(a.programs, program)
+	if len(a.wells) < maxReputations {
+		a.wells[program] = true
+		a.news.give()
+	}
 }
 
-// failed: a round of the program ran, and failed.
-func (a *avoidance) failed(program, why string) {
+// failed: a round of the program ran, and failed. True: it has done so often enough to ask whether it succeeds elsewhere,
+// which the answer is for.
+func (a *avoidance) failed(program, why string) (ask bool) {
 	a.Lock()
 	defer a.Unlock()
-	r := a.of(program)
-	why = short(why)
-	r.failures, r.unfits, r.probing, r.why = r.failures+1, 0, false, why
-	if a.most > 0 && r.failures >= a.most {
-		a.leaveAlone(program, r, probePause, fmt.Sprintf("%d rounds of it failed in a row; the last: %s", r.failures, why))
+	r := a.failure(program, why)
+	r.unfits = 0
+	if a.most == 0 || r.failures < a.most || a.clock().Sub(r.asked) < probePause {
+		return false
 	}
+	r.asked = a.clock()
+	return true
+}
+
+// answer opens or closes the circuit breaker of a program that fails in a row.
+func (a *avoidance) answer(program string, succeedsElsewhere bool) {
+	a.Lock()
+	defer a.Unlock()
+	r := a.programs[program]
+	if r == nil {
+		return // it has succeeded here meanwhile
+	}
+	if r.open = succeedsElsewhere; r.open {
+		a.pause(program, r, probePause, fmt.Sprintf("%d rounds of it failed in a row, and another worker succeeds with it; the last: %s", r.failures, r.last))
+	}
+}
+
+// unstarted: a round of the program could not be started, here or anywhere.
+func (a *avoidance) unstarted(program, why string) {
+	a.Lock()
+	defer a.Unlock()
+	if r := a.failure(program, why); a.most > 0 && r.failures >= a.most {
+		r.open = true
+		a.pause(program, r, probePause, fmt.Sprintf("%d rounds of it failed in a row; the last could not be started: %s", r.failures, r.last))
+	}
+}
+
+func (a *avoidance) failure(program, why string) *reputation {
+	r := a.of(program)
+	r.failures, r.probing, r.last = r.failures+1, false, short(why)
+	return r
 }
 
 // unfit: a round of the program could not even start on this host.
@@ -136,18 +177,17 @@ func (a *avoidance) unfit(program, why string) {
 	a.Lock()
 	defer a.Unlock()
 	r := a.of(program)
-	why = short(why)
-	pause := min(firstUnfitPause<<min(r.unfits, 10), probePause)
-	r.unfits, r.probing, r.why = r.unfits+1, false, why
-	a.leaveAlone(program, r, pause, "it cannot be run here: "+why)
+	length := min(firstUnfitPause<<min(r.unfits, 10), probePause)
+	r.unfits, r.probing = r.unfits+1, false
+	a.pause(program, r, length, "it cannot be run here: "+short(why))
 }
 
-func (a *avoidance) leaveAlone(program string, r *reputation, pause time.Duration, why string) {
-	r.until = a.clock().Add(pause)
-	if pause != r.pause {
-		a.log.Warn("the worker leaves a program alone for a while", "program", program, "for", pause, "why", why)
+func (a *avoidance) pause(program string, r *reputation, length time.Duration, why string) {
+	r.until, r.why = a.clock().Add(length), why
+	if length != r.pause {
+		a.log.Warn("the worker pauses a program", "program", program, "for", length, "why", why)
 	}
-	r.pause = pause
+	r.pause = length
 }
 
 func (a *avoidance) of(program string) *reputation {
@@ -181,16 +221,18 @@ func short(why string) string {
 	return why
 }
 
-// String tells which programs are left alone, and why.
-func (a *avoidance) String() string {
+// pauses tells which programs are paused, those first that are tried again first.
+func (a *avoidance) pauses() []redisstate.Pause {
 	a.Lock()
 	defer a.Unlock()
-	var all []string
+	var all []redisstate.Pause
 	for name, r := range a.programs {
 		if a.shunned(r) {
-			all = append(all, name+": "+r.why)
+			all = append(all, redisstate.Pause{Program: name, For: tdf.For(max(0, r.until.Sub(a.clock()))), Why: r.why})
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, "; ")
+	slices.SortFunc(all, func(x, y redisstate.Pause) int {
+		return cmp.Or(cmp.Compare(x.For, y.For), cmp.Compare(x.Program, y.Program))
+	})
+	return all
 }

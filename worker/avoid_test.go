@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// docs/operations.md, "Programs that a worker leaves alone".
-func TestProgramsThatFailAreLeftAlone(t *testing.T) {
+// docs/operations.md, "Programs that a worker pauses".
+func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newAvoidance(3, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
@@ -20,10 +22,14 @@ func TestProgramsThatFailAreLeftAlone(t *testing.T) {
 			t.Errorf("avoids %v, probing %v; want %v, %v", got, probe, avoid, probing)
 		}
 	}
+	asked, elsewhere := 0, false
 	fail := func(n int) {
 		for range n {
 			a.claimed("p")
-			a.failed("p", "exit 1")
+			if a.failed("p", "exit 1") {
+				asked++
+				a.answer("p", elsewhere)
+			}
 		}
 	}
 	fail(2)
@@ -31,9 +37,16 @@ func TestProgramsThatFailAreLeftAlone(t *testing.T) {
 	a.succeeded("p") // in a row, that is
 	fail(2)
 	is(false)
+	fail(100) // nobody succeeds with it: that is the program, and not this host
+	is(false)
+	if asked != 1 {
+		t.Errorf("asked %d times within a minute", asked)
+	}
+	at, elsewhere = at.Add(probePause), true
 	fail(1)
 	is(false, "p")
-	if got, want := a.String(), "p: exit 1"; got != want {
+	why := "103 rounds of it failed in a row, and another worker succeeds with it; the last: exit 1"
+	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	if got := a.next(time.Hour); got != probePause {
@@ -51,11 +64,29 @@ func TestProgramsThatFailAreLeftAlone(t *testing.T) {
 	fail(1)
 	is(false, "p")
 	at = at.Add(probePause)
+	elsewhere = false // nor does it succeed elsewhere any more
+	fail(1)
+	is(false)
+	at, elsewhere = at.Add(probePause), true
+	fail(1)
+	is(false, "p")
+	at = at.Add(probePause)
 	a.claimed("p")
 	a.succeeded("p")
 	is(false)
-	if got := a.String(); got != "" {
+	if got := a.pauses(); got != nil {
 		t.Errorf("%q", got)
+	}
+}
+
+// What cannot be started needs nobody else's success, and a task that makes no sense says nothing.
+func TestProgramsThatCannotBeStartedArePaused(t *testing.T) {
+	a := newAvoidance(3, slog.New(slog.DiscardHandler))
+	for range 3 {
+		a.unstarted("p", "no fetch")
+	}
+	if avoid, _ := a.now(); !slices.Equal(avoid, []string{"p"}) {
+		t.Errorf("avoids %v", avoid)
 	}
 }
 
@@ -86,7 +117,8 @@ func TestProgramsThatAreNotThere(t *testing.T) {
 	a := newAvoidance(1, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	a.failed("p", strings.Repeat("x y ", 1e6))
-	if text := a.String(); len(text) > maxWhy+10 {
+	a.answer("p", true)
+	if text := a.pauses()[0].Why; len(text) > maxWhy+100 {
 		t.Errorf("%d bytes are told", len(text))
 	}
 	at = at.Add(2 * probePause)

@@ -26,7 +26,7 @@ func (w *Worker) mostOutput() int64 {
 // collect takes what the round left: its result, and an error if that is refused.
 func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
-		Exit: ended.Exit, Why: ended.Why, ProgramSHA256: ended.ProgramSHA256,
+		Exit: ended.Exit, Why: d.secrets.Mask(ended.Why), ProgramSHA256: ended.ProgramSHA256,
 		Seconds: ended.Seconds, CPUSeconds: ended.CPUSeconds, MaxRSS: ended.MaxRSS,
 	}
 	e.reportLast(d)
@@ -46,10 +46,10 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 		e.keepScratch(d, true)
 		return result, masked(d, err)
 	}
-	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error != ""}).HasFailed(e.task.FailOn)
+	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error+result.Why != ""}).HasFailed(e.task.FailOn)
 	// A full disk may have kept from stderr what the program had to say.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
-		result.Why, failed = "the worker's disk is full", true
+		result.Why, failed = appendLine(result.Why, "the worker's disk is full"), true
 	}
 	e.keepScratch(d, failed)
 	return result, nil
@@ -58,7 +58,7 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 // masked hides values of secrets in what an error says; what it is, errors.Is and errors.As go on
 // to tell. The reasons for which programs are ended are our own words, whatever words are secret.
 func masked(d *desk, err error) error {
-	if err == nil || err == errTimedOut || err == errStopping {
+	if err == nil || err == errTimedOut || err == errStopping || err == errCutOff {
 		return err
 	}
 	text := d.secrets.Mask(err.Error())

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
@@ -82,7 +81,7 @@ func (e *execution) news(d *desk, last bool) (r redisstate.Report, accepted func
 	if tail, changed := d.record.Tail(d.secrets); changed {
 		d.tail = &tail
 	}
-	if !last || errors.Is(context.Cause(e.ctx), errStopping) {
+	if !last || isGivenBack(context.Cause(e.ctx)) {
 		r.Tail, r.Silent = d.tail, tdf.For(d.record.Silent())
 	}
 	if !last {

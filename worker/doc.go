@@ -14,7 +14,7 @@
 // has ended (collect.go).
 //
 // A worker has its name for itself, and says that it is alive (presence.go, identity_linux.go); it
-// clears up after an earlier one (leftovers.go), leaves programs alone that do not run here
+// clears up after an earlier one (leftovers.go), pauses programs that do not run here
 // (avoid.go, unfit.go), and knows how it was told to stop (stop.go).
 //
 // An execution ends in one of five ways: the program ended, or could not be run, and the round is

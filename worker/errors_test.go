@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 type failing struct {
 	*redisstate.Store
 	claims, reports, calls atomic.Int64 // claims and reports still to fail; calls made
+	refused                atomic.Int64 // a task whose results are refused, with all that is sent beside them; 0: none
 }
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
@@ -30,6 +33,10 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisst
 func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
 	if f.reports.Add(-1) >= 0 {
 		return nil, errNoAuth
+	}
+	if slices.ContainsFunc(results, func(m tdf.Move) bool { return m.ID == f.refused.Load() }) {
+		f.calls.Add(1)
+		return nil, errors.New("ERR something unheard of")
 	}
 	return f.Store.Execute(ctx, worker, results...)
 }
@@ -77,15 +84,31 @@ func TestAResultIsKeptOverErrors(t *testing.T) {
 	}
 }
 
-// After a lease without a renewal the task is somebody else's: nobody waits for ever.
-func TestAResultThatIsNeverTakenIsDropped(t *testing.T) {
+// A result that Redis refuses for longer than a lease is held, and holds up no other one.
+func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Nanosecond
-	w.script("p", good)
-	w.open("")
+	w.cfg.Concurrency, w.cfg.SleepAfterNoProcessClaimed = 2, time.Millisecond
+	bad, good := w.open("bad"), w.open("good")
 	store := &failing{Store: w.store}
-	store.reports.Store(1 << 60)
-	w.runOnce(w.workerOn(store))
-	w.logged(`msg=dropped`)
-	w.logged(errNoAuth.Error())
+	store.refused.Store(bad)
+	worker, both := w.workerOn(store), make(chan struct{}, 2)
+	worker.Runner = goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		both <- struct{}{}
+		fmt.Fprintln(r.Stdout, "result")
+		return Ended{}, nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	w.executed(good)
+	eventually(t, "several tries", func() bool { return store.calls.Load() > 3 })
+	if got := w.task(bad); got.State != tdf.Running {
+		t.Errorf("the other one is %s: %s", got.State, got.Log)
+	}
+	store.refused.Store(0)
+	if got := w.executed(bad); got.LastOutput() != "result\n" {
+		t.Errorf("its output is %q", got.LastOutput())
+	}
+	stop()
+	wait()
 }

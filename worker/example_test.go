@@ -22,7 +22,7 @@ type squares struct{}
 func (squares) Run(ctx context.Context, r *worker.Round) (worker.Ended, error) {
 	n, err := strconv.Atoi(strings.Join(r.Args, " "))
 	if err != nil {
-		return worker.Ended{}, err // the round has failed, with this text
+		return worker.Ended{}, err // the round has failed: exit status 1, and this text
 	}
 	fmt.Fprintln(r.Stdout, n*n)
 	return worker.Ended{}, ctx.Err() // not nil when the round has to end

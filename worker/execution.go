@@ -26,10 +26,11 @@ type execution struct {
 	log   *slog.Logger
 
 	clock   atomic.Pointer[reading]
-	ctx     context.Context         // ends when the program has to
-	end     context.CancelCauseFunc // ends ctx
-	began   time.Time               // when the program did
-	program fetch.Program           // of a program that was fetched, or is there
+	renewed atomic.Pointer[time.Time] // when Redis extended the lease last
+	ctx     context.Context           // ends when the program has to
+	end     context.CancelCauseFunc   // ends ctx
+	began   time.Time                 // when the program did
+	program fetch.Program             // of a program that was fetched, or is there
 
 	mu   sync.Mutex
 	desk *desk // while the round runs: what it prints and reports
@@ -39,6 +40,7 @@ type execution struct {
 	followed atomic.Bool  // somebody watches it
 	result   tdf.Result   // when it has ended
 	cause    error        // why it was cut short; or nil
+	sound    bool         // the task is valid, so that the program was tried
 	why      string       // what is wrong, where run.sh does not say so itself
 }
 
@@ -55,6 +57,7 @@ func (s *session) newExecution(c redisstate.Claim, now tdf.Time, received time.T
 		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
 	}
 	e.clock.Store(&reading{now, received})
+	e.renewed.Store(&received)
 	return e
 }
 
@@ -88,6 +91,7 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	if err != nil {
 		return tdf.Result{}, err
 	}
+	e.sound = true
 	if p, ok := e.s.Runner.(preparer); ok {
 		if err := p.prepare(ctx, e); err != nil {
 			return tdf.Result{}, err

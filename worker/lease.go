@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -84,28 +85,80 @@ func (s *session) renew(ctx context.Context, executions []*execution, last bool)
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-s.renewing }()
-	renewals := make([]redisstate.Renewal, len(executions))
-	accepted := make([]func(), len(executions))
-	unfinished := make([]bool, len(executions))
+	all := make([]renewal, len(executions))
 	for i, e := range executions {
-		renewals[i], accepted[i], unfinished[i] = e.renewalWithNews(last)
+		all[i] = e.renewalWithNews(last)
 	}
-	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
+	err = s.renewAll(ctx, all)
+	for i := range all {
+		if all[i].more {
+			more = append(more, all[i].e)
+		}
+	}
+	return more, err
+}
+
+// A renewal is what is sent for an execution.
+type renewal struct {
+	e        *execution
+	sent     redisstate.Renewal
+	accepted func() // to be called when Redis has taken what the round reports
+	more     bool   // once it has, there is more
+}
+
+// renewAll sends renewals in one call, or where Redis refuses that each by itself: one that it refuses must not cost the
+// others their leases.
+func (s *session) renewAll(ctx context.Context, all []renewal) error {
+	sent := make([]redisstate.Renewal, len(all))
+	for i := range all {
+		sent[i] = all[i].sent
+	}
+	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
+	var unstorable *redisstate.UnstorableError
+	switch {
+	case err == nil:
+		for i := range all {
+			all[i].renewed(renewed.Lost[i], renewed.Followed[i])
+		}
+		return nil
+	case len(all) > 1 && ctx.Err() == nil:
+		var refused []error
+		for i := range all {
+			refused = append(refused, s.renewAll(ctx, all[i:i+1]))
+		}
+		return errors.Join(refused...)
+	case len(all) == 1 && errors.As(err, &unstorable):
+		return s.renewWithout(ctx, &all[0], err)
+	}
+	for i := range all {
+		all[i].more = false
+	}
+	return err
+}
+
+// renewWithout renews a lease without the report that Redis refuses. The report is not sent again: it would be refused
+// again, and is larger than all else.
+func (s *session) renewWithout(ctx context.Context, r *renewal, why error) error {
+	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
 	if err != nil {
-		return nil, err
+		r.more = false
+		return err
 	}
-	for i, e := range executions {
-		if renewed.Lost[i] != nil {
-			e.end(renewed.Lost[i])
-			continue
-		}
-		e.followed.Store(renewed.Followed[i])
-		accepted[i]()
-		if unfinished[i] {
-			more = append(more, e)
-		}
+	r.e.log.Warn("what the round reports is left out: redis refuses it", "error", why)
+	r.renewed(renewed.Lost[0], renewed.Followed[0])
+	return nil
+}
+
+// renewed acts on Redis's answer.
+func (r *renewal) renewed(lost error, followed bool) {
+	if lost != nil {
+		r.more = false
+		r.e.end(lost)
+		return
 	}
-	return more, nil
+	r.e.leaseRenewed()
+	r.e.followed.Store(followed)
+	r.accepted()
 }
 
 // renewal names the claim; what else it says is added by the caller.
@@ -113,16 +166,16 @@ func (e *execution) renewal() redisstate.Renewal {
 	return redisstate.Renewal{ID: e.task.ID, Round: e.task.Round, Claim: e.claim, Until: e.task.EndBefore}
 }
 
-func (e *execution) renewalWithNews(last bool) (r redisstate.Renewal, accepted func(), more bool) {
+func (e *execution) renewalWithNews(last bool) renewal {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r = e.renewal()
+	r := renewal{e: e, sent: e.renewal(), accepted: func() {}}
 	if e.desk == nil {
-		return r, func() {}, false
+		return r
 	}
-	r.Report, accepted, more = e.news(e.desk, last)
-	e.told = e.told || r.Report.Tail != nil || r.Report.PID != 0
-	return r, accepted, more
+	r.sent.Report, r.accepted, r.more = e.news(e.desk, last)
+	e.told = e.told || r.sent.Report.Tail != nil || r.sent.Report.PID != 0
+	return r
 }
 
 // renewOne returns the time by Redis's clock, or an error that ends the execution: the
@@ -131,6 +184,9 @@ func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Tim
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
 		return 0, err
+	}
+	if renewed.Lost[0] == nil {
+		e.leaseRenewed()
 	}
 	return renewed.Now, renewed.Lost[0]
 }

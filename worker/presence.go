@@ -34,7 +34,8 @@ func (w *Worker) renewal() time.Duration { return w.cfg.Lease / 3 }
 func (w *Worker) info(state string) redisstate.WorkerInfo {
 	return redisstate.WorkerInfo{
 		Name: w.name, Host: w.host, PID: os.Getpid(), Process: identity(), Version: w.Version,
-		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Avoids: w.avoid.String(),
+		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: w.avoid.pauses(),
+		InProcess: w.inProcess(),
 	}
 }
 

@@ -217,25 +217,33 @@ func (w *world) named(name string) *Worker {
 	return worker
 }
 
-// A program that only fails is left alone after some rounds, and others go on.
-func TestAProgramThatOnlyFailsIsLeftAlone(t *testing.T) {
+// A program that fails here and succeeds elsewhere is paused after some rounds; others go on, and so does one that fails
+// everywhere. Others learn which programs succeed here.
+func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
 	w.cfg.SleepAfterFailure = 0
 	w.cfg.MaxFailuresInRow = 3
-	w.script("bad", "#!/bin/sh\necho broken >&2; exit 4\n")
+	const broken = "#!/bin/sh\necho broken >&2; exit 4\n"
+	w.script("bad", broken)
+	w.script("sweep", broken)
 	w.script("p", good)
-	of := func(d *tdf.Definition) { d.Program = "bad" }
-	var bad, well []int64
+	must(t, w.store.NoteSuccesses(t.Context(), "w2", "bad"))
+	must(t, w.store.NoteSuccesses(t.Context(), "w1", "sweep"))
+	of := func(program string) func(*tdf.Definition) {
+		return func(d *tdf.Definition) { d.Program = program }
+	}
+	var bad, others []int64
 	for range 10 {
-		bad, well = append(bad, w.open("", of)), append(well, w.open(""))
+		bad, others = append(bad, w.open("", of("bad"))), append(others, w.open(""), w.open("", of("sweep")))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())
-	for _, id := range well {
+	for _, id := range others {
 		w.executed(id)
 	}
-	eventually(t, "it is told", func() bool { return w.told()["avoids"] == "bad: run.sh ended with 4" })
+	const why = "3 rounds of it failed in a row, and another worker succeeds with it; the last: run.sh ended with 4"
+	eventually(t, "it is told", func() bool { return w.told()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open
 		if i < 3 {
@@ -245,10 +253,15 @@ func TestAProgramThatOnlyFailsIsLeftAlone(t *testing.T) {
 			t.Errorf("task %d is %s, want %s", id, got, want)
 		}
 	}
+	eventually(t, "its own successes", func() bool {
+		elsewhere, err := w.store.SucceededElsewhere(t.Context(), "w2", "p")
+		must(t, err)
+		return elsewhere
+	})
 	stop()
 	wait()
-	w.logged("the worker leaves a program alone for a while")
-	w.logged("3 rounds of it failed in a row; the last: run.sh ended with 4")
+	w.logged("the worker pauses a program")
+	w.logged(why)
 }
 
 // The last error is that of the round before, and no earlier one's.

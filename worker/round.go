@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -14,10 +16,10 @@ import (
 type Runner interface {
 	// Run runs a round to its end. When ctx ends before, because the task's timeout is over,
 	// the task is not this worker's any more, or the worker is told to stop, it ends the round
-	// and returns ctx's error or cause: the slot stays busy until then. Any other error is why
-	// the round could not be run; its text is the round's error, and the round has failed
-	// (docs/lifecycle.md, "What makes a round fail"). A panic is such an error. One Runner runs
-	// as many rounds at once as the worker has slots.
+	// and returns ctx's error or cause: the slot stays busy until then. Any other error fails the
+	// round (docs/programs.md, "Rounds without a process"): its text is appended to the round's
+	// error, up to 32 KiB, and the exit status is 1 unless Ended says another one. A panic does
+	// the same with exit status 2. One Runner runs as many rounds at once as the worker has slots.
 	Run(ctx context.Context, r *Round) (Ended, error)
 }
 
@@ -54,20 +56,57 @@ type preparer interface {
 	prepare(ctx context.Context, e *execution) error
 }
 
+// inProcess says that rounds run in this process: no program is fetched for them.
+func (w *Worker) inProcess() bool {
+	_, starts := w.Runner.(preparer)
+	return w.Runner != nil && !starts
+}
+
 // runRound keeps a panic of a Runner from ending the worker, and all other rounds with it.
 func (e *execution) runRound(ctx context.Context, r *Round) (ended Ended, err error) {
+	mask := e.desk.secrets.Mask // before anything is cut
 	defer func() {
 		if p := recover(); p != nil {
-			ended, err = Ended{}, panicked(p)
+			ended, err = failed(Ended{Exit: exitPanic}, panicText(mask(fmt.Sprint(p)), debug.Stack())), context.Cause(ctx)
 		}
 	}()
 	ended, err = e.s.Runner.Run(ctx, r)
 	if ended.Exit == "" && err == nil {
 		ended.Exit = "0"
 	}
-	return ended, err
+	if !e.s.inProcess() || err == nil || ctx.Err() != nil {
+		return ended, err
+	}
+	return failed(ended, mask(err.Error())), nil
 }
 
-func panicked(value any) error {
-	return fmt.Errorf("the runner panicked: %v\n%s", value, debug.Stack())
+// Exit statuses of rounds of a Runner in this process: those of a Go program that ends so.
+const (
+	exitError = "1"
+	exitPanic = "2"
+)
+
+// failed is the end of a round that ran in this process and failed.
+func failed(ended Ended, why string) Ended {
+	if ended.Exit == "" || ended.Exit == "0" {
+		ended.Exit = exitError
+	}
+	ended.Why = cmp.Or(cut(why, mostWhy), "the Runner returned an error without a text")
+	return ended
+}
+
+// mostWhy bounds what a Runner says of its end, and each half of what is said of a panic, in bytes.
+const mostWhy = 32 << 10
+
+// panicText is what a Go program prints that panics: the message comes first, and tells rounds that failed for one reason
+// from others.
+func panicText(message string, stack []byte) string {
+	return "panic: " + cut(message, mostWhy/2) + "\n\n" + cut(string(stack), mostWhy/2-100)
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }

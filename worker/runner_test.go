@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -38,7 +43,14 @@ func TestGoRunner(t *testing.T) {
 		"an error": {func(_ context.Context, r *Round) (Ended, error) {
 			fmt.Fprint(r.Stderr, "first")
 			return Ended{}, errors.New("second")
-		}, ended{tdf.Failed, "", "first\nsecond", ""}},
+		}, ended{tdf.Failed, "", "first\nsecond", "1"}},
+		"an error of another task": {func(context.Context, *Round) (Ended, error) {
+			return Ended{}, &tdf.StateError{ID: 1, State: tdf.Failed}
+		}, ended{tdf.Failed, "", (&tdf.StateError{ID: 1, State: tdf.Failed}).Error(), "1"}},
+		"an error without words": {
+			func(context.Context, *Round) (Ended, error) { return Ended{}, errors.New("") },
+			ended{tdf.Failed, "", "the Runner returned an error without a text", "1"},
+		},
 		"an exit status": {
 			func(context.Context, *Round) (Ended, error) { return Ended{Exit: "3"}, nil },
 			ended{tdf.Failed, "", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
@@ -49,14 +61,14 @@ func TestGoRunner(t *testing.T) {
 		"no result": {func(_ context.Context, r *Round) (Ended, error) {
 			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": `), 0o644)
 		}, ended{State: tdf.Failed, Error: "result.json"}},
-		"a panic": {func(context.Context, *Round) (Ended, error) { panic("oh no") }, ended{State: tdf.Failed, Error: "the runner panicked: oh no"}},
+		"a panic": {func(context.Context, *Round) (Ended, error) { panic("oh no") }, ended{tdf.Failed, "", "panic: oh no\n\ngoroutine ", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			id := w.open("a 'b c'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
 			w.runOnce(w.running(c.run))
 			got := endOf(w.finished(id))
-			if strings.HasPrefix(got.Error, c.want.Error) && c.want.Exit == "" {
+			if strings.HasPrefix(got.Error, c.want.Error) && (c.want.Exit == "" || c.want.Exit == exitPanic) {
 				got.Error = c.want.Error
 			}
 			if got != c.want {
@@ -67,6 +79,71 @@ func TestGoRunner(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rounds that panic alike are one failure, told by the message, whatever goroutines and values their stacks name.
+func TestPanicsOfARunnerAreOneFailure(t *testing.T) {
+	w := newWorld(t)
+	worker := w.running(func(_ context.Context, r *Round) (Ended, error) {
+		if r.Args[0] == "error" {
+			return Ended{}, errors.New("no model " + r.Args[1])
+		}
+		panic(strings.Repeat("deep ", 1e6) + r.Args[1])
+	})
+	for _, input := range []string{"panic 1", "panic 2", "error 3", "error 4"} {
+		id := w.open(input)
+		w.runOnce(worker)
+		if r := w.finished(id).Rounds[0]; len(r.Error) > mostWhy+10 {
+			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
+		}
+	}
+	failures, err := w.manager().Failures(t.Context(), manager.Query{}, "")
+	must(t, err)
+	var got []string
+	for _, g := range failures.Groups {
+		got = append(got, fmt.Sprintf("%s: %.20s (%d)", g.How, g.Line, g.Tasks))
+	}
+	slices.Sort(got)
+	if want := []string{"exit status 1: no model <n> (2)", "exit status 2: panic: deep deep dee (2)"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func (w *world) manager() *manager.Manager {
+	w.Helper()
+	cfg, err := config.DefaultManager(w.cfg.Namespace)
+	must(w, err)
+	host, port, _ := strings.Cut(redistest.Shared(w), ":")
+	cfg.Redis.Host = host
+	cfg.Redis.Port, err = strconv.Atoi(port)
+	must(w, err)
+	m, err := manager.New(w.Context(), cfg, manager.WithLog(w.logger()))
+	must(w, err)
+	w.Cleanup(func() { m.Close() })
+	return m
+}
+
+// A task that a Runner serves needs no source that can be fetched.
+func TestATaskOfARunnerWaitsForNoSource(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = time.Hour
+	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Definition) { d.StartAfter = 9e9 })
+	explained := func() manager.Gate {
+		e, err := w.manager().Explain(t.Context(), id)
+		must(t, err)
+		return e.Gates[slices.IndexFunc(e.Gates, func(g manager.Gate) bool { return g.Name == "source" })]
+	}
+	if got := explained(); got.State != manager.Ahead {
+		t.Errorf("without a worker: %+v", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
+	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
+	if got := explained(); got.State != manager.Passed || !strings.Contains(got.What, "in their own process: w1") {
+		t.Errorf("with one: %+v", got)
+	}
+	stop()
+	wait()
 }
 
 // What ends a program ends a Runner's context, and says why.

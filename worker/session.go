@@ -59,6 +59,10 @@ func (w *Worker) open(told context.Context) (s *session, close func()) {
 	s.looping = loops
 	s.loops.Go(func() { s.keep(loops) })
 	s.loops.Go(func() { s.report(loops, reporting) })
+	s.loops.Go(func() { s.share(loops) })
+	if w.cfg.OnLeaseLost == onLeaseLostEnd {
+		s.loops.Go(func() { s.endCutOff(loops) })
+	}
 	return s, func() {
 		s.work.Wait()
 		stop()

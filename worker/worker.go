@@ -22,6 +22,7 @@ import (
 type Store interface {
 	reporter
 	registry
+	successes
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
 	Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error)

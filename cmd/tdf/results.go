@@ -96,7 +96,7 @@ func (e *export) finished(ctx context.Context, m *manager.Manager) error {
 
 // waitForAll says what it waits for, and what would have it wait for ever.
 func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
-	watch, missing := m.Watch(e.filter.campaign), warnings{say: e.a.say}
+	watch, missing := m.Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
 	for told := false; ; told = true {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()

@@ -51,6 +51,7 @@ func newWatch(a *app) *cobra.Command {
 			if len(args) == 1 {
 				w.campaign = args[0]
 			}
+			w.warnings.campaign, w.warnings.stops = w.campaign, w.stopAfter > 0
 			return w.run(c.Context())
 		},
 	}
@@ -156,7 +157,11 @@ func (w *watching) show(s *manager.Status, last bool) error {
 
 // what tells whether something changed.
 func what(s *manager.Status) string {
-	return fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
+	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
+	for _, p := range s.Pauses {
+		text += fmt.Sprint(p.Program, p.Workers, p.Of)
+	}
+	return text
 }
 
 // endLine leaves the line on the terminal as it is.
@@ -197,16 +202,34 @@ func (w *watching) object(s *manager.Status) any {
 		Busy      int                 `json:"busy"`
 		Server    float64             `json:"server_seen"`
 		Later     int64               `json:"later"` // open ones that start later; the ETA is without them
-		ETA       *eta                `json:"eta"`   // null: unknown
+		Pauses    []pauseJSON         `json:"pauses,omitempty"`
+		ETA       *eta                `json:"eta"` // null: unknown
 		Unknown   string              `json:"eta_unknown,omitempty"`
 	}{
 		float64(s.At), w.campaign, counts, s.Done(), s.Counts.Total(), s.Rate, s.RateSoFar,
-		s.Workers, s.Slots, s.Busy, float64(s.Server), s.Later, nil, s.Estimate.Unknown,
+		s.Workers, s.Slots, s.Busy, float64(s.Server), s.Later, pausesToJSON(s.Pauses), nil, s.Estimate.Unknown,
 	}
 	if s.Estimate.Unknown == "" {
 		o.ETA = &eta{float64(s.Estimate.Low), float64(s.Estimate.High)}
 	}
 	return o
+}
+
+// A pauseJSON is a program that workers pause.
+type pauseJSON struct {
+	Program string  `json:"program"`
+	Workers int     `json:"workers"` // that pause it
+	Of      int     `json:"of"`      // that live and claim tasks
+	Until   float64 `json:"until"`   // when the first of them tries a round again
+	Why     string  `json:"why"`
+}
+
+func pausesToJSON(pauses []manager.Pause) []pauseJSON {
+	var all []pauseJSON
+	for _, p := range pauses {
+		all = append(all, pauseJSON{p.Program, p.Workers, p.Of, float64(p.Until), p.Why})
+	}
+	return all
 }
 
 func allSucceeded(outcomes map[string]int64) bool {

@@ -23,6 +23,7 @@ type piece struct {
 const (
 	needDone = iota
 	needLeft
+	needPaused
 	needRate
 	needFailed
 	needStates
@@ -36,6 +37,9 @@ func pieces(s *manager.Status) []piece {
 	all := []piece{{fmt.Sprintf("%d/%d done", s.Done(), s.Counts.Total()), needDone}}
 	if s.Counts.Unfinished() > 0 {
 		all = append(all, piece{left(s.Estimate), needLeft})
+	}
+	if len(s.Pauses) > 0 {
+		all = append(all, piece{pausedText(s), needPaused})
 	}
 	for _, of := range []struct {
 		states []tdf.State
@@ -56,6 +60,16 @@ func pieces(s *manager.Status) []piece {
 		all = append(all, piece{fmt.Sprintf("%d start later", s.Later), needLater})
 	}
 	return all
+}
+
+// pausedText names the program that most workers pause, and until when.
+func pausedText(s *manager.Status) string {
+	p := &s.Pauses[0]
+	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
+	if p.Until > s.At {
+		text += " for " + ago(p.Until.Sub(s.At))
+	}
+	return text
 }
 
 func inStates(counts manager.Counts, states []tdf.State) string {

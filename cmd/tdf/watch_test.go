@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,6 +41,28 @@ func TestTerminalLine(t *testing.T) {
 	}
 	s.Estimate.Unknown = "nothing has ended for longer than any run took"
 	if got, want := terminalLine(s, 39), "65/400 done; time left unknown: nothin…"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A pause is told once, with what can be done about it, and stands in the line.
+func TestAPauseIsTold(t *testing.T) {
+	s := &manager.Status{
+		At: 1_700_000_000, Server: 1_700_000_000, Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
+		Pauses:   []manager.Pause{{Program: "bad", Workers: 3, Of: 3, Until: 1_700_000_045, Why: "exit 4"}},
+		Estimate: manager.Estimate{Unknown: "all workers pause bad"},
+	}
+	var told []string
+	w := warnings{campaign: "sweep 7", say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+	w.about(s)
+	s.Pauses[0].Until++ // as of the next heartbeat
+	w.about(s)
+	const want = "program bad is paused on 3 of 3 workers until 22:14:05 UTC, in 45 s: exit 4; " +
+		"tdf failures --campaign 'sweep 7' says what fails, and tdf watch 'sweep 7' --stop-after N gives the campaign up when N tasks have failed"
+	if len(told) != 1 || told[0] != want {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	if got, want := terminalLine(s, 99), "60/65 done; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -82,8 +82,8 @@ func remarks(w manager.Worker) string {
 	if w.Drained != "" {
 		all = append(all, "told to drain by "+w.Drained)
 	}
-	if w.Avoids != "" {
-		all = append(all, "avoids "+w.Avoids)
+	for _, p := range w.Pauses {
+		all = append(all, "pauses "+p.Program+": "+p.Why)
 	}
 	return strings.Join(all, "; ")
 }
@@ -130,8 +130,23 @@ func workerJSON(w manager.Worker) any {
 		Seen    string  `json:"seen"`
 		Lease   float64 `json:"lease"`
 		Drained string  `json:"drained,omitempty"`
-		Avoids  string  `json:"avoids,omitempty"`
-	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, w.Avoids}
+		Pauses  []pause `json:"pauses,omitempty"`
+	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, pausesOf(w)}
+}
+
+// A pause is a program of which a worker claims no rounds for a while.
+type pause struct {
+	Program string `json:"program"`
+	Until   string `json:"until"`
+	Why     string `json:"why"`
+}
+
+func pausesOf(w manager.Worker) []pause {
+	var all []pause
+	for _, p := range w.Pauses {
+		all = append(all, pause{p.Program, stamp(w.Seen.Add(p.For)), p.Why})
+	}
+	return all
 }
 
 // completeWorkers offers the names of workers to a shell.

@@ -1,0 +1,70 @@
+package redisstate
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+type replied string
+
+func (e replied) Error() string { return string(e) }
+func (replied) RedisError()     {}
+
+var _ redis.Error = replied("")
+
+// What ends a first contact with an error is waited out later; what Redis says of one task is an answer at any time.
+func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
+	for _, c := range []struct {
+		err                  error
+		first, later, worked bool // it is waited out: before the first contact, after it, and after a script has worked
+	}{
+		{replied("NOAUTH Authentication required."), false, true, true},
+		{fmt.Errorf("failed to authenticate: %w", replied("WRONGPASS invalid username-password pair or user is disabled.")), false, true, true},
+		{replied("ERR AUTH <password> called without any password configured for the default user."), false, true, true},
+		{replied("ERR Protocol error: unauthenticated bulk length"), false, true, true},
+		{replied("DENIED Redis is running in protected mode"), false, true, true},
+		{replied("ERR DB index is out of range"), false, true, true},
+		{fmt.Errorf("tls: failed to verify certificate: %w", x509.UnknownAuthorityError{}), false, true, true},
+		{replied("NOPERM this user has no permissions to run the 'evalsha' command"), false, false, true},
+		{replied("ERR The user executing the script can't run this command or subcommand script: x"), false, false, true},
+		{replied("READONLY You can't write against a read only replica."), true, true, true},
+		{replied("LOADING Redis is loading the dataset in memory"), true, true, true},
+		{replied("MASTERDOWN Link with MASTER is down"), true, true, true},
+		{replied("WRONGTYPE Operation against a key holding the wrong kind of value"), false, false, false},
+		{replied("ERR Protocol error: invalid bulk length"), false, false, false},
+		{replied("ERR Error running script: no password is mentioned, nor x509: or tls:"), false, false, false},
+		{redis.Nil, false, false, false},
+		{redis.ErrClosed, false, false, false},
+	} {
+		s := &Store{}
+		check := func(when string, want bool) {
+			if why, passes := s.outage(c.err); passes != want || passes == (why == "") {
+				t.Errorf("%v, %s: waited out: %v, %q", c.err, when, passes, why)
+			}
+		}
+		check("before the first contact", c.first)
+		s.met.Store(true)
+		check("after it", c.later)
+		s.worked.Store(true)
+		check("after a script has worked", c.worked)
+	}
+}
+
+func TestWhatRedisCannotStore(t *testing.T) {
+	for err, want := range map[error]bool{
+		replied("ERR Protocol error: invalid bulk length"):                      true,
+		replied("ERR string exceeds maximum allowed size (proto-max-bulk-len)"): true,
+		replied("WRONGTYPE N:due is not a sorted set"):                          false, // all tasks' concern
+		replied("ERR unknown command 'evalsha'"):                                false,
+		errors.New("invalid bulk length"):                                       false,
+	} {
+		var found *UnstorableError
+		if got := errors.As(unstorable(err), &found); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}

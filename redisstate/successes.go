@@ -1,0 +1,61 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Successes of programs are kept for an hour, and of each program those of the two workers that noted one last: enough
+// to know whether another worker than the one that asks is among them.
+const (
+	successLife    = time.Hour
+	keptSuccesses  = 2
+	successesACall = 300 // programs, so that a call takes Redis a few ms at most
+)
+
+// NoteSuccesses notes that rounds of these programs succeeded on a worker. Best effort: safe to repeat and safe to lose. A
+// worker calls it once a minute at most.
+func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...string) error {
+	now, err := s.Now(ctx)
+	for some := range slices.Chunk(programs, successesACall) {
+		if err != nil {
+			break
+		}
+		err = s.note(ctx, func(p redis.Pipeliner) {
+			for _, program := range some {
+				key := s.keys.successes(program)
+				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})
+				p.ZRemRangeByRank(ctx, key, 0, -1-keptSuccesses)
+				p.Expire(ctx, key, successLife)
+			}
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("noting successes: redis: %w", err)
+	}
+	return nil
+}
+
+// SucceededElsewhere says whether a round of the program succeeded on another worker than this one within the last hour.
+func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) (bool, error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	var last *redis.ZSliceCmd
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		last = p.ZRevRangeWithScores(ctx, s.keys.successes(program), 0, keptSuccesses-1)
+	})
+	if err != nil {
+		return false, fmt.Errorf("looking for successes of program %s: redis: %w", program, err)
+	}
+	return slices.ContainsFunc(last.Val(), func(z redis.Z) bool {
+		return z.Member != worker && now.Sub(tdf.Time(z.Score)) <= tdf.For(successLife)
+	}), nil
+}

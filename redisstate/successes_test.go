@@ -1,0 +1,40 @@
+package redisstate
+
+import (
+	"strconv"
+	"testing"
+)
+
+// Another worker's success counts for an hour, and as many workers as there are cost a program two entries.
+func TestSuccesses(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		elsewhere := func(worker, program string, want bool) {
+			t.Helper()
+			if got, err := s.SucceededElsewhere(t.Context(), worker, program); got != want || err != nil {
+				t.Errorf("%s, %s: %v, %v", worker, program, got, err)
+			}
+		}
+		elsewhere("w1", "p", false)
+		must(t, s.NoteSuccesses(t.Context(), "w1", "p", "q"))
+		elsewhere("w1", "p", false)
+		elsewhere("w2", "p", true)
+		elsewhere("w2", "r", false)
+		for i := range 20 {
+			must(t, s.NoteSuccesses(t.Context(), "w"+strconv.Itoa(i), "p"))
+		}
+		elsewhere("w1", "p", true)
+		key := s.keys.successes("p")
+		if n := s.rdb.ZCard(t.Context(), key).Val(); n != keptSuccesses {
+			t.Errorf("%d workers are kept", n)
+		}
+		if left := s.rdb.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
+			t.Errorf("it lives for %v", left)
+		}
+		for _, z := range s.rdb.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
+			z.Score -= successLife.Seconds() + 60
+			s.rdb.ZAdd(t.Context(), key, z)
+		}
+		elsewhere("w1", "p", false)
+		must(t, s.NoteSuccesses(t.Context(), "w"))
+	})
+}

@@ -1,0 +1,205 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A guarded world has a Redis of its own, whose operator changes who may do what.
+type guarded struct {
+	*world
+	operator *redis.Client
+}
+
+func newGuarded(t *testing.T) *guarded {
+	w := newWorld(t)
+	s := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all"))
+	w.store = w.connect(s.Addr)
+	g := &guarded{w, redis.NewClient(&redis.Options{Addr: s.Addr, Username: "operator", Password: "any"})}
+	t.Cleanup(func() { g.operator.Close() })
+	return g
+}
+
+func (g *guarded) do(commands ...string) {
+	g.Helper()
+	for _, c := range commands {
+		var args []any
+		for word := range strings.FieldsSeq(c) {
+			args = append(args, word)
+		}
+		if err := g.operator.Do(g.Context(), args...).Err(); err != nil {
+			g.Fatal(c, err)
+		}
+	}
+}
+
+var errorCount = regexp.MustCompile(`errorstat_\w+:count=(\d+)`)
+
+// refusals counts the error replies of Redis.
+func (g *guarded) refusals() int {
+	g.Helper()
+	info, err := g.operator.Info(g.Context(), "errorstats").Result()
+	must(g, err)
+	sum := 0
+	for _, m := range errorCount.FindAllStringSubmatch(info, -1) {
+		n, _ := strconv.Atoi(m[1])
+		sum += n
+	}
+	return sum
+}
+
+// An operator takes the worker's access to Redis away while it holds a result, and gives it back long after the lease: the
+// result is there. docs/guarantees.md, "Every call may be sent twice".
+func TestAResultOutlivesARefusingRedis(t *testing.T) {
+	const drop = "CLIENT KILL TYPE normal SKIPME yes"
+	for name, c := range map[string]struct {
+		refuse, admit []string
+		why           string
+	}{
+		"a password":      {[]string{"CONFIG SET requirepass secret", drop}, []string{"ACL SETUSER default on nopass"}, "it wants a password"},
+		"no rights":       {[]string{"ACL SETUSER default -@scripting"}, []string{"ACL SETUSER default +@all"}, "the user may not do what TDF needs"},
+		"no keys":         {[]string{"ACL SETUSER default resetkeys"}, []string{"ACL SETUSER default allkeys"}, "the user may not do what TDF needs"},
+		"user turned off": {[]string{"ACL SETUSER default off", drop}, []string{"ACL SETUSER default on"}, "it wants a password"},
+		"a replica":       {[]string{"REPLICAOF 127.0.0.1 1"}, []string{"REPLICAOF NO ONE"}, "it is a read-only replica"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuarded(t)
+			g.cfg.Lease = time.Microsecond // which is long over at the first try
+			id := g.open("")
+			running, end := make(chan struct{}), make(chan struct{})
+			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
+				close(running)
+				<-end
+				fmt.Fprint(r.Stdout, "result")
+				return Ended{}, nil
+			})
+			wait := g.background(t.Context(), worker)
+			receive(t, "the round", running)
+			g.do(c.refuse...)
+			eventually(t, "the reason in the log", func() bool { return strings.Contains(g.log.String(), c.why) })
+			close(end)
+			before := g.refusals()
+			eventually(t, "several tries", func() bool { return g.refusals() > before+12 })
+			g.do(c.admit...)
+			wait()
+			if got := g.task(id); got.State != tdf.Executed || got.LastOutput() != "result" {
+				t.Errorf("it is %s: %q", got.State, got.LastOutput())
+			}
+		})
+	}
+}
+
+// A password that was wrong from the beginning is an error at once, and one that is changed later is not.
+func TestAWrongPasswordEndsTheStart(t *testing.T) {
+	g := newGuarded(t)
+	g.do("CONFIG SET requirepass secret")
+	host, port, _ := strings.Cut(g.operator.Options().Addr, ":")
+	n, _ := strconv.Atoi(port)
+	_, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, Password: "wrong"}, "N", g.logger())
+	if err == nil || !strings.Contains(err.Error(), "the password (or the username) is wrong") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// Redis refuses one result because it is too large: that round fails and says why, and the other one is taken.
+func TestAResultThatRedisCannotStore(t *testing.T) {
+	g := newGuarded(t)
+	g.cfg.Concurrency, g.cfg.MaxOutput = 2, 0
+	g.do("CONFIG SET proto-max-bulk-len 1048576")
+	large, small := g.open("3000000"), g.open("3")
+	both := make(chan struct{}, 2)
+	worker := g.running(func(ctx context.Context, r *Round) (Ended, error) {
+		both <- struct{}{}
+		for len(both) < 2 {
+			if !wait(ctx, time.After(time.Millisecond)) {
+				return Ended{}, ctx.Err()
+			}
+		}
+		n, _ := strconv.Atoi(r.Args[0])
+		fmt.Fprint(r.Stdout, strings.Repeat("x", n))
+		return Ended{}, nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := g.until(ctx, worker)
+	if got := g.executed(small); got.LastOutput() != "xxx" {
+		t.Errorf("the small one: %q", got.LastOutput())
+	}
+	got := g.executed(large)
+	stop()
+	wait()
+	r := got.Current()
+	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than its proto-max-bulk-len allows")
+	if r.Exit != "" || r.OutputBytes != 3000000 {
+		t.Errorf("the large one: exit %q, %d bytes", r.Exit, r.OutputBytes)
+	}
+	g.logged("executed, and what it left is refused")
+}
+
+// What a running round reports is too large for Redis: the leases of all rounds are renewed without it.
+func TestAReportThatRedisCannotStore(t *testing.T) {
+	g := newGuarded(t)
+	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20
+	g.cfg.Lease = 60 * time.Millisecond
+	g.do("CONFIG SET proto-max-bulk-len 1048576")
+	ids := []int64{g.open("a"), g.open("b")}
+	end := make(chan struct{})
+	worker := g.running(func(ctx context.Context, r *Round) (Ended, error) {
+		if r.Args[0] == "a" {
+			must(t, os.WriteFile(r.Dir+"/checkpoint", make([]byte, 3<<20), 0o644))
+		}
+		wait(ctx, end)
+		return Ended{}, ctx.Err()
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := g.until(ctx, worker)
+	eventually(t, "it is told", func() bool { return strings.Contains(g.log.String(), "what the round reports is left out") })
+	for _, id := range ids {
+		before := g.task(id).LeaseUntil
+		eventually(t, "two renewals", func() bool { return g.task(id).LeaseUntil > before })
+	}
+	close(end)
+	for _, id := range ids {
+		g.executed(id)
+	}
+	stop()
+	wait()
+}
+
+// The index of one task's group was replaced by a key of another type: its round ends, and so does that of the other task.
+func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency = 2
+	odd := w.open("odd", func(d *tdf.Definition) { d.Group = "g" })
+	other := w.open("other")
+	end := make(chan struct{})
+	worker := w.running(func(ctx context.Context, r *Round) (Ended, error) {
+		wait(ctx, end)
+		return Ended{}, ctx.Err()
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	for _, id := range []int64{odd, other} {
+		eventually(t, "it runs", func() bool { return w.task(id).State == tdf.Running })
+	}
+	key := w.store.Keys().Group("g")
+	must(t, w.client().Del(t.Context(), key).Err())
+	must(t, w.client().Set(t.Context(), key, "a text", 0).Err())
+	close(end)
+	w.executed(other)
+	w.executed(odd)
+	stop()
+	wait()
+}
