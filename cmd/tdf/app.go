@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,13 +35,17 @@ type app struct {
 	redis     string   // --redis
 	set       []string // --set
 	begun     bool     // the arguments were understood
+
+	grace atomic.Int64 // how long it may take to stop, a [time.Duration]
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{
+	a := &app{
 		stdin: stdin, stdout: stdout, stderr: stderr, again: context.Background(),
 		style: newStyle(stdout, stderr), log: slog.New(talk(stderr)),
 	}
+	a.grace.Store(int64(usualGrace))
+	return a
 }
 
 // talk logs lines for people: warnings and errors, without time and level.
@@ -92,6 +97,9 @@ func (a *app) root() *cobra.Command {
 // begin is called when the arguments were understood. An empty name is no name: most likely a variable that is not set.
 func (a *app) begin(c *cobra.Command, args []string) error {
 	a.begun = true
+	if c.Name() == "up" { // programs that run may finish first
+		a.grace.Store(int64(noLimit))
+	}
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
 		return nil
 	}
@@ -212,5 +220,7 @@ func who() string {
 	return name + "@" + host
 }
 
-// say writes a line of talk to stderr.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
+// say writes a line of talk to stderr. Values from Redis among the args cannot do anything to a terminal.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, printable(fmt.Sprintf(format, args...)))
+}

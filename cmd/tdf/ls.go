@@ -197,9 +197,9 @@ func (p *taskPrinter) age(t *tdf.Task) string {
 // stateText is the state, with the outcome where that is not the same.
 func stateText(t *tdf.Task) string {
 	if t.Outcome == "" || t.Outcome == string(t.State) {
-		return string(t.State)
+		return oneLine(string(t.State), 0)
 	}
-	return string(t.State) + " (" + t.Outcome + ")"
+	return oneLine(string(t.State)+" ("+t.Outcome+")", 0)
 }
 
 // secondsText writes a span with the digits that count; "" for none.

@@ -40,7 +40,7 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	}
 	w := csv.NewWriter(out)
 	names := c.names(!e.noOutput)
-	if err := w.Write(names); err != nil {
+	if err := w.Write(e.shown(slices.Clone(names))); err != nil {
 		return 0, err
 	}
 	for t, err := range m.Results(ctx, q, !e.noOutput) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -169,10 +168,10 @@ func (w *watching) endLine() {
 
 func (w *watching) line(s *manager.Status) string {
 	if w.json {
-		text, _ := json.Marshal(w.object(s))
+		text, _ := marshal(w.object(s))
 		return string(text)
 	}
-	return joined(pieces(s))
+	return printable(joined(pieces(s)))
 }
 
 func (w *watching) object(s *manager.Status) any {
