@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/user"
 	"slices"
@@ -205,7 +206,26 @@ func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
 func (a *app) managerOf(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
+	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
+		return nil, err
+	}
 	return manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
+}
+
+// reach fails at once where nothing listens, or where there is no such host. A Redis that is only slow, or not ready yet, is
+// for those who connect to wait for.
+func reach(ctx context.Context, addr string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	var network net.Error
+	switch {
+	case err == nil:
+		return connection.Close()
+	case ctx.Err() != nil:
+		return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
+	case errors.As(err, &network) && network.Timeout():
+		return nil
+	}
+	return fmt.Errorf("connect to redis: %w; tdf up starts one, --redis HOST:PORT names another", err)
 }
 
 // who names the user for the tasks' logs.

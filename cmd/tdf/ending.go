@@ -10,10 +10,10 @@ import (
 )
 
 // Most commands end by themselves soon after a signal. One that computes, or waits where no signal reaches it, such as
-// for a pipe that nobody reads, is left behind after one of these times.
+// for a pipe that nobody reads, is left behind after one of these times. A reply of Redis under way takes up to 5 s, and who
+// waits for one says afterwards what was done.
 const (
-	usualGrace = 3 * time.Second              // after the first signal
-	lastGrace  = time.Second                  // after the second one
+	usualGrace = 7 * time.Second              // after the first signal, and after a second one
 	noLimit    = time.Duration(math.MaxInt64) // of a command that has a limit of its own
 )
 
@@ -45,7 +45,7 @@ func (a *app) end(ended <-chan int) int {
 		return status
 	case <-grace.C:
 	case <-a.again.Done():
-		last := time.NewTimer(min(lastGrace, time.Duration(a.grace.Load())))
+		last := time.NewTimer(min(usualGrace, time.Duration(a.grace.Load())))
 		defer last.Stop()
 		select {
 		case status := <-ended:

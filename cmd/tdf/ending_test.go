@@ -13,7 +13,7 @@ import (
 
 // A command that computes without looking up ends by the first signal, or by the second one.
 func TestEveryCommandEndsBySignals(t *testing.T) {
-	for name, grace := range map[string]int64{"one signal": 0, "two signals": int64(usualGrace)} {
+	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
 		t.Run(name, func(t *testing.T) {
 			told, tell := context.WithCancel(t.Context())
 			again, tellAgain := context.WithCancel(t.Context())
@@ -23,12 +23,12 @@ func TestEveryCommandEndsBySignals(t *testing.T) {
 			var errors strings.Builder
 			a := newApp(strings.NewReader(""), &strings.Builder{}, &errors)
 			a.again = again
-			a.grace.Store(grace)
+			a.grace.Store(1)
 			spinning.Add(1)
 			root := &cobra.Command{SilenceErrors: true, RunE: func(*cobra.Command, []string) error {
 				defer spinning.Done()
 				tell()
-				if grace > 0 {
+				if signals > 1 {
 					tellAgain()
 				}
 				for !released.Load() {

@@ -45,6 +45,14 @@ func (h *hand) run(ctx context.Context, args []string) error {
 	if !h.everything && !h.filter.names(args) {
 		return usage("which tasks? Name ids, a filter such as --campaign NAME, or --all")
 	}
+	if err := h.filter.check(args, ""); err != nil {
+		return err
+	}
+	if h.with != nil {
+		if err := h.with.check(); err != nil {
+			return err
+		}
+	}
 	m, err := h.a.manager(ctx)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func (o *opening) check() error {
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return usage("--meta is refused in a sweep: the parameters become the tasks' meta")
 	}
-	return nil
+	return o.task.check()
 }
 
 // packed returns the program if it is a directory; nil: it is a name.

@@ -52,6 +52,9 @@ func newResults(a *app) *cobra.Command {
 }
 
 func (e *export) run(ctx context.Context) error {
+	if err := e.filter.check(nil, ""); err != nil {
+		return err
+	}
 	m, err := e.a.manager(ctx)
 	if err != nil {
 		return err

@@ -85,6 +85,9 @@ func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
 		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
 			return usage("there are no tasks%s: nothing to watch", w.ofCampaign())
 		}
+		if s.Counts.Total() == 0 {
+			w.warnings.once("there are no tasks in this namespace: tdf open makes some")
+		}
 		if err := w.stop(ctx, &s); err != nil {
 			return err
 		}
