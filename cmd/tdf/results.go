@@ -31,6 +31,8 @@ func newResults(a *app) *cobra.Command {
 			"tdf show --json without the details. docs/python.md reads both into pandas. To open CSV in a spreadsheet, write it with --spreadsheet.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
+
+		ValidArgsFunction: a.completeCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			if e.csv && e.jsonl {
 				return usage("--csv or --jsonl, not both")

@@ -45,7 +45,7 @@ func newWatch(a *app) *cobra.Command {
 			"With --until-done the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.completeCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				w.campaign = args[0]
