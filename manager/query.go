@@ -23,6 +23,16 @@ type Query struct {
 	OldestFirst bool // else the newest come first
 }
 
+// Validate reports what is wrong with a query, or with the name of the page that it is to go on with ("": the first one): a
+// *[QueryError]. It needs no Redis.
+func (q Query) Validate(after string) error {
+	prepared, err := q.prepared()
+	if err == nil {
+		_, err = prepared.position(after)
+	}
+	return err
+}
+
 // A Page is a part of the tasks that a query means.
 type Page struct {
 	// Tasks are summaries: of their texts they have the input, the meta, and those that the query looks into. What

@@ -28,3 +28,18 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	}
 	return programs, nil
 }
+
+// RemoveProgram removes an archive that PutProgram stored. It may be repeated.
+func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
+	err := s.persist(ctx, func(ctx context.Context) error {
+		p := s.rdb.TxPipeline()
+		p.Unlink(ctx, s.keys.program(sha256)) // up to 64 MiB: Redis frees them beside its work
+		p.ZRem(ctx, s.keys.programs(), sha256)
+		_, err := p.Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove program %s: redis: %w", sha256, err)
+	}
+	return nil
+}

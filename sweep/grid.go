@@ -24,8 +24,9 @@ const maxPoints = 1_000_000_000_000
 
 // ParseGrid reads a grid: a=1..10 b=x,y c=0.1..0.5/0.1. Parameters are separated by blanks, values by
 // commas. A range goes up or down to its second number, which is one of its values if a step meets it; the
-// step stands behind a slash, and is 1 for whole numbers. Decimals are exact. Quotes ('…', "…", \) as in an
-// input keep blanks, commas and dots as they are.
+// step stands behind a slash, and is 1 for whole numbers. Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3
+// is 0.001, 0.002 and so on. Quotes ('…', "…", \) as in an input keep blanks, commas and dots as they are. 1-10 and
+// 1:10 without quotes are an error, since they are mostly meant as ranges.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("the grid %q: %w", text, errNotUTF8)
@@ -103,6 +104,9 @@ func (g *Grid) add(w gridWord) error {
 		return err
 	}
 	for _, item := range w.items {
+		if meant := item.suggestion(); meant != "" {
+			return fmt.Errorf("%s=%s: did you mean %s=%s? Text is quoted: %s='%s'", a.name, item.text, a.name, meant, a.name, item.text)
+		}
 		s, err := parseSpan(item)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -59,8 +58,9 @@ func (r *Row) names() []string {
 	return names
 }
 
-// JSON returns the parameters as one compact JSON object, in their order. A value that is a plain decimal
-// number of up to 15 digits is a number there, as it was written; any other text is a string.
+// JSON returns the parameters as one compact JSON object, in their order. A value that is a number of up to 15 digits,
+// such as 0.5 or 1e-3, is a number there, as it was written. Any other text is a string, also one that
+// would lose something as a number (docs/tdf.md, "Sweeps").
 func (r *Row) JSON() string {
 	b := []byte{'{'}
 	for i, p := range r.Params {
@@ -73,17 +73,11 @@ func (r *Row) JSON() string {
 	return string(append(b, '}'))
 }
 
-// plainNumber is what JSON takes for a number as it stands, and a float64 holds exactly enough to write
-// it again: no exponent, no leading zeros.
-var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
-
-const maxDigits = 15
-
 func (p *Param) appendJSON(b []byte) []byte {
 	switch {
 	case p.json != "":
 		return append(b, p.json...)
-	case len(p.Text) <= maxDigits && plainNumber.MatchString(p.Text):
+	case isNumber(p.Text):
 		return append(b, p.Text...)
 	}
 	return appendString(b, p.Text)

@@ -217,9 +217,54 @@ func TestPointOf(t *testing.T) {
 }
 
 func TestRowJSON(t *testing.T) {
-	row := rowOf("n", "1.50", "zero", "007", "e", "1e5", "long", "1234567890123456", "neg", "-0.5", "s", `a"<b>`, "empty", "")
-	want := `{"n":1.50,"zero":"007","e":"1e5","long":"1234567890123456","neg":-0.5,"s":"a\"<b>","empty":""}`
+	row := rowOf("n", "1.50", "zero", "007", "long", "1234567890123456", "neg", "-0.5", "s", `a"<b>`, "empty", "")
+	want := `{"n":1.50,"zero":"007","long":"1234567890123456","neg":-0.5,"s":"a\"<b>","empty":""}`
 	if got := row.JSON(); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A cell with an exponent is a number, as one without is, unless it would lose something as one. Its text, which goes into the
+// input, is always as it was.
+func TestNumbersWithExponents(t *testing.T) {
+	for _, number := range []string{
+		"1e-3", "1E5", "1e5", "2.5e-05", "-1e5", "1e+06", "10e3", "100e-6", "6.02214076e23", "1e20", "5E18", "1e308", "0e5", "0.0e-999",
+		"123456789012345", "-12345678901234.5", "1.23456789012345e-300", "1e0",
+	} {
+		row := rowOf("a", number)
+		if got, want := row.JSON(), `{"a":`+number+`}`; got != want {
+			t.Errorf("got %s, want the number: %s", got, want)
+		}
+		if words, err := row.Words(); words != number || err != nil {
+			t.Errorf("the input of %s is %q, %v", number, words, err)
+		}
+	}
+	for _, text := range []string{
+		"1e400", "1e-310", "1e-400", "1.2345678901234567e5", "01e5", "1e05", "3e00", "1234e56", "12e20", "1e12345", "0x1e5", "1e", "e5", "+1e5",
+		"1.e5", ".5e3", "1e5 ", "1e5.0", "inf", "NaN", "1e999999999999999999999", strings.Repeat("0", 1000) + "e5",
+	} {
+		row := rowOf("a", text)
+		if got, want := row.JSON(), `{"a":"`+text+`"}`; got != want {
+			t.Errorf("got %s, want the text: %s", got, want)
+		}
+	}
+}
+
+// All values of a range are numbers, if any is.
+func TestRangesAreNumbers(t *testing.T) {
+	for _, text := range []string{
+		"1e-3..5e-3/1e-3", "9e-20..1.1e-19/1e-20", "-1e20..1e20/1e20", "9e14..1.1e15/1e14", "1..1.00000000000005/0.00000000000001",
+		"0..5e-15/1e-15", "-1e-20..1e-20/5e-21", "-99999999999999.5..-99999999999997.5/0.5", "1e300..5e300/1e300",
+	} {
+		g, err := ParseGrid("a=" + text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for row := range g.Rows() {
+			if strings.Contains(row.JSON(), `:"`) {
+				t.Errorf("%s: %s is text", text, row.JSON())
+			}
+		}
 	}
 }

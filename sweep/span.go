@@ -8,19 +8,26 @@ import (
 	"strings"
 )
 
-// A span is one value, or a range of decimal numbers: first, first + step, … in units of the last decimal.
+// A span is one value, or a range of decimal numbers: first, first + step, … in units of a power of ten.
 type span struct {
 	text        string // of the only value; "" for a range
 	first, step int64
-	decimals    int
+	exponent    int  // the unit is 10 to the power of this
+	scientific  bool // values are written as 1.5e-20: without an exponent they would be too long
 	count       int64
 }
 
-var (
-	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9]\.\.`)
-	rangeSyntax = regexp.MustCompile(`^(-?[0-9.]+?)\.\.(-?[0-9.]+)(?:/([0-9.]+))?$`)
+// numberPattern matches what JSON takes for a number.
+const numberPattern = `-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?`
 
-	errRange = errors.New("is no range such as 1..10, 10..1 or 0.1..0.5/0.1; quote it if it is text")
+var (
+	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
+	rangeSyntax = regexp.MustCompile(`^(` + numberPattern + `)\.\.(` + numberPattern + `)(?:/(` + numberPattern[len("-?"):] + `))?$`)
+
+	// rangeElsewhere matches ranges as other programs write them.
+	rangeElsewhere = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
+
+	errRange = errors.New("is no range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
 )
 
 func parseSpan(item gridItem) (span, error) {
@@ -34,12 +41,30 @@ func parseSpan(item gridItem) (span, error) {
 	return s, nil
 }
 
-// betweenNumbers: 1e3..1e5 is not meant as text either.
+// suggestion returns the range that a value without quotes was most likely meant to be; "": it is a value.
+func (item gridItem) suggestion() string {
+	match := rangeElsewhere.FindStringSubmatch(item.text)
+	switch {
+	case match == nil || item.quoted:
+		return ""
+	case match[3] == "":
+		return match[1] + ".." + match[2]
+	case strings.Contains(item.text, "/"):
+		return match[1] + ".." + match[2] + "/" + match[3]
+	}
+	return "FIRST..LAST/STEP" // first:step:last in one language is first:last:step in another
+}
+
+// betweenNumbers: .5..1 and 0x10..0x20 are not meant as text either.
 func betweenNumbers(text string) bool {
 	from, to, found := strings.Cut(text, "..")
-	_, err := strconv.ParseFloat(from, 64)
-	_, err2 := strconv.ParseFloat(to, 64)
-	return found && err == nil && err2 == nil
+	return found && isAnyNumber(from) && isAnyNumber(to)
+}
+
+func isAnyNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	_, err2 := strconv.ParseInt(text, 0, 64)
+	return err == nil || err2 == nil
 }
 
 func parseRange(text string) (span, error) {
@@ -47,29 +72,27 @@ func parseRange(text string) (span, error) {
 	if match == nil {
 		return span{}, errRange
 	}
-	from, to, step := match[1], match[2], match[3]
-	decimals := max(decimalsOf(from), decimalsOf(to), decimalsOf(step))
-	stepless := step == ""
-	if stepless {
-		step = "1"
+	from, to, step := parseDecimal(match[1]), parseDecimal(match[2]), decimal{digits: "1"}
+	if match[3] != "" {
+		step = parseDecimal(match[3])
+	} else if hint := stepHint(text, from, to); hint != "" {
+		return span{}, fmt.Errorf("needs a step, such as %s/%s", text, hint)
 	}
-	s := span{decimals: decimals}
+	s := span{exponent: min(from.exponent, to.exponent, step.exponent)}
 	var last int64
 	for _, n := range []struct {
-		text string
-		at   *int64
+		decimal
+		at *int64
 	}{{from, &s.first}, {to, &last}, {step, &s.step}} {
 		var ok bool
-		if *n.at, ok = units(n.text, decimals); !ok {
+		if *n.at, ok = n.units(s.exponent); !ok {
 			return span{}, errRange
 		}
 	}
-	switch {
-	case stepless && decimals > 0:
-		return span{}, fmt.Errorf("needs a step, such as %s..%s/0.1", from, to)
-	case s.step == 0:
+	if s.step == 0 {
 		return span{}, errors.New("has a step of 0")
 	}
+	s.scientific = max(plainDigits(s.first, s.exponent), plainDigits(last, s.exponent)) > maxDigits
 	distance := last - s.first
 	if distance < 0 {
 		distance, s.step = -distance, -s.step
@@ -78,43 +101,26 @@ func parseRange(text string) (span, error) {
 	return s, nil
 }
 
-func decimalsOf(number string) int {
-	_, decimals, _ := strings.Cut(number, ".")
-	return len(decimals)
-}
-
-// units returns a decimal number as a whole one of its last decimals; false where it is none, or has
-// more digits than are sure to be exact.
-func units(number string, decimals int) (int64, bool) {
-	whole, fraction, _ := strings.Cut(number, ".")
-	digits := whole + fraction + strings.Repeat("0", max(0, decimals-len(fraction)))
-	if !plainNumber.MatchString(number) || len(digits) > maxDigits {
-		return 0, false
+// stepHint returns a step for a range that cannot go without one; "": it is one of whole numbers, whose step is 1.
+func stepHint(text string, from, to decimal) string {
+	exponent := min(from.exponent, to.exponent)
+	switch {
+	case strings.ContainsAny(text, "eE"):
+		return fmt.Sprintf("1e%d", exponent)
+	case exponent < 0:
+		return "0.1"
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, err == nil
+	return ""
 }
 
+// value returns a value of the span; those of a range that are the same number have the same text.
 func (s *span) value(i int64) string {
 	if s.step == 0 {
 		return s.text
 	}
-	return decimal(s.first+i*s.step, s.decimals)
-}
-
-// decimal writes a number without zeros that say nothing: 0.5, not 0.50.
-func decimal(n int64, decimals int) string {
-	text := strconv.FormatInt(max(n, -n), 10)
-	if len(text) <= decimals {
-		text = strings.Repeat("0", decimals-len(text)+1) + text
+	n := s.first + i*s.step
+	if s.scientific {
+		return scientific(n, s.exponent)
 	}
-	if decimals > 0 {
-		point := len(text) - decimals
-		text = strings.TrimRight(text[:point]+"."+text[point:], "0")
-		text = strings.TrimSuffix(text, ".")
-	}
-	if n < 0 {
-		text = "-" + text
-	}
-	return text
+	return plain(n, s.exponent)
 }

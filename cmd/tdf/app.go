@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,13 +36,17 @@ type app struct {
 	redis     string   // --redis
 	set       []string // --set
 	begun     bool     // the arguments were understood
+
+	grace atomic.Int64 // how long it may take to stop, a [time.Duration]
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{
+	a := &app{
 		stdin: stdin, stdout: stdout, stderr: stderr, again: context.Background(),
 		style: newStyle(stdout, stderr), log: slog.New(talk(stderr)),
 	}
+	a.grace.Store(int64(usualGrace))
+	return a
 }
 
 // talk logs lines for people: warnings and errors, without time and level.
@@ -92,6 +98,9 @@ func (a *app) root() *cobra.Command {
 // begin is called when the arguments were understood. An empty name is no name: most likely a variable that is not set.
 func (a *app) begin(c *cobra.Command, args []string) error {
 	a.begun = true
+	if c.Name() == "up" { // programs that run may finish first
+		a.grace.Store(int64(noLimit))
+	}
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
 		return nil
 	}
@@ -123,7 +132,7 @@ type group struct {
 var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
 	{"look", "Look:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
-	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain}},
+	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain, newPrograms}},
 	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 
@@ -197,7 +206,26 @@ func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
 func (a *app) managerOf(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
+	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
+		return nil, err
+	}
 	return manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
+}
+
+// reach fails at once where nothing listens, or where there is no such host. A Redis that is only slow, or not ready yet, is
+// for those who connect to wait for.
+func reach(ctx context.Context, addr string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	var network net.Error
+	switch {
+	case err == nil:
+		return connection.Close()
+	case ctx.Err() != nil:
+		return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
+	case errors.As(err, &network) && network.Timeout():
+		return nil
+	}
+	return fmt.Errorf("connect to redis: %w; tdf up starts one, --redis HOST:PORT names another", err)
 }
 
 // who names the user for the tasks' logs.
@@ -212,5 +240,7 @@ func who() string {
 	return name + "@" + host
 }
 
-// say writes a line of talk to stderr.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
+// say writes a line of talk to stderr. Values from Redis among the args cannot do anything to a terminal.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, printable(fmt.Sprintf(format, args...)))
+}

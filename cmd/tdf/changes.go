@@ -29,6 +29,17 @@ func (c *changes) any() bool {
 	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
 }
 
+// check refuses wrong flags before anything is asked of Redis.
+func (c *changes) check() error {
+	if err := c.task.check(); err != nil || !c.task.changed("program") || c.source != "" {
+		return err
+	}
+	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
+		return usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
+	}
+	return nil
+}
+
 // read returns the changes that the flags ask for, and the program, if that is a directory, which is to be stored.
 func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *manager.Packed, error) {
 	all, err := c.task.read(ctx, m)
@@ -65,9 +76,6 @@ func (c *changes) readProgram(all *tdf.Changes) (*manager.Packed, error) {
 	all.Program = &c.program
 	if c.source != "" {
 		return nil, nil
-	}
-	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
-		return nil, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", c.program)
 	}
 	packed, err := manager.Pack(c.program)
 	if err != nil {

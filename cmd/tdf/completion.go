@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
@@ -51,13 +53,26 @@ func (a *app) completeValues(c *cobra.Command) {
 		if values := flagValues[f.Name]; values != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // an error: there is one
 		}
-		if f.Name == "worker" {
-			_ = c.RegisterFlagCompletionFunc(f.Name, a.completeWorker)
+		if offered := a.flagsOfTheNamespace()[f.Name]; offered != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, offered)
 		}
 	})
 	completeNoFiles(c)
 	if c.ValidArgs == nil && c.ValidArgsFunction == nil && !slices.Contains(pathCommands, c.Name()) {
 		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+}
+
+// flagsOfTheNamespace are those whose values are found in Redis. Arguments before them do not matter.
+func (a *app) flagsOfTheNamespace() map[string]cobra.CompletionFunc {
+	alone := func(offered cobra.CompletionFunc) cobra.CompletionFunc {
+		return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return offered(c, nil, typed)
+		}
+	}
+	return map[string]cobra.CompletionFunc{
+		"worker": a.completeWorker, "campaign": alone(a.completeCampaign), "group": alone(a.completeCampaign),
+		"of": alone(a.complete(named(programOf))), "failure": alone(a.complete(completeFailures)),
 	}
 }
 
@@ -111,4 +126,83 @@ func completeListed(values []string) cobra.CompletionFunc {
 // completeWorker offers all workers; the arguments before it are none.
 func (a *app) completeWorker(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return a.completeWorkers(c, nil, typed)
+}
+
+// complete offers what read finds in the namespace, in the time that a shell waits. A value with control characters is left out.
+func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Command) []string) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
+		defer cancel()
+		m, err := a.manager(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer m.Close()
+		var offered []string
+		for _, value := range read(ctx, m, c) {
+			word, _, _ := strings.Cut(value, "\t")
+			if word != "" && printable(strings.ReplaceAll(value, "\t", " ")) == strings.ReplaceAll(value, "\t", " ") && !slices.Contains(args, word) {
+				offered = append(offered, value)
+			}
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// sampled is how many of the newest tasks tell which campaigns and programs there are. No list has these names.
+const sampled = 1000
+
+// named returns what the newest tasks are called by name, each once, the newest first.
+func named(name func(*tdf.Task) string) func(context.Context, *manager.Manager, *cobra.Command) []string {
+	return func(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+		var all []string
+		for _, state := range tdf.States { // each has its own newest: a large campaign fills one state, and seldom all
+			page, err := m.Find(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
+			if err != nil {
+				return all
+			}
+			for _, t := range page.Tasks {
+				if n := name(t); !slices.Contains(all, n) {
+					all = append(all, n)
+				}
+			}
+		}
+		return all
+	}
+}
+
+func campaignOf(t *tdf.Task) string { return t.Group }
+func programOf(t *tdf.Task) string  { return t.Program }
+
+// completeFailures offers groups of failures, with how they ended.
+func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
+	campaign, _ := c.Flags().GetString("campaign")
+	found, _ := m.Failures(ctx, manager.Query{Group: campaign}, "")
+	var all []string
+	for _, g := range found.Groups {
+		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))
+	}
+	return all
+}
+
+func storedNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+	stored, _ := m.StoredPrograms(ctx)
+	var all []string
+	for _, p := range stored {
+		all = append(all, redisSource+p.SHA256+"\t"+size(p.Bytes))
+	}
+	return all
+}
+
+// completePrograms offers stored programs.
+func (a *app) completePrograms(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(storedNames)(c, args, typed)
+}
+
+// completeCampaign offers campaigns for a command that takes one.
+func (a *app) completeCampaign(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(named(campaignOf))(c, nil, typed)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -74,20 +73,20 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 
 // tellDiagnosis writes a line, on a terminal with the cure below it.
 func (a *app) tellDiagnosis(d manager.Diagnosis, asJSON bool) error {
-	text, cure := oneLine(d.Text, 0), oneLine(d.Cure, 0)
+	subject, text, cure := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
 	var err error
 	switch {
 	case asJSON:
-		err = json.NewEncoder(a.stdout).Encode(struct {
+		err = jsonLines(a.stdout).Encode(struct {
 			Severity string `json:"severity"`
 			Subject  string `json:"subject"`
 			Text     string `json:"text"`
 			Cure     string `json:"cure,omitempty"`
 		}{d.Severity, d.Subject, d.Text, d.Cure})
 	case !a.style.out:
-		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, d.Subject, text, cure)
+		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, cure)
 	default:
-		_, err = fmt.Fprintf(a.stdout, "%-8s %s: %s\n", d.Severity, d.Subject, text)
+		_, err = fmt.Fprintf(a.stdout, "%-8s %s: %s\n", d.Severity, subject, text)
 		if cure != "" && err == nil {
 			_, err = fmt.Fprintf(a.stdout, "%-8s   cure: %s\n", "", cure)
 		}

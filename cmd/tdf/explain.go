@@ -42,7 +42,7 @@ func newExplain(a *app) *cobra.Command {
 func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON bool) error {
 	e, err := m.Explain(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
-		_, err = a.task(ctx, m, id) // says more
+		err = a.noTask(ctx, m, id)
 	}
 	if err != nil {
 		return err

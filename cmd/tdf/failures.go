@@ -45,6 +45,9 @@ func (p *postMortem) run(ctx context.Context, args []string) error {
 	if err := p.paging.check(); err != nil {
 		return err
 	}
+	if err := p.filter.check(args, ""); err != nil {
+		return err
+	}
 	m, err := p.a.manager(ctx)
 	if err != nil {
 		return err
@@ -67,7 +70,10 @@ func (p *postMortem) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return p.print(found)
+	if err := p.print(found); err != nil || found.Next != "" {
+		return err
+	}
+	return p.a.tellMissing(ctx, m, args, nil)
 }
 
 func (p *postMortem) print(found manager.Failures) error {

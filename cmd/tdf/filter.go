@@ -42,8 +42,36 @@ func (f *filter) names(ids []string) bool {
 	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
 
+// check refuses wrong flags and arguments before anything is asked of Redis.
+func (f *filter) check(ids []string, cursor string) error {
+	q, err := f.read(ids)
+	if err == nil {
+		err = q.Validate(cursor)
+	}
+	return err
+}
+
 // query returns what the flags and the arguments, which are ids, ask for.
 func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (manager.Query, error) {
+	q, err := f.read(ids)
+	if err != nil {
+		return q, err
+	}
+	if err := f.known(ctx, m); err != nil {
+		return q, err
+	}
+	if f.olderThan+f.newerThan == "" {
+		return q, nil
+	}
+	now, err := m.Now(ctx)
+	if err == nil {
+		err = f.times(now, &q)
+	}
+	return q, err
+}
+
+// read is query without what only Redis can tell.
+func (f *filter) read(ids []string) (manager.Query, error) {
 	q := manager.Query{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
 		Output: f.output, Error: f.err, Failure: f.failure,
@@ -60,10 +88,7 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 			return q, usage("--outcome %q is none of succeeded, failed, timed_out, expired, cancelled", o)
 		}
 	}
-	if err := f.known(ctx, m); err != nil {
-		return q, err
-	}
-	return q, f.times(ctx, m, &q)
+	return q, f.times(0, &manager.Query{})
 }
 
 // known refuses a campaign that there is not, which most likely is a slip.
@@ -78,14 +103,8 @@ func (f *filter) known(ctx context.Context, m *manager.Manager) error {
 	return err
 }
 
-func (f *filter) times(ctx context.Context, m *manager.Manager, q *manager.Query) error {
-	if f.olderThan+f.newerThan == "" {
-		return nil
-	}
-	now, err := m.Now(ctx)
-	if err != nil {
-		return err
-	}
+// times reads the spans, which end now.
+func (f *filter) times(now tdf.Time, q *manager.Query) error {
 	for _, t := range []struct {
 		flag, text string
 		to         *tdf.Time

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,10 @@ type hand struct {
 	a      *app
 	filter filter
 	verb   tdf.Verb
-	past   string      // what was done to them
-	states []tdf.State // that a filter means by itself
+	past   string // what was done to them
+
+	question string      // what confirm asks instead of the verb
+	states   []tdf.State // that a filter means by itself
 
 	outcomes []string    // likewise
 	from     []tdf.State // in which tasks are meant; none: in any
@@ -44,6 +47,14 @@ func (h *hand) command(c *cobra.Command) *cobra.Command {
 func (h *hand) run(ctx context.Context, args []string) error {
 	if !h.everything && !h.filter.names(args) {
 		return usage("which tasks? Name ids, a filter such as --campaign NAME, or --all")
+	}
+	if err := h.filter.check(args, ""); err != nil {
+		return err
+	}
+	if h.with != nil {
+		if err := h.with.check(); err != nil {
+			return err
+		}
 	}
 	m, err := h.a.manager(ctx)
 	if err != nil {
@@ -129,7 +140,7 @@ func (h *hand) confirm(ctx context.Context) error {
 	if !isTerminal(h.a.stdin) {
 		return usage("nothing was done: there is no terminal to ask at; --yes does it without asking")
 	}
-	fmt.Fprintf(h.a.stderr, "%s? [y/N] ", h.verbName())
+	fmt.Fprintf(h.a.stderr, "%s? [y/N] ", cmp.Or(h.question, h.verbName()))
 	answer, err := bufio.NewReader(interruptible(ctx, h.a.stdin)).ReadString('\n')
 	if ctx.Err() != nil {
 		h.a.say("")

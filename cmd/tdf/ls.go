@@ -65,6 +65,9 @@ func (l *listing) run(ctx context.Context, args []string) error {
 	if err := l.paging.check(); err != nil {
 		return err
 	}
+	if err := l.filter.check(args, l.paging.cursor); err != nil {
+		return err
+	}
 	m, err := l.a.manager(ctx)
 	if err != nil {
 		return err
@@ -79,11 +82,12 @@ func (l *listing) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return l.list(ctx, m, q, l.printer(now))
+	return l.list(ctx, m, q, args, l.printer(now))
 }
 
 // list prints one page, or all of them.
-func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query, out *taskPrinter) error {
+func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query, args []string, out *taskPrinter) error {
+	found := map[int64]bool{}
 	shown, looked, most := 0, 0, l.paging.limit
 	if l.paging.all {
 		most = atOnce
@@ -96,10 +100,16 @@ func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query,
 		if err := out.print(page.Tasks); err != nil {
 			return err
 		}
+		for _, t := range page.Tasks {
+			found[t.ID] = len(args) > 0
+		}
 		shown, looked, after = shown+len(page.Tasks), looked+page.Looked, page.Next
 		if after == "" || !l.paging.all {
 			l.conclude(q, shown, looked, after)
-			return nil
+			if after != "" {
+				return nil
+			}
+			return l.a.tellMissing(ctx, m, args, found)
 		}
 	}
 }
@@ -197,9 +207,9 @@ func (p *taskPrinter) age(t *tdf.Task) string {
 // stateText is the state, with the outcome where that is not the same.
 func stateText(t *tdf.Task) string {
 	if t.Outcome == "" || t.Outcome == string(t.State) {
-		return string(t.State)
+		return oneLine(string(t.State), 0)
 	}
-	return string(t.State) + " (" + t.Outcome + ")"
+	return oneLine(string(t.State)+" ("+t.Outcome+")", 0)
 }
 
 // secondsText writes a span with the digits that count; "" for none.

@@ -25,9 +25,5 @@ func run(told, again context.Context, args []string, stdin io.Reader, stdout, st
 	a.again = again
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(told)
-	if err != nil && !a.begun {
-		err = notUnderstood(err)
-	}
-	return a.status(told, err)
+	return a.execute(told, root)
 }

@@ -58,25 +58,48 @@ func startsFrom(verb tdf.Verb, state tdf.State) bool {
 	})
 }
 
-// missing notes the arguments that name no task: most likely slips.
+// missing notes the arguments that name no task.
 func (h *hand) missing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool, to *meant) error {
+	missing, err := missing(ctx, m, args, found)
+	to.left = append(to.left, missing...)
+	return err
+}
+
+// tellMissing says which arguments name no task, if there are any.
+func (a *app) tellMissing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) error {
+	missing, err := missing(ctx, m, args, found)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	for i, line := range missing {
+		if i == mostNamed {
+			a.say("… and %d more", len(missing)-i)
+			break
+		}
+		a.say("%s", line)
+	}
+	return errNotWell
+}
+
+// missing returns a line for each argument that names no task, most likely a slip. Tasks that were found need not be looked for.
+func missing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
 			continue
 		}
 		there, err := thereIs(ctx, m, manager.Query{IDs: ids})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !there {
-			to.left = append(to.left, fmt.Sprintf("%s: there is no such task", arg))
+			lines = append(lines, fmt.Sprintf("%s: there is no such task", arg))
 		}
 	}
-	return nil
+	return lines, nil
 }
 
 // knownFailure refuses a group of failures that there is not, as [filter.known] does a campaign.

@@ -51,7 +51,7 @@ The ids of the tasks are printed, as ranges: 1-1000.`,
 	flags.StringVar(&o.input, "input", "", "the arguments of run.sh, in a sweep with places for parameters: `WORDS`")
 	flags.StringVar(&o.from, "from", "", "rows of parameters from this `FILE`.csv or .jsonl, or from stdin: -")
 	flags.StringVar(&o.format, "format", "", "what is in the file, where its name does not say so: `csv or jsonl`")
-	flags.StringVar(&o.grid, "grid", "", "all combinations of these `VALUES`: 'a=1..10 b=x,y c=0.1..0.5/0.1'")
+	flags.StringVar(&o.grid, "grid", "", "all combinations of these `VALUES`: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
 	flags.StringVar(&o.campaign, "campaign", "", "the `NAME` of what belongs together (the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "the same as --campaign: `NAME`")
 	flags.BoolVar(&o.extend, "extend", false, "into a campaign that has tasks: of a sweep only the points that it does not have")
@@ -110,7 +110,7 @@ func (o *opening) check() error {
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return usage("--meta is refused in a sweep: the parameters become the tasks' meta")
 	}
-	return nil
+	return o.task.check()
 }
 
 // packed returns the program if it is a directory; nil: it is a name.

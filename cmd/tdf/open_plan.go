@@ -230,6 +230,7 @@ func (w *walk) admits(point sweep.Point) bool {
 // outlive returns a context for what is better finished than broken off: it ends when the user asks for it a
 // second time, or some seconds after the first.
 func (a *app) outlive(told context.Context) (context.Context, context.CancelFunc) {
+	a.grace.Store(int64(patience + usualGrace))
 	ctx, cancel := context.WithCancel(a.again)
 	stop := context.AfterFunc(told, func() { time.AfterFunc(patience, cancel) })
 	return ctx, func() { stop(); cancel() }

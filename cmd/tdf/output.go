@@ -78,7 +78,7 @@ func (p *printout) run(ctx context.Context) error {
 func (p *printout) read(ctx context.Context) (*tdf.Task, error) {
 	t, round, err := p.m.Printed(ctx, p.id, p.round)
 	if errors.Is(err, tdf.ErrNoTask) {
-		_, err = p.a.task(ctx, p.m, p.id) // says more
+		err = p.a.noTask(ctx, p.m, p.id)
 	}
 	p.round = round
 	return t, err

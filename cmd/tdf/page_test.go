@@ -77,7 +77,9 @@ func TestPageNamesFlagsThatThereAre(t *testing.T) {
 	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	for _, c := range commands() {
-		c.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+		for _, c := range append(c.Commands(), c) {
+			c.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+		}
 	}
 	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
 	for _, flag := range named {

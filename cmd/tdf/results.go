@@ -16,6 +16,7 @@ type export struct {
 	a        *app
 	filter   filter
 	csv      bool
+	sheet    bool // --spreadsheet
 	jsonl    bool
 	noOutput bool
 	wait     bool
@@ -27,12 +28,17 @@ func newResults(a *app) *cobra.Command {
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as a table",
 		Long: "Writes a row for each task, by id: its parameters, how it ended, times and costs, the fields of its result.json, and what it printed.\n" +
 			"CSV has a column for each parameter; a cell that is no text is in base64, and the column base64 names it. JSON lines are those of\n" +
-			"tdf show --json without the details. docs/python.md reads both into pandas. Texts that begin with = are formulas to spreadsheets.",
+			"tdf show --json without the details. docs/python.md reads both into pandas. To open CSV in a spreadsheet, write it with --spreadsheet.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
+
+		ValidArgsFunction: a.completeCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			if e.csv && e.jsonl {
 				return usage("--csv or --jsonl, not both")
+			}
+			if e.sheet && e.jsonl {
+				return usage("--spreadsheet is for CSV, not for --jsonl")
 			}
 			if len(args) > 0 {
 				if e.filter.campaign != "" && e.filter.campaign != args[0] {
@@ -45,6 +51,7 @@ func newResults(a *app) *cobra.Command {
 	}
 	e.filter.flags(c)
 	c.Flags().BoolVar(&e.csv, "csv", false, "comma-separated values, the names in the first row (the default)")
+	c.Flags().BoolVar(&e.sheet, "spreadsheet", false, "CSV for a spreadsheet: an apostrophe before cells that it would take for formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "a JSON object a line")
 	c.Flags().BoolVar(&e.wait, "wait", false, "wait until no task of the campaign is open, running or executed")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "without what was printed to stdout and stderr")
@@ -52,6 +59,9 @@ func newResults(a *app) *cobra.Command {
 }
 
 func (e *export) run(ctx context.Context) error {
+	if err := e.filter.check(nil, ""); err != nil {
+		return err
+	}
 	m, err := e.a.manager(ctx)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	}
 	w := csv.NewWriter(out)
 	names := c.names(!e.noOutput)
-	if err := w.Write(names); err != nil {
+	if err := w.Write(e.shown(slices.Clone(names))); err != nil {
 		return 0, err
 	}
 	for t, err := range m.Results(ctx, q, !e.noOutput) {
@@ -59,8 +59,11 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	return n, w.Error()
 }
 
-// shown makes cells do nothing to a terminal.
+// shown makes cells do nothing to a terminal, and nothing to a spreadsheet where that is asked for.
 func (e *export) shown(row []string) []string {
+	if e.sheet {
+		escapeFormulas(row)
+	}
 	if e.a.style.out {
 		for i := range row {
 			row[i] = printable(row[i])

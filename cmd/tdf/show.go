@@ -38,7 +38,7 @@ func newShow(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object a line, with all that was printed")
-	c.Flags().BoolVar(&raw, "raw", false, "what programs printed as it is, though it may do things to the terminal")
+	c.Flags().BoolVar(&raw, "raw", false, "texts as they are, though they may do things to the terminal")
 	return c
 }
 
@@ -58,7 +58,7 @@ func (a *app) show(ctx context.Context, m *manager.Manager, ids []int64, asJSON,
 		if err != nil {
 			return err
 		}
-		v.raw = raw || !a.style.out
+		v.raw = raw
 		if shown > 0 && !asJSON {
 			fmt.Fprintln(a.stdout)
 		}
@@ -113,26 +113,35 @@ func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, er
 // task reads one; where there is none, the error says which there are.
 func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task, error) {
 	t, err := m.Task(ctx, id)
-	if !errors.Is(err, tdf.ErrNoTask) {
-		return t, err
+	if errors.Is(err, tdf.ErrNoTask) {
+		err = a.noTask(ctx, m, id)
 	}
-	last, lastErr := m.LastID(ctx)
-	switch {
-	case lastErr != nil:
-		return nil, lastErr
-	case last == 0:
-		return nil, noTask(fmt.Sprintf("there is no task %d: no task was ever opened in this namespace", id))
-	case id > last:
-		return nil, noTask(fmt.Sprintf("there is no task %d: the last id given out is %d", id, last))
-	}
-	return nil, noTask(fmt.Sprintf("there is no task %d any more: it was removed (the last id given out is %d)", id, last))
+	return t, err
 }
 
-// A noTask is [tdf.ErrNoTask] in words for people.
-type noTask string
+// noTask returns an error that says why an id names no task: mostly a [missingTask].
+func (a *app) noTask(ctx context.Context, m *manager.Manager, id int64) error {
+	last, err := m.LastID(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := m.Task(ctx, id); err == nil {
+		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; tdf show %d prints what it has, tdf check looks for damage", id, id))
+	}
+	switch {
+	case last == 0:
+		return missingTask(fmt.Sprintf("there is no task %d: no task was ever opened in this namespace", id))
+	case id > last:
+		return missingTask(fmt.Sprintf("there is no task %d: the last id given out is %d", id, last))
+	}
+	return missingTask(fmt.Sprintf("there is no task %d any more: it was removed (the last id given out is %d)", id, last))
+}
 
-func (e noTask) Error() string { return string(e) }
-func (e noTask) Unwrap() error { return tdf.ErrNoTask }
+// A missingTask is [tdf.ErrNoTask] in words for people.
+type missingTask string
+
+func (e missingTask) Error() string { return string(e) }
+func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
 
 // write writes the view for people.
 func (v *view) write(w io.Writer) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,15 +62,13 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 	}
 	switch {
 	case asJSON:
-		text, err := json.Marshal(statsJSON(tool.Manager.Namespace, &s))
+		text, err := marshal(statsJSON(tool.Manager.Namespace, &s))
 		return append(text, '\n'), err
 	case prometheus:
 		return exposition(tool.Manager.Namespace, &s)
 	}
 	var text bytes.Buffer
-	plain := *a
-	plain.stdout = &text
-	err = plain.statsSheet(&s)
+	err = (&app{stdout: &text, style: a.style}).statsSheet(&s)
 	return text.Bytes(), err
 }
 

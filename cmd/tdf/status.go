@@ -36,7 +36,7 @@ func (a *app) status(told context.Context, err error) int {
 	case told.Err() != nil && errors.Is(err, context.Cause(told)):
 		return statusInterrupted
 	}
-	fmt.Fprintf(a.stderr, "tdf: %v\n", err)
+	a.say("tdf: %v", err)
 	var query *manager.QueryError
 	if !a.begun || command.Refused(err) || errors.As(err, &query) {
 		return statusRefused

@@ -47,14 +47,17 @@ func (s *sheet) shown() [][]string {
 // flat keeps a cell in its row and its column.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
+// cell returns text as it may stand in a table: on one line, with control characters spelt out.
+func cell(text string) string { return printable(flat.Replace(text)) }
+
 func (s *sheet) tabs() string {
 	var b strings.Builder
 	for _, row := range s.shown() {
-		for i, cell := range row {
+		for i, column := range row {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(flat.Replace(cell))
+			b.WriteString(cell(column))
 		}
 		b.WriteByte('\n')
 	}
@@ -77,7 +80,7 @@ func (s *sheet) columns() string {
 func (s *sheet) cells(columns []string, heading bool) table.Row {
 	row := make(table.Row, len(columns))
 	for i, c := range columns {
-		c = flat.Replace(c)
+		c = cell(c)
 		switch colour := colours[c]; {
 		case !s.a.style.colour:
 		case heading:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +33,39 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.failOn, "fail-on", "", "what makes a round fail: `RULE` stderr, exit or any")
 }
 
+// check refuses wrong flags before anything is asked of Redis. Whether a time is past is for Redis's clock to say.
+func (f *taskFlags) check() error {
+	all, err := f.fixed()
+	if err == nil {
+		err = f.moments(tdf.At(time.Now()), &all)
+	}
+	if err != nil {
+		return err
+	}
+	return wrongForAll(all)
+}
+
 // read returns what the flags say, as far as they were given.
 func (f *taskFlags) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+	all, err := f.fixed()
+	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
+		return all, err
+	}
+	now, err := m.Now(ctx)
+	if err != nil {
+		return all, err
+	}
+	if err := f.moments(now, &all); err != nil {
+		return all, err
+	}
+	if all.EndBefore != nil {
+		err = checkEnd("--end-before "+f.endBefore, *all.EndBefore, now)
+	}
+	return all, err
+}
+
+// fixed reads the flags that mean the same at any time.
+func (f *taskFlags) fixed() (tdf.Changes, error) {
 	all := tdf.Changes{
 		MaxFails: f.number("max-fails", &f.maxFails), MaxTimeouts: f.number("max-timeouts", &f.maxTimeouts), MaxLosses: f.number("max-losses", &f.maxLosses),
 	}
@@ -50,7 +82,7 @@ func (f *taskFlags) read(ctx context.Context, m *manager.Manager) (tdf.Changes, 
 		}
 		all.Timeout = &timeout
 	}
-	return all, f.times(ctx, m, &all)
+	return all, nil
 }
 
 // number returns a flag's value if it was given, else nil.
@@ -61,14 +93,8 @@ func (f *taskFlags) number(flag string, value *int) *int {
 	return nil
 }
 
-func (f *taskFlags) times(ctx context.Context, m *manager.Manager, all *tdf.Changes) error {
-	if !f.changed("start-after") && !f.changed("end-before") {
-		return nil
-	}
-	now, err := m.Now(ctx)
-	if err != nil {
-		return err
-	}
+// moments reads the flags that may say a time from now.
+func (f *taskFlags) moments(now tdf.Time, all *tdf.Changes) error {
 	for _, t := range []struct {
 		flag, text string
 		to         **tdf.Time
@@ -77,9 +103,6 @@ func (f *taskFlags) times(ctx context.Context, m *manager.Manager, all *tdf.Chan
 			continue
 		}
 		at, err := parseTime(t.flag, t.text, now)
-		if err == nil && t.flag == "end-before" {
-			err = checkEnd("--end-before "+t.text, at, now)
-		}
 		if err != nil {
 			return err
 		}

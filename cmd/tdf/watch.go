@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -46,7 +45,7 @@ func newWatch(a *app) *cobra.Command {
 			"With --until-done the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.completeCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				w.campaign = args[0]
@@ -86,6 +85,9 @@ func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
 		}
 		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
 			return usage("there are no tasks%s: nothing to watch", w.ofCampaign())
+		}
+		if s.Counts.Total() == 0 {
+			w.warnings.once("there are no tasks in this namespace: tdf open makes some")
 		}
 		if err := w.stop(ctx, &s); err != nil {
 			return err
@@ -174,10 +176,10 @@ func (w *watching) endLine() {
 
 func (w *watching) line(s *manager.Status) string {
 	if w.json {
-		text, _ := json.Marshal(w.object(s))
+		text, _ := marshal(w.object(s))
 		return string(text)
 	}
-	return joined(pieces(s))
+	return printable(joined(pieces(s)))
 }
 
 func (w *watching) object(s *manager.Status) any {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,7 +51,7 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 		}
 		shown++
 		if asJSON {
-			if err := json.NewEncoder(a.stdout).Encode(workerJSON(w)); err != nil {
+			if err := jsonLines(a.stdout).Encode(workerJSON(w)); err != nil {
 				return err
 			}
 			continue

@@ -1,0 +1,126 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A StoredProgram is an archive that is stored in the namespace (docs/tdf.md, "Programs").
+type StoredProgram = redisstate.StoredProgram
+
+// A ProgramUse says which tasks name a stored program.
+type ProgramUse struct {
+	Names []string // of the program, as these tasks have it: the first few
+	Tasks int64
+	ID    int64 // of one of the tasks
+}
+
+// mostProgramNames is how many names a [ProgramUse] has at most.
+const mostProgramNames = 3
+
+// A ProgramUsedError says that a stored program is needed: unfinished tasks name it.
+type ProgramUsedError struct {
+	SHA256 string
+	ProgramUse
+}
+
+func (e *ProgramUsedError) Error() string {
+	return fmt.Sprintf("remove program %s: %d unfinished tasks need it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
+}
+
+var unfinished = []tdf.State{tdf.Open, tdf.Running, tdf.Executed}
+
+// StoredPrograms lists the programs that are stored in the namespace, the smallest first.
+func (m *Manager) StoredPrograms(ctx context.Context) ([]StoredProgram, error) {
+	redis, err := m.redis()
+	if err != nil {
+		return nil, err
+	}
+	return redis.Programs(ctx)
+}
+
+// ProgramUses counts the tasks that name stored programs, by the programs' SHA-256: tasks in these states, or all tasks if there
+// are none. It reads two properties of each task, a page at a time, so a million tasks take some seconds and
+// little memory. A task that moves meanwhile may count twice.
+func (m *Manager) ProgramUses(ctx context.Context, states ...tdf.State) (map[string]ProgramUse, error) {
+	if len(states) == 0 {
+		states = tdf.States
+	}
+	uses := map[string]ProgramUse{}
+	stretch := redisstate.Stretch{States: states, OldestFirst: true} // what moves, moves to the end
+	for last := false; !last; {
+		var places []redisstate.Place
+		var err error
+		if places, last, err = m.store.Find(ctx, stretch, idsPerPage); err == nil && len(places) > 0 {
+			stretch.Behind = &places[len(places)-1]
+			err = m.countUses(ctx, places, uses)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for tasks that name stored programs: %w", err)
+		}
+	}
+	return uses, nil
+}
+
+func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses map[string]ProgramUse) error {
+	var wanted []redisstate.TextsOf
+	for _, p := range places {
+		if id, ok := p.ID(); ok {
+			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program"}})
+		}
+	}
+	for len(wanted) > 0 {
+		texts, err := m.store.Texts(ctx, wanted, metasAtOnce)
+		if err != nil {
+			return err
+		}
+		for i, t := range texts {
+			if src, err := tdf.ParseSource(t[0]); err == nil && src.Scheme == tdf.SchemeRedis {
+				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1])
+			}
+		}
+		wanted = wanted[len(texts):]
+	}
+	return nil
+}
+
+func (u ProgramUse) with(id int64, name string) ProgramUse {
+	u.Tasks, u.ID = u.Tasks+1, id
+	for _, known := range u.Names {
+		if known == name {
+			return u
+		}
+	}
+	if len(u.Names) < mostProgramNames {
+		u.Names = append(u.Names, name)
+	}
+	return u
+}
+
+// RemovePrograms removes stored programs by their SHA-256. It removes none if unfinished tasks name one of them: the error is a
+// *[ProgramUsedError]. Finished tasks that name it cannot run again until it is stored again, and neither can a task
+// that is opened while this runs: storing the same directory again gives the same source.
+func (m *Manager) RemovePrograms(ctx context.Context, sha256 ...string) error {
+	redis, err := m.redis()
+	if err != nil {
+		return err
+	}
+	uses, err := m.ProgramUses(ctx, unfinished...)
+	if err != nil {
+		return err
+	}
+	for _, sum := range sha256 {
+		if use, needed := uses[sum]; needed {
+			return &ProgramUsedError{sum, use}
+		}
+	}
+	for _, sum := range sha256 {
+		if err := redis.RemoveProgram(ctx, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
