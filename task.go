@@ -331,6 +331,15 @@ func (t *Task) LastOutput() string { return t.lastRun().Output }
 // LastError returns what the last finished round printed to stderr, or why it could not be run, or "".
 func (t *Task) LastError() string { return t.lastRun().Error }
 
+// LastResult returns the JSON that the last finished round left in result.json, or "" (docs/programs.md, "The round's directory").
+func (t *Task) LastResult() string { return t.lastRun().Result }
+
+// LeaseOver reports whether a running task has a claim that its worker no longer renews: the server is about to
+// declare the round lost (docs/lifecycle.md).
+func (t *Task) LeaseOver(now Time) bool {
+	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
+}
+
 // lastRun is the last round that left a result: not one that waits to be run.
 func (t *Task) lastRun() *Round {
 	for i := len(t.Rounds) - 1; i >= 0; i-- {

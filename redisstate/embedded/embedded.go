@@ -44,12 +44,13 @@ type Option func(*Redis)
 // Password sets the password of Redis's user default. Without it every client that can connect is let in.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
-// Scripts allows these Lua scripts and no others. Without it every script may run, also one that never ends.
-func Scripts(sources ...string) Option {
+// Scripts allows the Lua scripts of these SHA-1 sums, in hexadecimal, and no others. Without it every script may run, also one
+// that never ends.
+func Scripts(sums ...string) Option {
 	return func(r *Redis) {
 		r.scripts = map[string]bool{}
-		for _, source := range sources {
-			r.scripts[sha1Hex(source)] = true
+		for _, sum := range sums {
+			r.scripts[sum] = true
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestScripts(t *testing.T) {
-	r := start(t, Scripts("return 1"))
+	r := start(t, Scripts(sha1Hex("return 1")))
 	c := clientOf(t, r, "")
 	if n, err := redis.NewScript("return 1").Run(t.Context(), c, nil).Int(); n != 1 || err != nil {
 		t.Errorf("got %d, %v", n, err)
