@@ -358,3 +358,9 @@ func (p *parser) committed(i int, r *Round) bool {
 
 // ErrNoTask says that there is no task of that id.
 var ErrNoTask = errors.New("there is no such task")
+
+// LeaseOver reports whether a running task has a claim that its worker no longer renews: the server is about to
+// declare the round lost (docs/lifecycle.md).
+func (t *Task) LeaseOver(now Time) bool {
+	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
+}

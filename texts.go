@@ -70,6 +70,10 @@ func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
 // LastOutput does.
 func (t *Task) LastError() string { return t.lastRun(TextError).Error }
 
+// LastResult returns the JSON that the last finished round left in result.json, or "" (docs/programs.md, "The round's
+// directory"). It panics as LastOutput does.
+func (t *Task) LastResult() string { return t.lastRun(TextResult).Result }
+
 // lastRun is the last round that left a result: not one that waits to be run.
 func (t *Task) lastRun(text Texts) *Round {
 	last := t.Current()

@@ -20,7 +20,7 @@ type Stats struct {
 	Server  tdf.Time       // when a server was seen last; 0: never
 	Workers map[string]int // by their states: starting, working, draining; silent: their leases are over
 	Slots   int            // of those that live
-	Busy    int            // how many tasks run
+	Busy    int            // slots that run a task: a task whose lease is over holds none
 
 	Programs     int // that are stored in the namespace
 	ProgramBytes int64
@@ -127,8 +127,10 @@ func (m *Manager) statsOfWorkers(ctx context.Context, r *redisstate.Store, s *St
 	if s.Server, err = r.LastServer(ctx); err != nil {
 		return err
 	}
-	s.Busy = int(s.Counts[tdf.Running])
 	workers, err := m.Workers(ctx)
+	if err != nil {
+		return err
+	}
 	for _, w := range workers {
 		switch {
 		case w.State == "gone":
@@ -140,7 +142,24 @@ func (m *Manager) statsOfWorkers(ctx context.Context, r *redisstate.Store, s *St
 		s.Workers[w.State]++
 		s.Slots += w.Slots
 	}
+	lost, err := m.lost(ctx, s.At)
+	s.Busy = min(max(0, int(s.Counts[tdf.Running])-lost), s.Slots) // tasks and workers are read one after the other
 	return err
+}
+
+// mostLost is how many of the running tasks, those that have run for the longest time, are asked for their leases.
+const mostLost = 1000
+
+// lost counts the running tasks whose leases are over: their workers are gone, and the server is yet to settle them.
+func (m *Manager) lost(ctx context.Context, now tdf.Time) (int, error) {
+	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
+	n := 0
+	for _, t := range page.Tasks {
+		if t.LeaseOver(now) {
+			n++
+		}
+	}
+	return n, err
 }
 
 func (m *Manager) statsOfPrograms(ctx context.Context, r *redisstate.Store, s *Stats) error {

@@ -230,6 +230,34 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 }
 
+// Tasks whose workers were killed hold no slot of those that live.
+func TestStatsOfLostRounds(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ctx := t.Context()
+	now, err := s.Now(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []redisstate.Record
+	for id, lease := range []tdf.Seconds{-5, -1, 300} {
+		records = append(records, redisstate.Record{ID: int64(id + 1), Hash: tdf.Hash{
+			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
+		}})
+	}
+	if _, err := s.Put(ctx, records...); err != nil {
+		t.Fatal(err)
+	}
+	alive(t, s, "w", "working", 2)
+	stats, err := m.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Counts[tdf.Running] != 3 || stats.Busy != 1 || stats.Slots != 2 {
+		t.Errorf("running %d, busy slots: %d of %d, want 3, 1 of 2", stats.Counts[tdf.Running], stats.Busy, stats.Slots)
+	}
+}
+
 // What may not run yet is told apart, of all tasks and of a group.
 func TestWatchTellsWhatStartsLater(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))

@@ -50,6 +50,17 @@ func loadScripts(flags bool) scripts {
 	}
 }
 
+// Scripts returns the SHA-1 of each script that this release runs on a Redis without script flags, such as the embedded
+// one, which lets no other run.
+func Scripts() []string {
+	all := loadScripts(false)
+	var sums []string
+	for _, script := range []*redis.Script{all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, findScript, putScript} {
+		sums = append(sums, script.Hash())
+	}
+	return sums
+}
+
 // callers hands out the slots of this client. A slot has at most one call under way, and
 // numbers its calls: Redis keeps each slot's last answer, so a call that is sent again gets
 // the answer of the first time, and one that arrives late is told so.

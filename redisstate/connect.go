@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
 // A Store is one client of a namespace. It may be used by many goroutines.
@@ -106,6 +107,8 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		if err := addTLS(options, cfg); err != nil {
 			return nil, err
 		}
+	} else {
+		options.CredentialsProvider = credentials(cfg)
 	}
 	options.Dialer = dialer(steadyDialer(options, silence))
 	return options, nil
@@ -128,4 +131,14 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 		return fmt.Errorf("[redis] tls_ca: %s holds no certificate in PEM form", cfg.TLSCA)
 	}
 	return nil
+}
+
+// credentials returns what each new connection logs in with. Without a password in the configuration, it is the one that
+// tdf up has made for its Redis (docs/tdf.md, "All of it on one machine"); nil: the options say it. It is looked up again for
+// each connection, since tdf up makes another one when it is started again.
+func credentials(cfg config.Redis) func() (user, password string) {
+	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
+		return nil
+	}
+	return func() (string, string) { return cfg.Username, localpass.Find(cfg.Host, cfg.Port) }
 }

@@ -190,7 +190,7 @@ func (p *taskPrinter) columns(t *tdf.Task) []string {
 		most = 40
 	}
 	return []string{
-		strconv.FormatInt(t.ID, 10), stateText(t), oneLine(t.Group, 0), oneLine(t.Program, 0), strconv.Itoa(t.Round), oneLine(r.Worker, 0),
+		strconv.FormatInt(t.ID, 10), stateAt(t, p.now), oneLine(t.Group, 0), oneLine(t.Program, 0), strconv.Itoa(t.Round), oneLine(r.Worker, 0),
 		p.age(t), oneLine(r.Exit, 0), secondsText(r.Seconds), oneLine(t.Input, most),
 	}
 }
@@ -202,6 +202,14 @@ func (p *taskPrinter) age(t *tdf.Task) string {
 		return ""
 	}
 	return ago(p.now.Sub(entered))
+}
+
+// stateAt is stateText, and says of a running task that its worker has stopped renewing the lease.
+func stateAt(t *tdf.Task, now tdf.Time) string {
+	if t.LeaseOver(now) {
+		return stateText(t) + " (lease over)"
+	}
+	return stateText(t)
 }
 
 // stateText is the state, with the outcome where that is not the same.

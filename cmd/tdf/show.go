@@ -146,7 +146,7 @@ func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
 // write writes the view for people.
 func (v *view) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "task %d: %s%s, round %d\n\n", v.ID, stateText(v.Task), v.sinceText(), v.Round)
+	fmt.Fprintf(&b, "task %d: %s%s, round %d\n\n", v.ID, stateAt(v.Task, v.now), v.sinceText(), v.Round)
 	v.table(&b, v.definition())
 	for i := range v.Rounds.All() {
 		fmt.Fprintf(&b, "\nround %d: %s\n", i, v.ending(i))

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/local"
+	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
 // An up is what the flags of tdf up say.
@@ -29,6 +31,7 @@ type up struct {
 	data      string
 	directory string
 	verbose   bool
+	password  *localpass.File // nil: the configuration has a password
 }
 
 const mostWorkers = 1000
@@ -39,33 +42,53 @@ func newUp(a *app) *cobra.Command {
 		Use: "up", Short: "Run Redis, a server and workers on this machine until Ctrl-C",
 		Long: "Runs all of TDF here: a Redis on the loopback interface, a server, and workers. Without --data the Redis is an embedded\n" +
 			"one that keeps nothing when this ends; with it, a redis-server of its own (which has to be installed) keeps everything there.\n" +
+			"Redis gets a password that the other commands of this user find by themselves, unless [redis] password sets one.\n" +
 			"No configuration is needed; where there is one, its [redis] host and port, [server] and [worker] hold.\n" +
 			"The first Ctrl-C lets programs that run finish for [worker] grace, the second ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    noArguments,
-		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context()) },
+		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", runtime.NumCPU(), "how many workers; each runs [worker] concurrency programs at once")
+	flags.IntVar(&u.workers, "workers", 0, "how many workers; each runs [worker] concurrency programs at once (default: as many as make one slot per core)")
 	flags.StringVar(&u.data, "data", "", "keep the data in this `DIR`")
 	flags.StringVar(&u.directory, "directory", "", "where workers put programs: a `DIR` (default: [worker] directory if set, else work below --data, else a temporary one)")
 	flags.BoolVarP(&u.verbose, "verbose", "v", false, "log all that [log] level allows, not only warnings and errors")
 	return c
 }
 
-func (u *up) run(ctx context.Context) error {
-	if u.workers < 1 || u.workers > mostWorkers {
+// workersFor returns how many workers make one slot per core. Concurrency is that of each; 0: one slot per core.
+func workersFor(cores, concurrency int) int {
+	if concurrency == 0 {
+		return 1
+	}
+	return min(max(1, cores/concurrency), mostWorkers)
+}
+
+// run runs everything; chosen says whether --workers was given.
+func (u *up) run(ctx context.Context, chosen bool) error {
+	if chosen && (u.workers < 1 || u.workers > mostWorkers) {
 		return usage("--workers %d is not a number from 1 to %d", u.workers, mostWorkers)
 	}
 	tool, err := u.a.tool()
 	if err != nil {
 		return err
 	}
+	if !chosen {
+		u.workers = workersFor(runtime.GOMAXPROCS(0), tool.Worker.Concurrency)
+	}
 	if tool.Manager.Redis, err = u.here(tool.Manager.Redis); err != nil {
 		return err
 	}
 	told, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
 	defer stop()
+	if tool.Manager.Redis.Password == "" {
+		if u.password, err = keepPassword(tool.Manager.Redis); err != nil {
+			return err
+		}
+		defer u.password.Close()
+		tool.Manager.Redis.Password = u.password.Password
+	}
 	redis, err := u.startRedis(tool.Manager.Redis)
 	if err != nil {
 		return err
@@ -89,12 +112,26 @@ func (u *up) here(at config.Redis) (config.Redis, error) {
 			"or run tdf-server and tdf-worker for the Redis there", at.Host)
 	case at.TLS:
 		return at, usage("the Redis of tdf up speaks no TLS, and [redis] tls asks for it")
-	case at.Password != "" && u.data == "":
-		return at, usage("the embedded Redis knows no password, and [redis] password is set: leave it out, or use --data")
 	case at.Username != "" && at.Username != "default":
 		return at, usage("the Redis of tdf up has no user %q: leave [redis] username out", at.Username)
 	}
 	return at, nil
+}
+
+// keepPassword makes a password, and keeps it where the other commands of this user find it.
+func keepPassword(at config.Redis) (*localpass.File, error) {
+	password, err := localpass.Create(at.Host, at.Port)
+	switch {
+	case errors.Is(err, localpass.ErrHeld):
+		return nil, taken(at)
+	case err != nil:
+		return nil, fmt.Errorf("keep the password of Redis: %w; set [redis] password to choose one that needs no file", err)
+	}
+	return password, nil
+}
+
+func taken(at config.Redis) error {
+	return usage("something listens on %s already: if it is a Redis, run tdf-server and tdf-worker for it; else choose another port: tdf --redis localhost:PORT up", at.Addr())
 }
 
 // letIn has programs that run as another user reach what they need below --data, which is the owner's alone.
@@ -119,7 +156,7 @@ func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
 	}
 	switch {
 	case errors.Is(err, local.ErrTaken):
-		return nil, usage("something listens on %s already: if it is a Redis, run tdf-server and tdf-worker for it; else choose another port: tdf --redis localhost:PORT up", at.Addr())
+		return nil, taken(at)
 	case errors.Is(err, local.ErrInUse), errors.Is(err, local.ErrSnapshot):
 		return nil, usage("--data %s: %v", u.data, err)
 	case errors.Is(err, local.ErrNoProgram):
@@ -209,7 +246,20 @@ func (u *up) tell(tool config.Tool, cfg local.Config, directory string) {
 	say("namespace   %s", tool.Manager.Namespace)
 	say("server      %s", cfg.Name)
 	say("workers     %s, %d at once each, programs in %s", workers, slots, directory)
+	if u.password != nil {
+		say("password    in %s, where the commands of this user find it", u.password.Path)
+	}
+	say("elsewhere   %s", exportLine(tool.Manager))
 	say("Ctrl-C ends it. Next, in another terminal: %s", u.next())
+}
+
+// exportLine has a shell's other commands find this Redis, whatever their configuration says.
+func exportLine(m config.Manager) string {
+	words := []string{"export", "TDF_CFG_TDF_NAMESPACE=" + shellWord(m.Namespace), "TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port)}
+	if m.Redis.DB != 0 {
+		words = append(words, "TDF_CFG_REDIS_DB="+strconv.Itoa(m.Redis.DB))
+	}
+	return strings.Join(words, " ")
 }
 
 // next is a command with the flags that this one was given.

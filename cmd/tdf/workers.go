@@ -18,7 +18,8 @@ func newWorkers(a *app) *cobra.Command {
 	asJSON, all := false, false
 	c := &cobra.Command{
 		Use: "workers", Short: "List the workers, and what they do",
-		Long: "Lists the workers that live. One that has not given a sign of life for the time of its lease is silent: what it ran is lost.",
+		Long: "Lists the workers that live. One that has not given a sign of life for the time of its lease is silent: what it ran is lost.\n" +
+			"RUNS is as of the last heartbeat, every third of the lease; it says how old it is when the next one is overdue.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			m, err := a.manager(c.Context())
@@ -56,7 +57,7 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 			}
 			continue
 		}
-		s.row(w.Name, w.Host, strconv.Itoa(w.PID), stateOf(w), strconv.Itoa(w.Slots), shortIDs(w.Runs),
+		s.row(w.Name, w.Host, strconv.Itoa(w.PID), stateOf(w), strconv.Itoa(w.Slots), runsText(w, now),
 			ago(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
@@ -85,6 +86,18 @@ func remarks(w manager.Worker) string {
 		all = append(all, "pauses "+p.Program+": "+p.Why)
 	}
 	return strings.Join(all, "; ")
+}
+
+// heartbeatSlack is how late a heartbeat may be before RUNS says how old it is.
+const heartbeatSlack = tdf.Seconds(2)
+
+// runsText is what the worker ran at its last heartbeat, and how long ago that was if the next one is overdue.
+func runsText(w manager.Worker, now tdf.Time) string {
+	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
+	if runs != "" && age > w.Lease/3+heartbeatSlack {
+		return fmt.Sprintf("%s (%s ago)", runs, ago(age))
+	}
+	return runs
 }
 
 // shortIDs names the first tasks of a list.

@@ -5,6 +5,7 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,8 @@ type TDF struct {
 // Start starts an embedded Redis, a server and so many workers, which share a working
 // directory. Their warnings and errors are logged to w.
 func Start(ctx context.Context, workers int, w io.Writer) (*TDF, error) {
-	redis, err := embedded.Start("127.0.0.1:0")
+	password := rand.Text()
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password), embedded.Scripts(redisstate.Scripts()...))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +46,7 @@ func Start(ctx context.Context, workers int, w io.Writer) (*TDF, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := config.Redis{Host: host}
+	at := config.Redis{Host: host, Password: password}
 	if at.Port, err = strconv.Atoi(port); err != nil {
 		return nil, err
 	}

@@ -1,12 +1,14 @@
 package managertest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // lease is how long a worker may be silent.
@@ -110,6 +112,9 @@ func (w *world) claim(t *tdf.Task, e *entry) {
 	e.note(w.now, worker, "running")
 	e.run, e.score, w.changed = r, w.now, w.now
 	r.result = w.result(w.task(t.ID))
+	if e.run == r {
+		w.report(t, e, r)
+	}
 	r.ends = w.now.Add(r.result.Seconds)
 	over := w.now.Add(t.Timeout)
 	switch {
@@ -119,6 +124,19 @@ func (w *world) claim(t *tdf.Task, e *entry) {
 		e.hash["lease_until"] = w.now.Add(lease).String()
 	case r.ends > over:
 		r.ends, r.timedOut = over, true
+	}
+}
+
+// report keeps what a program tells while it runs.
+func (w *world) report(t *tdf.Task, e *entry, r *running) {
+	if r.result.Checkpoint != "" {
+		e.hash[tdf.FieldCheckpoint] = r.result.Checkpoint
+	}
+	for i, line := range r.result.Updates {
+		e.updates = append(e.updates, redisstate.Update{Round: t.Round, Number: i + 1, Time: w.now, Line: line})
+	}
+	if r.result.JSON != "" && !json.Valid([]byte(r.result.JSON)) {
+		w.t.Errorf("managertest: task %d leaves a result.json that is no JSON; a worker would refuse it: %q", t.ID, r.result.JSON)
 	}
 }
 
@@ -140,9 +158,9 @@ func (w *world) result(t *tdf.Task) Result {
 // execute has the worker report how the round ended.
 func (w *world) execute(t *tdf.Task, r *running) {
 	m, err := t.TimeOut()
-	m = m.WithResult(tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: "signal: terminated"})
+	m = m.WithResult(tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: "signal: terminated", JSON: r.result.JSON})
 	if !r.timedOut {
-		m, err = t.Execute(r.claim, tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), Seconds: r.result.Seconds})
+		m, err = t.Execute(r.claim, tdf.Result{Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), Seconds: r.result.Seconds, JSON: r.result.JSON})
 	}
 	if err != nil {
 		w.t.Errorf("managertest: %v", err)

@@ -224,3 +224,62 @@ func TestResultsComeByID(t *testing.T) {
 		t.Errorf("got %v", ids)
 	}
 }
+
+// What programs leave and report is there for callbacks, and for the next round.
+func TestWhatProgramsLeave(t *testing.T) {
+	tm := managertest.New(t)
+	var checkpoints []string
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		checkpoints = append(checkpoints, r.Task.Checkpoint)
+		if r.Round == 0 {
+			return managertest.Result{Error: "no", JSON: `{"n":1}`, Checkpoint: "half", Updates: []string{"a", "b"}}
+		}
+		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Seconds: 1}
+	})
+	d := tm.Manager.Define("p", source, "")
+	d.MaxFails = 1
+	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	var result string
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Task) error {
+		result = task.LastResult()
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result != `{"n":2}` || tm.Tasks()[0].Rounds[0].Result != `{"n":1}` || !slices.Equal(checkpoints, []string{"", "half"}) {
+		t.Errorf("result %s, checkpoints %q", result, checkpoints)
+	}
+	var lines []string
+	for after, last := (manager.Update{}), false; !last; {
+		updates, err := tm.Manager.Updates(t.Context(), 1, after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range updates {
+			lines = append(lines, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
+			after = u
+		}
+		last = len(updates) == 0
+	}
+	if got := strings.Join(lines, ", "); got != "0-1 a, 0-2 b, 1-1 c" {
+		t.Errorf("updates %s", got)
+	}
+}
+
+func TestResultMustBeJSON(t *testing.T) {
+	var r recorder
+	tm := managertest.New(&r)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
+	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "no JSON") {
+		t.Errorf("failures %q", r.failures)
+	}
+}

@@ -118,9 +118,18 @@ func (s store) Counts(_ context.Context, groups ...string) (redisstate.Counts, e
 	return counts, nil
 }
 
-// Updates: the programs of a test report none.
-func (s store) Updates(context.Context, int64, redisstate.Update, int) ([]redisstate.Update, error) {
-	return nil, nil
+func (s store) Updates(_ context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []redisstate.Update
+	if e := s.tasks[id]; e != nil {
+		for _, u := range e.updates {
+			if len(found) < most && (u.Round > after.Round || u.Round == after.Round && u.Number > after.Number) {
+				found = append(found, u)
+			}
+		}
+	}
+	return found, nil
 }
 
 func (s store) Follow(context.Context, int64) error { return nil }

@@ -72,6 +72,10 @@ type Result struct {
 	Error  string // what it prints to stderr
 	Exit   int    // its exit status, from 0 to 255
 
+	JSON       string   // what it leaves in result.json, as [tdf.Task.LastResult] returns it; "" for none
+	Checkpoint string   // what it leaves for the task's next round, as [tdf.Task.Checkpoint]; "": what is there stays
+	Updates    []string // lines that it reports, all at its beginning, as [manager.Manager.Updates] returns them
+
 	Seconds tdf.Seconds // how long it runs; tdf.Forever: until it times out or expires
 	Lost    bool        // its worker is never heard of again: lost after a lease of 30 s, or timed out before
 }

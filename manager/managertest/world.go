@@ -32,9 +32,10 @@ type world struct {
 
 // An entry is a task, with its score in its list and the run that is under way.
 type entry struct {
-	hash  tdf.Hash
-	score tdf.Time
-	run   *running
+	hash    tdf.Hash
+	score   tdf.Time
+	run     *running
+	updates []redisstate.Update // of all rounds, in their order
 }
 
 func (e *entry) state() tdf.State { return tdf.State(e.hash["state"]) }

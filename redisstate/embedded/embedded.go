@@ -1,28 +1,62 @@
 // Package embedded runs a Redis inside the process (miniredis), for trying things out and
 // for tests. It keeps nothing when it stops. Only commands and examples import it: it makes
 // a binary larger, and who has a Redis does not need it.
+//
+// Clients do not reach miniredis itself, which trusts them: a negative count in a request ends the process. A front reads
+// the requests within bounds, checks the password, lets only known commands through, and runs them in goroutines of its
+// own, where a panic of miniredis becomes an error for one client.
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 )
 
 // A Redis is an embedded one, listening on the loopback interface only.
 type Redis struct {
-	server *miniredis.Miniredis
-	stop   chan struct{}
-	done   chan struct{}
+	password string
+	scripts  map[string]bool // SHA-1 of the scripts that may run; nil: any
+
+	listener net.Listener
+	serving  sync.WaitGroup
+	stop     chan struct{} // closed by Close
+
+	mu       sync.Mutex // held while a command runs; protects all below
+	mini     *miniredis.Miniredis
+	commands *server.Server
+	waiting  waiters
+	clients  map[*client]struct{}
+	panicked func(request []string, why any) // for tests
 }
 
 // tick is how often keys that expire are looked at; miniredis does not do so by itself.
 const tick = time.Second
 
+// An Option of [Start].
+type Option func(*Redis)
+
+// Password sets the password of Redis's user default. Without it every client that can connect is let in.
+func Password(password string) Option { return func(r *Redis) { r.password = password } }
+
+// Scripts allows the Lua scripts of these SHA-1 sums, in hexadecimal, and no others. Without it every script may run, also one
+// that never ends.
+func Scripts(sums ...string) Option {
+	return func(r *Redis) {
+		r.scripts = map[string]bool{}
+		for _, sum := range sums {
+			r.scripts[sum] = true
+		}
+	}
+}
+
 // Start listens on addr, such as 127.0.0.1:6379; port 0 takes a free one.
-func Start(addr string) (*Redis, error) {
+func Start(addr string, options ...Option) (*Redis, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
@@ -30,34 +64,118 @@ func Start(addr string) (*Redis, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return nil, fmt.Errorf("embedded redis: %s is not on the loopback interface", addr)
 	}
-	r := &Redis{server: miniredis.NewMiniRedis(), stop: make(chan struct{}), done: make(chan struct{})}
-	if err := r.server.StartAddr(addr); err != nil {
+	r := &Redis{
+		mini: miniredis.NewMiniRedis(), stop: make(chan struct{}), waiting: waiters{}, clients: map[*client]struct{}{},
+		panicked: func([]string, any) {},
+	}
+	for _, option := range options {
+		option(r)
+	}
+	if err := r.startMiniredis(); err != nil {
 		return nil, fmt.Errorf("embedded redis: %w", err)
 	}
-	go r.age()
+	if r.listener, err = net.Listen("tcp", addr); err != nil {
+		r.mini.Close()
+		return nil, fmt.Errorf("embedded redis: %w", err)
+	}
+	r.serving.Go(r.accept)
+	r.serving.Go(r.age)
 	return r, nil
 }
 
+// startMiniredis starts it without a listener: that is what Dial does, whose connection is not needed.
+func (r *Redis) startMiniredis() error {
+	c, err := r.mini.Dial()
+	if err != nil {
+		return err
+	}
+	r.commands = r.mini.Server()
+	return c.Close()
+}
+
 func (r *Redis) age() {
-	defer close(r.done)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			r.server.FastForward(tick)
+			r.mu.Lock()
+			r.mini.FastForward(tick)
+			r.mu.Unlock()
 		case <-r.stop:
 			return
 		}
 	}
 }
 
+// acceptPause is the wait after a connection could not be accepted, as when the process has no file descriptor left.
+const acceptPause = 50 * time.Millisecond
+
+func (r *Redis) accept() {
+	for {
+		conn, err := r.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			select {
+			case <-time.After(acceptPause):
+			case <-r.stop:
+			}
+		default:
+			r.admit(conn)
+		}
+	}
+}
+
+// maxClients is how many connections there may be at once, as Redis's maxclients.
+const maxClients = 20_000
+
+func (r *Redis) admit(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := newClient(r, conn)
+	switch {
+	case r.stopped():
+		conn.Close()
+	case len(r.clients) >= maxClients:
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = conn.Write([]byte("-ERR max number of clients reached\r\n"))
+		conn.Close()
+	default:
+		r.clients[c] = struct{}{}
+		r.serving.Go(c.serve)
+	}
+}
+
+// leave forgets a client that has gone.
+func (r *Redis) leave(c *client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.clients, c)
+}
+
+func (r *Redis) stopped() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Addr returns host:port.
-func (r *Redis) Addr() string { return r.server.Addr() }
+func (r *Redis) Addr() string { return r.listener.Addr().String() }
 
 // Close stops it; all that it held is gone.
 func (r *Redis) Close() {
+	r.mu.Lock()
 	close(r.stop)
-	<-r.done
-	r.server.Close()
+	for c := range r.clients {
+		c.conn.Close()
+	}
+	r.mu.Unlock()
+	r.listener.Close()
+	r.serving.Wait()
+	r.mini.Close()
 }

@@ -1,0 +1,204 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// A client is a connection. Its goroutine reads requests, has miniredis execute them, and writes the replies.
+type client struct {
+	redis *Redis
+	conn  net.Conn
+	rd    *bufio.Reader
+	out   bytes.Buffer // replies that are not written yet
+	peer  *server.Peer // the connection as miniredis sees it; it writes to out
+
+	known    bool // it has logged in, or need not
+	database int
+	inMulti  bool // between MULTI and EXEC
+}
+
+// loginTime is how long a client may take to log in, where there is a password.
+const loginTime = 10 * time.Second
+
+// keepBuffer is the size from which on a reply's buffer is not kept for the next one.
+const keepBuffer = 1 << 20
+
+func newClient(r *Redis, conn net.Conn) *client {
+	c := &client{redis: r, conn: conn, known: r.password == ""}
+	c.rd = bufio.NewReaderSize(c, 16<<10)
+	c.peer = server.NewPeer(bufio.NewWriter(&c.out))
+	return c
+}
+
+// Read reads from the connection. Replies to earlier requests are written first: the client may wait for them before it
+// sends more. Those of requests that came together are written together.
+func (c *client) Read(p []byte) (int, error) {
+	if err := c.flush(); err != nil {
+		return 0, err
+	}
+	return c.conn.Read(p)
+}
+
+func (c *client) flush() error {
+	if c.out.Len() == 0 {
+		return nil
+	}
+	_, err := c.conn.Write(c.out.Bytes())
+	c.out.Reset()
+	if c.out.Cap() > keepBuffer {
+		c.out = bytes.Buffer{}
+	}
+	return err
+}
+
+func (c *client) serve() {
+	defer c.redis.leave(c)
+	defer c.conn.Close()
+	if !c.known {
+		_ = c.conn.SetReadDeadline(time.Now().Add(loginTime))
+	}
+	for c.serveNext() {
+	}
+	c.hangUp()
+}
+
+// hangUp sends the last reply, and reads on for a moment: a connection that is closed with unread bytes is reset, and the
+// client might lose the reply.
+func (c *client) hangUp() {
+	const most, moment = 64 << 10, time.Second
+	half, ok := c.conn.(interface{ CloseWrite() error })
+	if c.flush() != nil || !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(moment))
+	_, _ = io.CopyN(io.Discard, c.conn, most)
+}
+
+// serveNext serves one request, and returns false if it was the last.
+func (c *client) serveNext() bool {
+	most := clientLimits
+	if !c.known {
+		most = strangerLimits
+	}
+	request, err := readRequest(c.rd, most)
+	if err != nil {
+		if wrong := protocolError(""); errors.As(err, &wrong) {
+			c.fail(wrong.Error())
+		}
+		return false
+	}
+	if c.out.Len() > keepBuffer {
+		if err := c.flush(); err != nil {
+			return false
+		}
+	}
+	return c.answer(strings.ToUpper(request[0]), request)
+}
+
+// answer executes a request, and returns false if the connection ends.
+func (c *client) answer(name string, request []string) bool {
+	problem := objection(name, request)
+	switch {
+	case !allowed[name]:
+		c.fail(fmt.Sprintf("ERR unknown command '%s': the embedded Redis has no such command", printable(request[0])))
+	case c.redis.password != "" && (name == "AUTH" || name == "HELLO"):
+		return c.login(name, request)
+	case !c.known && name != "QUIT":
+		c.fail("NOAUTH Authentication required.")
+	case !c.mayRun(name, request):
+		c.fail("NOPERM the embedded Redis runs only the scripts of its own release of TDF")
+	case problem != "":
+		c.fail(problem)
+	case name == "SELECT" && c.inMulti:
+		c.fail("ERR SELECT is not allowed in transactions")
+	case (name == "BLPOP" || name == "BRPOP") && !c.inMulti:
+		return c.pop(name, request)
+	default:
+		return c.execute(name, request)
+	}
+	return true
+}
+
+// mayRun says whether a script is one of those that were given to [Scripts].
+func (c *client) mayRun(name string, request []string) bool {
+	switch {
+	case c.redis.scripts == nil, len(request) < 2:
+		return true
+	case name == "EVALSHA":
+		return c.redis.scripts[strings.ToLower(request[1])]
+	case name == "EVAL":
+		return c.redis.scripts[sha1Hex(request[1])]
+	case name == "SCRIPT" && strings.EqualFold(request[1], "load"):
+		return len(request) == 3 && c.redis.scripts[sha1Hex(request[2])]
+	}
+	return true
+}
+
+// execute has miniredis execute a request.
+func (c *client) execute(name string, request []string) bool {
+	c.redis.mu.Lock()
+	defer c.redis.mu.Unlock()
+	start := c.out.Len()
+	if !c.dispatch(request) {
+		return false
+	}
+	c.note(name, request, c.out.Bytes()[start:])
+	if !c.redis.commands.IsReadOnlyCommand(name) {
+		c.redis.wake()
+	}
+	return !c.peer.Closed()
+}
+
+// dispatch calls miniredis, under the lock of the Redis. A panic there becomes an error, and the end of this connection.
+func (c *client) dispatch(request []string) (ok bool) {
+	start := c.out.Len()
+	defer func() {
+		why := recover()
+		if why == nil {
+			return
+		}
+		c.redis.mini.TryLock() // A command that panics may leave it locked. Nobody else holds it: then the front's lock is held, too.
+		c.redis.mini.Unlock()
+		c.out.Truncate(start)
+		c.fail("ERR the embedded Redis failed at this command")
+		c.redis.panicked(request, why)
+		ok = false
+	}()
+	c.redis.commands.Dispatch(c.peer, request)
+	c.peer.Flush()
+	return true
+}
+
+// note keeps what later requests depend on: the database, and whether there is a transaction.
+func (c *client) note(name string, request []string, reply []byte) {
+	done := len(reply) > 0 && reply[0] != '-'
+	switch name {
+	case "SELECT":
+		if done {
+			c.database = number(request[1])
+		}
+	case "MULTI":
+		c.inMulti = c.inMulti || done
+	case "EXEC", "DISCARD":
+		c.inMulti = c.inMulti && len(request) > 1 // with arguments it is refused, and the transaction goes on
+	}
+}
+
+// fail replies with an error.
+func (c *client) fail(text string) { fmt.Fprintf(&c.out, "-%s\r\n", text) }
+
+func sha1Hex(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,285 @@
+package embedded
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// start starts one that ends with the test. A panic of miniredis fails the test.
+func start(t testing.TB, options ...Option) *Redis {
+	t.Helper()
+	failing := func(r *Redis) {
+		r.panicked = func(request []string, why any) { t.Errorf("%.200q: miniredis panics: %v", request, why) }
+	}
+	r, err := Start("127.0.0.1:0", append([]Option{failing}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func connect(t testing.TB, r *Redis) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	return conn, bufio.NewReader(conn)
+}
+
+// exchange sends bytes, and returns all that is answered until the connection is closed.
+func exchange(t testing.TB, r *Redis, request string) string {
+	t.Helper()
+	conn, rd := connect(t, r)
+	_, _ = io.WriteString(conn, request) // which may be refused before it has ended
+	_ = conn.(*net.TCPConn).CloseWrite()
+	reply, _ := io.ReadAll(rd)
+	return string(reply)
+}
+
+func clientOf(t testing.TB, r *Redis, password string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: r.Addr(), Password: password, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// words writes a request.
+func words(args ...string) string {
+	text := fmt.Sprintf("*%d\r\n", len(args))
+	for _, a := range args {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
+	}
+	return text
+}
+
+// What is no request gets an error, and the end of its connection; others go on.
+func TestMalformedRequests(t *testing.T) {
+	r := start(t)
+	for _, request := range []string{
+		"*-5\r\n", "*-1\r\n", "*0\r\n", "*\r\n", "*1\n", "*+1\r\n", "* 1\r\n", "*1x\r\n", "*1048577\r\n", "*99999999999999999999999\r\n",
+		"PING\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "$4\r\nPING\r\n", "\r\n", "\x16\x03\x01\r\n", strings.Repeat("*", 20<<10) + "\r\n",
+		"*1\r\n$-1\r\n", "*1\r\n$536870913\r\nx", "*1\r\n:1\r\n", "*1\r\n+PING\r\n", "*1\r\n$4\r\nPINGPONG\r\n", "*2\r\n$4\r\nECHO\r\n*1\r\n$1\r\nx\r\n",
+	} {
+		got := exchange(t, r, request)
+		if !strings.HasPrefix(got, "-ERR Protocol error: ") || !strings.HasSuffix(got, "\r\n") || strings.Count(got, "\n") != 1 {
+			t.Errorf("%.40q: got %q", request, got)
+		}
+	}
+	for _, request := range []string{"*1\r\n$4\r\nPI", "*3\r\n$3\r\nSET\r\n", "*1000000\r\n$536870911\r\nx", "*"} { // cut off
+		if got := exchange(t, r, request); got != "" {
+			t.Errorf("%.40q: got %q", request, got)
+		}
+	}
+	if got := exchange(t, r, words("PING")+words("echo", "x\r\ny")); got != "+PONG\r\n$4\r\nx\r\ny\r\n" {
+		t.Errorf("afterwards: got %q", got)
+	}
+}
+
+// A command that is not on the list is refused in one line, and the connection goes on.
+func TestUnknownCommands(t *testing.T) {
+	r := start(t)
+	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
+		got := exchange(t, r, words(name, "a", "b")+words("PING"))
+		if !strings.HasPrefix(got, "-ERR unknown command '") || !strings.HasSuffix(got, "\r\n+PONG\r\n") || strings.Count(got, "\n") != 2 {
+			t.Errorf("%.40q: got %q", name, got)
+		}
+	}
+}
+
+// A panic of miniredis costs the client its connection, and nobody else anything.
+func TestPanicIsAnError(t *testing.T) {
+	r := start(t)
+	var panicked []string
+	r.panicked = func(request []string, _ any) { panicked = append(panicked, request[0]) }
+	const request = "return print"
+	if got := exchange(t, r, words("PING")+words("EVAL", request, "0")+words("PING")); got != "+PONG\r\n-ERR the embedded Redis failed at this command\r\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := exchange(t, r, words("MULTI")+words("EVAL", request, "0")+words("EXEC")); !strings.HasSuffix(got, "-ERR the embedded Redis failed at this command\r\n") {
+		t.Errorf("in a transaction: got %q", got)
+	}
+	if len(panicked) != 2 {
+		t.Errorf("panics: %q, want two", panicked)
+	}
+	if err := clientOf(t, r, "").Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	r := start(t, Password("secret"))
+	for request, want := range map[string]string{
+		words("GET", "k"):   "-NOAUTH ",
+		words("HELLO", "2"): "-NOAUTH ",
+		words("HELLO", "3", "AUTH", "default", "Secret"): "-WRONGPASS ",
+		words("AUTH", "wrong"):                           "-WRONGPASS ",
+		words("AUTH", ""):                                "-WRONGPASS ",
+		words("AUTH", "root", "secret"):                  "-WRONGPASS ",
+		words("AUTH"):                                    "-ERR wrong number",
+		words("SUBSCRIBE", "c"):                          "-ERR unknown command",
+		words("ECHO", strings.Repeat("x", 20<<10)):       "-ERR Protocol error",
+		"*11\r\n":     "-ERR Protocol error",
+		words("QUIT"): "+OK",
+	} {
+		if got := exchange(t, r, request+words("GET", "k")); !strings.HasPrefix(got, want) || strings.Contains(got, "$-1") {
+			t.Errorf("%.60q: got %q, want %q", request, got, want)
+		}
+	}
+	for _, request := range []string{words("AUTH", "secret"), words("AUTH", "default", "secret"), words("hello", "2", "setname", "x", "auth", "default", "secret")} {
+		if got := exchange(t, r, request+words("ECHO", strings.Repeat("x", 20<<10))); !strings.HasSuffix(got, "x\r\n") {
+			t.Errorf("%.60q: got %.200q", request, got)
+		}
+	}
+	if err := clientOf(t, r, "secret").Ping(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+	if err := clientOf(t, r, "other").Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	r := start(t, Scripts(sha1Hex("return 1")))
+	c := clientOf(t, r, "")
+	if n, err := redis.NewScript("return 1").Run(t.Context(), c, nil).Int(); n != 1 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	const endless = "while true do end"
+	for _, err := range []error{
+		c.Eval(t.Context(), endless, nil).Err(), c.ScriptLoad(t.Context(), endless).Err(), c.EvalSha(t.Context(), sha1Hex(endless), nil).Err(),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+			t.Errorf("another script: %v", err)
+		}
+	}
+}
+
+// Clients that wait for a list get what comes, in their order, whoever pushes it and how.
+func TestBlockingPop(t *testing.T) {
+	r := start(t)
+	c := clientOf(t, r, "")
+	if err := c.Do(t.Context(), "BLPOP", "l", "0.001").Err(); err != redis.Nil {
+		t.Errorf("of nothing: %v", err)
+	}
+	const waiting = 5
+	var readers []*bufio.Reader
+	for i := range waiting {
+		conn, rd := connect(t, r)
+		if _, err := io.WriteString(conn, words("SELECT", "0")+words("BLPOP", "other", "l", "0")); err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, rd)
+		inLine(t, r, "l", i+1)
+	}
+	gone, _ := connect(t, r)
+	if _, err := io.WriteString(gone, words("BRPOP", "l", "0")); err != nil {
+		t.Fatal(err)
+	}
+	inLine(t, r, "l", waiting+1)
+	gone.Close()
+	inLine(t, r, "l", waiting)
+	if err := c.Eval(t.Context(), "redis.call('RPUSH', KEYS[1], 'a', 'b')", []string{"l"}).Err(); err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.RPush(t.Context(), "l", "c")
+		p.RPush(t.Context(), "l", "d", "e")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, rd := range readers {
+		var lines [6]string
+		for i := range lines {
+			lines[i], _ = rd.ReadString('\n')
+		}
+		all[strings.TrimSpace(lines[5])] = true
+	}
+	if len(all) != waiting || !all["a"] || !all["e"] {
+		t.Errorf("got %v", all)
+	}
+	if left := c.LLen(t.Context(), "l").Val(); left != 0 {
+		t.Errorf("%d elements are left", left)
+	}
+}
+
+// inLine waits until so many clients wait for a list.
+func inLine(t *testing.T, r *Redis, key string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		n := len(r.waiting[place{0, key}])
+		r.mu.Unlock()
+		if n == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d clients wait for %s, want %d", n, key, want)
+		}
+	}
+}
+
+func TestBlockingPopRefuses(t *testing.T) {
+	r := start(t)
+	for request, want := range map[string]string{
+		words("BLPOP", "l", "-1"):                                                     "-ERR timeout is negative",
+		words("BLPOP", "l", "nan"):                                                    "-ERR timeout is not a float",
+		words("BLPOP", "l", "1e99"):                                                   "-ERR timeout is not a float",
+		words("BLPOP", "l"):                                                           "-ERR wrong number",
+		words("SET", "s", "x") + words("BRPOP", "l", "s", "0"):                        "+OK\r\n-WRONGTYPE",
+		words("MULTI") + words("BLPOP", "none", "0") + words("EXEC"):                  "+OK\r\n+QUEUED\r\n*1\r\n*-1\r\n",
+		words("MULTI") + words("SELECT", "1") + words("EXEC"):                         "+OK\r\n-ERR SELECT is not allowed",
+		words("MULTI") + words("EXEC", "x") + words("SELECT", "1") + words("DISCARD"): "+OK\r\n-ERR wrong number of arguments for 'exec' command\r\n-ERR SELECT is not",
+		words("SELECT", "3") + words("RPUSH", "l3", "x") + words("BLPOP", "l3", "0"):  "+OK\r\n:1\r\n*2\r\n$2\r\nl3\r\n$1\r\nx\r\n",
+	} {
+		if got := exchange(t, r, request); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %q, want %q", request, got, want)
+		}
+	}
+}
+
+// A reply that nobody reads holds up nobody else.
+func TestSlowReader(t *testing.T) {
+	r := start(t)
+	c := clientOf(t, r, "")
+	if err := c.Set(t.Context(), "large", strings.Repeat("x", 32<<20), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	conn, _ := connect(t, r)
+	if _, err := io.WriteString(conn, words("GET", "large")+words("INCR", "read")); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := c.Incr(t.Context(), "other").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCloseWithClients(t *testing.T) {
+	r, err := Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, rd := connect(t, r)
+	if _, err := io.WriteString(conn, words("BLPOP", "l", "0")); err != nil {
+		t.Fatal(err)
+	}
+	inLine(t, r, "l", 1)
+	r.Close()
+	if _, err := rd.ReadByte(); err == nil {
+		t.Error("the connection is still open")
+	}
+}

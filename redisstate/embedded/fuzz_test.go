@@ -1,0 +1,76 @@
+package embedded
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A script is a connection whose client sends what is in it, and reads nothing.
+type script struct {
+	net.Conn // for what is not called
+	requests io.Reader
+}
+
+func (s script) Read(p []byte) (int, error)        { return s.requests.Read(p) }
+func (s script) Write(p []byte) (int, error)       { return len(p), nil }
+func (s script) Close() error                      { return nil }
+func (s script) SetReadDeadline(t time.Time) error { return nil }
+
+// fuzzed starts a Redis in which only a script that does nothing may run.
+func fuzzed(f *testing.F) *Redis { return start(f, Scripts(sha1Hex("return 1"))) }
+
+// serve has a Redis serve a client.
+func serve(t *testing.T, r *Redis, requests string) {
+	r.mu.Lock()
+	r.panicked = func(request []string, why any) { t.Errorf("%q: miniredis panics: %v", request, why) }
+	r.mu.Unlock()
+	newClient(r, script{requests: strings.NewReader(requests)}).serve()
+}
+
+// Whatever bytes a client sends, the process goes on.
+func FuzzBytes(f *testing.F) {
+	for _, s := range []string{"*-5\r\n", "*0\r\n", "*1\r\n$-1\r\n", "PING\r\n", "*1\r\n$4\r\nPING\r\n", words("HELLO", "3") + words("ECHO", "x")} {
+		f.Add([]byte(s))
+	}
+	r := fuzzed(f)
+	f.Fuzz(func(t *testing.T, requests []byte) { serve(t, r, string(requests)) })
+}
+
+var (
+	fuzzedNames = slices.Sorted(maps.Keys(allowed))
+	fuzzedArgs  = strings.Split(`|[z-a]|[a-c]*|x[]|\\E(|\\*|[\\|[a\\]b]|[\\Q]|\\\E|a\\\\E(|\E[|[[:x:]|[^a]?|[a]b[|0|1|-1|2|-2|3|a|b|k|l|h|s|z|x|str|*|?|[|[^|\|[a-|(|(1|(a|[a|-|+|~|=|$|>|0-0|1-1|0-|-0|1-*|5-*|18446744073709551615-18446744073709551615|inf|-inf|+inf|nan|1e400|0x10|1.5|`+
+		`9223372036854775807|-9223372036854775808|9223372036854775808|4294967296|-4294967296|2147483647|NX|XX|GT|LT|CH|INCR|EX|PX|EXAT|PXAT|KEEPTTL|GET|WITHSCORES|LIMIT|BYSCORE|BYLEX|REV|COUNT|MATCH|TYPE|hash|string|`+
+		`MAXLEN|MINID|NOMKSTREAM|LOAD|EXISTS|FLUSH|USAGE|SAMPLES|SETNAME|GETNAME|AUTH|default|LEFT|RIGHT|ASYNC|SYNC|server|clients|stats|return 1|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|�|`+"\x00\xff", "|")
+)
+
+// commandsOf turns bytes into well-formed requests: each has a length, a command, and arguments that are likely to matter.
+func commandsOf(choices []byte) string {
+	var all strings.Builder
+	for len(choices) > 1 {
+		n := int(choices[0]) % 8
+		args := []string{fuzzedNames[int(choices[1])%len(fuzzedNames)]}
+		choices = choices[2:]
+		for ; n > 0 && len(choices) > 0; n-- {
+			args = append(args, fuzzedArgs[int(choices[0])%len(fuzzedArgs)])
+			choices = choices[1:]
+		}
+		all.WriteString(words(args...))
+	}
+	return all.String()
+}
+
+// No command on the list makes miniredis panic, whatever its arguments and the keys that are there.
+func FuzzCommands(f *testing.F) {
+	f.Add(bytes.Repeat([]byte{3, 1, 2, 3}, 8))
+	r := fuzzed(f)
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		serve(t, r, words("FLUSHALL")+words("SET", "str", "x")+words("RPUSH", "l", "a", "b")+words("HSET", "h", "a", "1")+words("SADD", "s", "a")+
+			words("ZADD", "z", "1", "a", "2", "b")+words("XADD", "x", "1-1", "a", "b")+commandsOf(choices))
+	})
+}

@@ -1,0 +1,162 @@
+package embedded
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A place is a list that clients wait for.
+type place struct {
+	database int
+	key      string
+}
+
+// waiters are the clients that wait for lists, in the order in which they came. Redis.mu protects them.
+type waiters map[place][]*waiter
+
+// A waiter is told once that one of its lists may have something.
+type waiter struct{ told chan struct{} }
+
+// wake tells the first waiter of each list that exists. A waiter that takes something wakes the next, if anything is left.
+// It is called after each command that may have written.
+func (r *Redis) wake() {
+	for at, waiting := range r.waiting {
+		if r.mini.DB(at.database).Exists(at.key) {
+			select {
+			case waiting[0].told <- struct{}{}:
+			default: // it knows
+			}
+		}
+	}
+}
+
+// pop answers BLPOP and BRPOP, outside of a transaction. Miniredis has these, but it would go on waiting for a client that
+// has gone.
+func (c *client) pop(name string, request []string) bool {
+	if len(request) < 3 {
+		return c.execute(name, request) // which says what is wrong
+	}
+	keys := request[1 : len(request)-1]
+	timeout, problem := blockTime(request[len(request)-1])
+	if problem != "" {
+		c.fail(problem)
+		return true
+	}
+	w := &waiter{told: make(chan struct{}, 1)}
+	answered, ok := c.popOrWait(name, keys, w)
+	if answered {
+		return ok
+	}
+	defer c.stopWaiting(keys, w)
+	var over <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		told, gone := c.await(w, over)
+		switch {
+		case gone:
+			return false
+		case !told:
+			c.out.WriteString("*-1\r\n")
+			return true
+		}
+		if answered, ok := c.popOrWait(name, keys, w); answered {
+			return ok
+		}
+	}
+}
+
+// blockTime reads a timeout in seconds; 0: for ever.
+func blockTime(text string) (d time.Duration, problem string) {
+	seconds, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.IsNaN(seconds) || seconds > 1e9:
+		return 0, "ERR timeout is not a float or out of range"
+	case seconds < 0:
+		return 0, "ERR timeout is negative"
+	}
+	return time.Duration(math.Ceil(seconds * float64(time.Second))), ""
+}
+
+// popOrWait takes from the first list that has something, and replies. If none has, the waiter is in line afterwards.
+func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok bool) {
+	c.redis.mu.Lock()
+	defer c.redis.mu.Unlock()
+	db := c.redis.mini.DB(c.database)
+	for _, key := range keys {
+		if db.Exists(key) {
+			return true, c.popFrom(name, key)
+		}
+	}
+	for _, key := range keys {
+		at := place{c.database, key}
+		if !slices.Contains(c.redis.waiting[at], w) {
+			c.redis.waiting[at] = append(c.redis.waiting[at], w)
+		}
+	}
+	return false, true
+}
+
+// popFrom has miniredis take from one list; a key of another type is an error.
+func (c *client) popFrom(name, key string) bool {
+	start := c.out.Len()
+	fmt.Fprintf(&c.out, "*2\r\n$%d\r\n%s\r\n", len(key), key)
+	reply := c.out.Len()
+	if !c.dispatch([]string{name[1:], key}) { // LPOP or RPOP
+		return false
+	}
+	if c.out.Bytes()[reply] == '-' {
+		text := slices.Clone(c.out.Bytes()[reply:])
+		c.out.Truncate(start)
+		c.out.Write(text)
+	}
+	return true
+}
+
+// stopWaiting takes the waiter out of all lines. If it was told of something that it does not take any more, the next one is.
+func (c *client) stopWaiting(keys []string, w *waiter) {
+	c.redis.mu.Lock()
+	defer c.redis.mu.Unlock()
+	for _, key := range keys {
+		at := place{c.database, key}
+		left := slices.DeleteFunc(c.redis.waiting[at], func(other *waiter) bool { return other == w })
+		if c.redis.waiting[at] = left; len(left) == 0 {
+			delete(c.redis.waiting, at)
+		}
+	}
+	c.redis.wake()
+}
+
+// await waits until the waiter is told, the time is over, or the client has gone. Requests that come meanwhile stay in the
+// buffer; a client that sends more than fits there is as good as gone.
+func (c *client) await(w *waiter, over <-chan time.Time) (told, gone bool) {
+	if c.flush() != nil {
+		return false, true
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := c.rd.Peek(c.rd.Buffered() + 1); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-w.told:
+		told = true
+	case <-over:
+	case <-ended:
+		return false, true
+	}
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // ends Peek
+	<-ended
+	_ = c.conn.SetReadDeadline(time.Time{})
+	return told, false
+}

@@ -1,0 +1,33 @@
+package redisstate
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Every script of this folder may run on an embedded Redis.
+func TestScriptsAreAll(t *testing.T) {
+	files, err := filepath.Glob("*.lua")
+	if err != nil || len(files) < 8 {
+		t.Fatal(files, err)
+	}
+	all := Scripts()
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file != "prelude.lua" && !slices.Contains(all, sumOf(string(source))) && !slices.Contains(all, sumOf(prelude+string(source))) {
+			t.Errorf("Scripts does not have %s", file)
+		}
+	}
+}
+
+func sumOf(source string) string {
+	sum := sha1.Sum([]byte(source))
+	return hex.EncodeToString(sum[:])
+}
