@@ -22,8 +22,8 @@ func TestLinkKnowsHowMuchArrivesInTime(t *testing.T) {
 	expect(5*time.Second, maxBytesPerClaim)
 	l.observe(100, time.Minute) // a small reply is slow for other reasons
 	expect(5*time.Second, maxBytesPerClaim)
-	l.observe(1<<20, 10*time.Second)
-	expect(5*time.Second, 1<<19)
+	l.observe(1<<20, 8*time.Second)
+	expect(4*time.Second, 1<<19)
 	l.observe(1<<20, time.Hour)
 	expect(5*time.Second, 5*slowest)
 }
