@@ -2,13 +2,15 @@ package fetch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/origin"
 )
 
 // download takes http and https. What can pass by itself is tried again, from the start.
@@ -19,7 +21,7 @@ func (j *job) download(ctx context.Context) (string, error) {
 		defer t.CloseIdleConnections()
 		transport = t
 	}
-	client := &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
+	client := origin.Client(transport)
 	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
 }
 
@@ -39,7 +41,7 @@ func newTransport() *http.Transport {
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()
-	req, err := newRequest(ctx, j.src.Location)
+	req, err := origin.NewRequest(ctx, http.MethodGet, j.src.Location)
 	if err != nil {
 		return "", err
 	}
@@ -56,22 +58,6 @@ func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) 
 	}
 	body := &bodyReader{r: resp.Body, ctx: ctx, idle: idle, want: resp.ContentLength}
 	return j.spool(ctx, body)
-}
-
-// newRequest moves the credentials from the URL to a header, which checkRedirect keeps from
-// others, and which no error text contains.
-func newRequest(ctx context.Context, location string) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
-	if err != nil {
-		return nil, errors.New("not a valid URL")
-	}
-	if user := req.URL.User; user != nil {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
-		req.URL.User = nil
-	}
-	req.Header.Set("User-Agent", "tdf")
-	return req, nil
 }
 
 // bodyReader tells a body that was cut short from other errors.
@@ -107,19 +93,17 @@ func (b *bodyReader) short() error {
 	return fmt.Errorf("the connection ended after %d of %d bytes", b.got, b.want)
 }
 
-// transportError strips the URL, which every error of net/http quotes.
+// transportError takes every failure to talk for temporary, but for a certificate that is wrong and a redirect that is
+// not followed.
 func transportError(ctx context.Context, err error) error {
-	var quoting *url.Error
-	if errors.As(err, &quoting) {
-		err = quoting.Err
-	}
 	if ctx.Err() != nil {
 		return temporary{context.Cause(ctx)}
 	}
-	if final := (&finalError{}); errors.As(err, &final) {
-		return final.err
+	err = origin.Reason(err)
+	if errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(*origin.RedirectError)) {
+		return err
 	}
-	return judgeTransport(err)
+	return temporary{err}
 }
 
 // idleGuard ends a request for which nothing has come for a while, from the dialing on.

@@ -255,10 +255,3 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 }
-
-func TestProxyCredentialsAreHidden(t *testing.T) {
-	err := judgeTransport(fmt.Errorf(`proxyconnect: bad proxy "http://u:hush@proxy:x"`))
-	if got := err.Error(); got != `proxyconnect: bad proxy "http://***@proxy:x"` {
-		t.Error(got)
-	}
-}

@@ -81,22 +81,3 @@ func TestLocationsShowNothing(t *testing.T) {
 		}
 	}
 }
-
-func TestQueriesAreHidden(t *testing.T) {
-	err := judgeTransport(io.ErrNoProgress)
-	if err.Error() != io.ErrNoProgress.Error() {
-		t.Error(err)
-	}
-	for text, want := range map[string]string{
-		`Get "http://h/x?k=hush": refused`: `Get "http://h/x?***": refused`,
-		`parse "/x?k=hush&l=hush", why?`:   `parse "/x?***", why?`,
-	} {
-		if got := (hidden{textError(text)}).Error(); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
-	}
-}
-
-type textError string
-
-func (e textError) Error() string { return string(e) }

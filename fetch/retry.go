@@ -2,12 +2,10 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"time"
 )
 
@@ -55,26 +53,3 @@ func statusError(code int) error {
 	}
 	return err
 }
-
-// judgeTransport takes every failure to talk for temporary, but for a certificate that is wrong.
-func judgeTransport(err error) error {
-	err = hidden{err}
-	if errors.As(err, new(*tls.CertificateVerificationError)) {
-		return err
-	}
-	return temporary{err}
-}
-
-// hidden keeps what stands between :// and @, and queries, out of a text that others wrote: a
-// proxy's URL, or where a server led.
-type hidden struct{ err error }
-
-var (
-	userinfo = regexp.MustCompile(`://\S*@`)
-	query    = regexp.MustCompile(`\?[^\s"']+`)
-)
-
-func (h hidden) Error() string {
-	return query.ReplaceAllString(userinfo.ReplaceAllString(h.err.Error(), "://***@"), "?***")
-}
-func (h hidden) Unwrap() error { return h.err }

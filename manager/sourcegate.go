@@ -2,15 +2,14 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/origin"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -79,15 +78,15 @@ const headTimeout = 5 * time.Second
 func httpGate(ctx context.Context, src tdf.Source) Gate {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, src.Location, nil)
+	request, err := origin.NewRequest(ctx, http.MethodHead, src.Location)
 	if err != nil {
-		return Gate{"source", Ahead, src.String() + ": " + withoutURL(err), ""}
+		return Gate{"source", Ahead, src.String() + ": " + err.Error(), ""}
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := origin.Client(transport).Do(request)
 	if err != nil {
-		return Gate{"source", Ahead, src.String() + ": from here: " + withoutURL(err), ""}
+		return Gate{"source", Ahead, src.String() + ": from here: " + origin.Reason(err).Error(), ""}
 	}
 	response.Body.Close()
 	gate := Gate{"source", Ahead, src.String() + ": from here: " + response.Status, ""}
@@ -98,14 +97,6 @@ func httpGate(ctx context.Context, src tdf.Source) Gate {
 		gate.State = Passed
 	}
 	return gate
-}
-
-// withoutURL returns the reason alone, since a URL may have a password in it.
-func withoutURL(err error) string {
-	if e := new(url.Error); errors.As(err, &e) {
-		err = e.Err
-	}
-	return err.Error()
 }
 
 // quoted has a pattern mean a name as it stands.

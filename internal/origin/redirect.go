@@ -1,4 +1,4 @@
-package fetch
+package origin
 
 import (
 	"cmp"
@@ -12,32 +12,38 @@ import (
 
 const mostRedirects = 10
 
+// Client returns a client that follows at most 10 redirects, to http and https only. Credentials and the Referer header
+// do not go to another origin. Its errors are for [Reason].
+func Client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
+}
+
 // checkRedirect follows what leads, in few steps, to http or https.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	to := tdf.HideCredentials(req.URL.String())
 	last := via[len(via)-1].URL
 	switch {
 	case req.URL.Scheme != tdf.SchemeHTTP && req.URL.Scheme != tdf.SchemeHTTPS:
-		return finally("redirected to %s, which is neither http nor https", to)
+		return refuse("redirected to %s, which is neither http nor https", to)
 	case req.URL.Scheme == tdf.SchemeHTTP && last.Scheme == tdf.SchemeHTTPS:
-		return finally("redirected from https to %s, which is not encrypted", to)
+		return refuse("redirected from https to %s, which is not encrypted", to)
 	case len(via) > mostRedirects:
-		return finally("more than %d redirects", mostRedirects)
+		return refuse("more than %d redirects", mostRedirects)
 	}
 	for _, earlier := range via {
 		if earlier.URL.String() == req.URL.String() {
-			return finally("the redirects go in a circle, back to %s", to)
+			return refuse("the redirects go in a circle, back to %s", to)
 		}
 	}
 	req.Header.Del("Referer") // it would tell the next host what is in our query
-	if origin(req.URL) != origin(via[0].URL) {
+	if of(req.URL) != of(via[0].URL) {
 		req.Header.Del("Authorization") // net/http passes it on to other ports and to subdomains
 	}
 	return nil
 }
 
-// origin is what credentials are given for: scheme, host and port.
-func origin(u *url.URL) string {
+// of returns what credentials are given for: scheme, host and port.
+func of(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = u.Scheme
@@ -57,16 +63,16 @@ func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if _, err := req.URL.Parse(resp.Header.Get("Location")); err != nil {
 		resp.Body.Close()
-		return nil, finally("redirected to a Location that is not a valid URL")
+		return nil, refuse("redirected to a Location that is not a valid URL")
 	}
 	return resp, nil
 }
 
-// A finalError comes through net/http, and is not worth another try.
-type finalError struct{ err error }
+// A RedirectError says why a redirect is not followed. Another try would end in the same way.
+type RedirectError struct{ reason string }
 
-func (e *finalError) Error() string { return e.err.Error() }
+func (e *RedirectError) Error() string { return e.reason }
 
-func finally(format string, args ...any) error {
-	return &finalError{fmt.Errorf(format, args...)}
+func refuse(format string, args ...any) error {
+	return &RedirectError{fmt.Sprintf(format, args...)}
 }

@@ -1,0 +1,26 @@
+package origin
+
+import (
+	"errors"
+	"net/url"
+	"testing"
+)
+
+func TestReasonShowsNoCredentials(t *testing.T) {
+	for text, want := range map[string]string{
+		"refused":                           "refused",
+		`Get "http://h/x?k=hush": refused`:  `Get "http://h/x?***": refused`,
+		`parse "/x?k=hush&l=hush", why?`:    `parse "/x?***", why?`,
+		`bad proxy "http://u:hush@proxy:x"`: `bad proxy "http://***@proxy:x"`,
+	} {
+		err := errors.New(text)
+		for _, err := range []error{err, &url.Error{Op: "Get", URL: "http://h/?hush", Err: err}} {
+			if got := Reason(err).Error(); got != want {
+				t.Errorf("%s: %s, want %s", text, got, want)
+			}
+		}
+		if !errors.Is(Reason(err), err) {
+			t.Errorf("%s: the cause is lost", text)
+		}
+	}
+}
