@@ -17,7 +17,10 @@ func deskWith(t *testing.T, secret string) *desk {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "env")
 	must(t, os.WriteFile(path, []byte("TOKEN="+secret+"\n"), 0o600))
-	values, err := secrets.Load(path)
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	values, err := secrets.Read(f)
 	must(t, err)
 	return &desk{secrets: values}
 }

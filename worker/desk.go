@@ -2,12 +2,16 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/worker/safepath"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
@@ -24,10 +28,8 @@ type desk struct {
 func (e *execution) openDesk(ctx context.Context) (*desk, error) {
 	d := &desk{}
 	var err error
-	if e.s.cfg.EnvFile != "" {
-		if d.secrets, err = secrets.Load(e.path(e.s.cfg.EnvFile)); err != nil {
-			return nil, unfit(fmt.Errorf("[worker] env_file: %w", err))
-		}
+	if d.secrets, err = e.readEnvFile(); err != nil {
+		return nil, unfit(fmt.Errorf("[worker] env_file: %w", err))
 	}
 	before, err := e.earlier(ctx)
 	if err != nil {
@@ -43,6 +45,24 @@ func (e *execution) openDesk(ctx context.Context) (*desk, error) {
 		return nil, unfit(fmt.Errorf("the round's directory: %w", err))
 	}
 	return d, nil
+}
+
+// readEnvFile returns the program's secrets; nil: there is no such file. A link of the program's user does not make the
+// worker read another file (docs/programs.md, "Secrets").
+func (e *execution) readEnvFile() (*secrets.Secrets, error) {
+	if e.s.cfg.EnvFile == "" {
+		return nil, nil
+	}
+	base, below := retention.Split(e.s.cfg.Directory, e.s.cfg.EnvFile)
+	f, err := safepath.OpenFile(base, e.fill(below))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return secrets.Read(f)
 }
 
 func (e *execution) close(d *desk) {

@@ -70,7 +70,10 @@ func secret(t testing.TB, values ...string) *secrets.Secrets {
 		b.WriteString("S" + strings.Repeat("_", i) + "=" + value + "\n")
 	}
 	must(t, os.WriteFile(path, []byte(b.String()), 0o600))
-	s, err := secrets.Load(path)
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	s, err := secrets.Read(f)
 	must(t, err)
 	return s
 }

@@ -65,7 +65,10 @@ func secret(t testing.TB, value string) *secrets.Secrets {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "env")
 	must(t, os.WriteFile(path, []byte("SECRET="+value+"\n"), 0o600))
-	s, err := secrets.Load(path)
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	s, err := secrets.Read(f)
 	must(t, err)
 	return s
 }

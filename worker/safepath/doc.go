@@ -1,4 +1,4 @@
-// Package safepath opens directories that lie where programs may write, so that a link which a program
+// Package safepath opens directories and files that lie where programs may write, so that a link which a program
 // made does not lead the worker elsewhere (docs/programs.md, "Isolation").
 //
 // A path has two parts. Its base is the administrator's, and is opened as it is. Below it, a worker that

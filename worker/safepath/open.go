@@ -50,6 +50,8 @@ type walk struct {
 	path  string
 	rest  []string
 	links int
+
+	findOnly bool // make no directory
 }
 
 func (w *walk) start(dir string) error {
@@ -82,7 +84,7 @@ func (w *walk) step() error {
 	}
 	path := filepath.Join(w.path, name)
 	next, err := unix.Openat(w.at, name, search|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
+	if errors.Is(err, unix.ENOENT) && !w.findOnly {
 		if err = unix.Mkdirat(w.at, name, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
 			next, err = unix.Openat(w.at, name, search|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		}
@@ -91,11 +93,19 @@ func (w *walk) step() error {
 		return w.follow(name, path)
 	}
 	if err != nil {
-		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+		return &fs.PathError{Op: w.verb(), Path: path, Err: err}
 	}
 	w.enter(next, path)
 	w.rest = w.rest[1:]
 	return nil
+}
+
+// verb names what could not be done to a directory.
+func (w *walk) verb() string {
+	if w.findOnly {
+		return "open"
+	}
+	return "mkdir"
 }
 
 // follow goes where a link leads to that can be trusted.
@@ -105,10 +115,14 @@ func (w *walk) follow(name, path string) error {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFLNK {
-		return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		return &fs.PathError{Op: w.verb(), Path: path, Err: unix.ENOTDIR}
 	}
 	if !trusted(info.Uid) || w.check() != nil {
-		return fmt.Errorf("open %s: it is a symbolic link that another user made, or could have made; make it a directory", path)
+		remedy := "make it a directory"
+		if w.findOnly && len(w.rest) == 1 {
+			remedy = "copy the file there"
+		}
+		return fmt.Errorf("open %s: it is a symbolic link that another user made, or could have made; %s", path, remedy)
 	}
 	if w.links++; w.links > mostLinks {
 		return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}

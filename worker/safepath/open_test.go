@@ -120,16 +120,9 @@ func TestOpenOfAnotherUserWithoutOwn(t *testing.T) {
 }
 
 func TestOpenLeavesNoDescriptor(t *testing.T) {
-	count := func() int {
-		all, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Skip("needs /proc")
-		}
-		return len(all)
-	}
 	base := t.TempDir()
 	must(t, after(os.WriteFile(base+"/file", nil, 0o644), os.Symlink("loop", base+"/loop"), os.Symlink("/", base+"/top")))
-	before := count()
+	before := descriptors(t)
 	for range 10 {
 		for _, below := range []string{"file", "loop", "a/b", "top/proc/none/x", "top"} {
 			if d, err := Open(base, below, true); err == nil {
@@ -137,9 +130,18 @@ func TestOpenLeavesNoDescriptor(t *testing.T) {
 			}
 		}
 	}
-	if got := count(); got > before {
+	if got := descriptors(t); got > before {
 		t.Errorf("%d descriptors, and %d before", got, before)
 	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	return len(all)
 }
 
 func after(steps ...error) error {

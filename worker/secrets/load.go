@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 )
 
 // MaxFile is how large a file of secrets may be, in bytes.
@@ -20,22 +18,13 @@ const reserved = "TDF_"
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Load reads a file of NAME=value lines, as docker's --env-file takes them: blank lines and
+// Read reads a file of NAME=value lines, as docker's --env-file takes them: blank lines and
 // lines that begin with # say nothing; all that follows the first = is the value, with nothing
 // expanded and no quotes taken away. Lines may end as those of Windows do.
 //
-// Where there is no such file there are no secrets: nil, and no error. A file that others than
-// its owner may read or write is refused, and one with a line that cannot be meant so. The error
-// names the file and the line, and never what stands there.
-func Load(path string) (*Secrets, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, dangling(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+// A file that others than its owner may read or write is refused, and one with a line that is not
+// of this form. The error names the file and the line, and never what stands there.
+func Read(f *os.File) (*Secrets, error) {
 	if err := private(f); err != nil {
 		return nil, err
 	}
@@ -44,21 +33,13 @@ func Load(path string) (*Secrets, error) {
 		return nil, err
 	}
 	if len(data) > MaxFile {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFile)
+		return nil, fmt.Errorf("%s: more than %d bytes", f.Name(), MaxFile)
 	}
 	env, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return newSecrets(env), nil
-}
-
-// dangling tells a file that is not there from a link to one: that was meant to be there.
-func dangling(path string) error {
-	if _, err := os.Lstat(path); err != nil {
-		return nil
-	}
-	return fmt.Errorf("%s: it is a link to what is not there", path)
 }
 
 func private(f *os.File) error {

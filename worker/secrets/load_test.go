@@ -19,6 +19,14 @@ func write(t *testing.T, text string, mode os.FileMode) string {
 	return path
 }
 
+func load(t *testing.T, path string) (*Secrets, error) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	must(t, err)
+	defer f.Close()
+	return Read(f)
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -26,9 +34,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestRead(t *testing.T) {
 	path := write(t, "\uFEFF# a comment\r\n\r\nTOKEN=hunter22\r\n  PADDED= two words \n\n#X=y\nQUOTED=\"a # b\" $HOME\nEMPTY=\n_a1=x=y=z", 0o600)
-	s, err := Load(path)
+	s, err := load(t, path)
 	must(t, err)
 	want := []string{"TOKEN=hunter22", "PADDED= two words ", `QUOTED="a # b" $HOME`, "EMPTY=", "_a1=x=y=z"}
 	if diff := cmp.Diff(want, s.Env()); diff != "" {
@@ -40,24 +48,13 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestLoadAcceptsModeAndLink(t *testing.T) {
-	path := write(t, "A=b\n", 0o400)
-	link := path + ".link"
-	must(t, os.Symlink(path, link))
-	for _, path := range []string{path, link} {
-		if s, err := Load(path); err != nil || len(s.Env()) != 1 {
-			t.Errorf("%s: %v, %v", path, s.Env(), err)
-		}
+func TestReadAcceptsAFileThatNobodyMayWrite(t *testing.T) {
+	if s, err := load(t, write(t, "A=b\n", 0o400)); err != nil || len(s.Env()) != 1 {
+		t.Errorf("%v, %v", s.Env(), err)
 	}
 }
 
-func TestLoadNoFile(t *testing.T) {
-	if s, err := Load(filepath.Join(t.TempDir(), "none")); s != nil || err != nil {
-		t.Errorf("%v, %v", s, err)
-	}
-}
-
-func TestLoadRefusesLines(t *testing.T) {
+func TestReadRefusesLines(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no =":        {"A=b\n\nhunter22\n", "line 3: no = in it"},
 		"no name":     {"=hunter22\n", "line 1: what stands before the = is no name"},
@@ -80,7 +77,7 @@ func TestLoadRefusesLines(t *testing.T) {
 
 func refused(t *testing.T, path, want string) {
 	t.Helper()
-	s, err := Load(path)
+	s, err := load(t, path)
 	if s != nil || err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("%v, %v; want %q", s, err, want)
 	}
@@ -89,7 +86,7 @@ func refused(t *testing.T, path, want string) {
 	}
 }
 
-func TestLoadRefusesFiles(t *testing.T) {
+func TestReadRefusesFiles(t *testing.T) {
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o601} {
 		path := write(t, "A=hunter22\n", mode)
 		refused(t, path, path+fmt.Sprintf(": its mode is %04o", mode))
@@ -100,8 +97,4 @@ func TestLoadRefusesFiles(t *testing.T) {
 	fifo := filepath.Join(dir, "fifo")
 	must(t, syscall.Mkfifo(fifo, 0o600))
 	refused(t, fifo, "it is not a regular file")
-	link := filepath.Join(dir, "link")
-	must(t, os.Symlink("nowhere", link))
-	refused(t, link, "link to what is not there")
-	refused(t, filepath.Join(link+"/../fifo/x"), "not a directory")
 }

@@ -1,0 +1,112 @@
+package safepath
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+// What a link leads to is read only where root or the worker made it, and nobody could have exchanged it.
+func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
+	needsRoot(t)
+	const another = "it is a symbolic link that another user made, or could have made; "
+	for name, c := range map[string]struct {
+		prepare func(base, secret string) error
+		want    string // "": it is read
+	}{
+		"another user's link": {func(base, secret string) error {
+			return after(os.Symlink(secret, base+"/p/env"), os.Lchown(base+"/p/env", nobody, nobody))
+		}, another + "copy the file there"},
+		"root's link in another user's directory": {func(base, secret string) error {
+			return after(os.Symlink(secret, base+"/p/env"), os.Chown(base+"/p", nobody, nobody))
+		}, another + "copy the file there"},
+		"another user's link to a directory": {func(base, secret string) error {
+			return after(os.Remove(base+"/p"), os.Symlink(base+"/..", base+"/p"), os.Lchown(base+"/p", nobody, nobody))
+		}, another + "make it a directory"},
+		"behind root's link": {func(base, secret string) error {
+			return after(os.Symlink(secret, base+"/link"), os.Lchown(base+"/link", nobody, nobody), os.Symlink("../link", base+"/p/env"))
+		}, another + "copy the file there"},
+		"another name of root's file": {func(base, secret string) error {
+			return after(os.Link(secret, base+"/p/env"), os.Chown(base+"/p", nobody, nobody))
+		}, "/p/env: the file has 2 names, and another user could have made one of them"},
+		"another name in root's directory": {func(base, secret string) error { return os.Link(secret, base+"/p/env") }, ""},
+		"root's link":                      {func(base, secret string) error { return os.Symlink(secret, base+"/p/env") }, ""},
+		"a relative one":                   {func(base, _ string) error { return os.Symlink("../../env", base+"/p/env") }, ""},
+		"a file in another user's directory": {func(base, _ string) error {
+			return after(os.WriteFile(base+"/p/env", []byte("secret"), 0o600), os.Chown(base+"/p", nobody, nobody))
+		}, ""},
+		"a link to itself": {func(base, _ string) error { return os.Symlink("env", base+"/p/env") }, "too many levels of symbolic links"},
+		"a file on the way": {func(base, _ string) error {
+			return after(os.Remove(base+"/p"), os.WriteFile(base+"/p", nil, 0o600))
+		}, "/p: not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			base, secret := top+"/base", top+"/env"
+			must(t, after(os.MkdirAll(base+"/p", 0o755), os.WriteFile(secret, []byte("secret"), 0o600)))
+			must(t, c.prepare(base, secret))
+			f, err := OpenFile(base, "p/env")
+			if c.want != "" {
+				if f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				return
+			}
+			must(t, err)
+			defer f.Close()
+			if text, err := io.ReadAll(f); string(text) != "secret" || f.Name() != base+"/p/env" {
+				t.Errorf("%s: %q, %v", f.Name(), text, err)
+			}
+		})
+	}
+}
+
+func TestOpenFileOfNone(t *testing.T) {
+	base := t.TempDir()
+	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("none", base+"/p/link"), os.Symlink("p", base+"/to")))
+	for below, there := range map[string]bool{"env": false, "p/env": false, "none/env": false, "to/env": false, "p/link": true, "to/link": true} {
+		f, err := OpenFile(base, below)
+		if f != nil || err == nil || errors.Is(err, fs.ErrNotExist) == there {
+			t.Errorf("%s: %v", below, err)
+		}
+		if there && !strings.HasSuffix(err.Error(), below+": it is a link to what is not there") {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(base); len(left) != 2 {
+		t.Errorf("made there: %v, %v", left, err)
+	}
+}
+
+// What lies there may be no file: the caller sees, and is not kept.
+func TestOpenFileOfADirectory(t *testing.T) {
+	base := t.TempDir()
+	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("p/", base+"/link")))
+	for _, below := range []string{"p", "link"} {
+		f, err := OpenFile(base, below)
+		must(t, err)
+		if info, err := f.Stat(); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v, %v", below, info, err)
+		}
+		f.Close()
+	}
+}
+
+func TestOpenFileLeavesNoDescriptor(t *testing.T) {
+	base := t.TempDir()
+	must(t, after(os.WriteFile(base+"/file", nil, 0o644), os.Symlink("loop", base+"/loop"), os.Symlink("/", base+"/top")))
+	before := descriptors(t)
+	for range 10 {
+		for _, below := range []string{"file", "loop", "a/b", "file/x", "top/proc/none/x", "none"} {
+			if f, err := OpenFile(base, below); err == nil {
+				f.Close()
+			}
+		}
+	}
+	if got := descriptors(t); got > before {
+		t.Errorf("%d descriptors, and %d before", got, before)
+	}
+}
