@@ -2,6 +2,7 @@ package tdf
 
 // An open task's score is the moment from which it may be claimed: its start_after, or when it
 // became open if that was later. A score beyond that is left from a clock that was set back since.
+// So is the end of a running task's lease if it is further ahead than any lease lasts.
 
 // scoreSlack is how far a score may lie beyond that moment: a claim puts an invalid task off for
 // 5 s, and components of the original TDF go by clocks of their own.
@@ -32,6 +33,54 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	}
 	m.Score, m.Look = exactly(ready), exactly(t.EndBefore)
 	m.Note = "open: a new place in the queue, since Redis's clock was set back"
+	return m, err == nil
+}
+
+// RescoreRunning gives a running task the moments that it should have, at the time now, if these lie too far in the
+// future: Redis's clock was set back (docs/guarantees.md, "Clock leaps"). Score is the task's score in running. Longest is
+// the longest lease that its worker may have; 0: unknown, and then leases stay. False: the moments are right.
+//
+// A worker that lives renews its lease itself, so only tasks of dead workers need this.
+func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
+	if t.State != Running {
+		return Move{}, false
+	}
+	if t.Current().Claim == "" {
+		return t.restart(score, now)
+	}
+	lease := now.Add(longest)
+	if longest <= 0 || t.LeaseUntil == Never || t.LeaseUntil <= lease.Add(scoreSlack) {
+		return Move{}, false
+	}
+	m, err := t.move(VerbRescore, Running)
+	at := *t
+	at.LeaseUntil = lease
+	m.set(fieldLeaseUntil, lease.String())
+	if t.Deadline > 0 && t.Deadline < t.EndBefore {
+		at.Deadline = max(lease, t.Deadline.Add(-t.setBack(now, lease)))
+		m.set(fieldDeadline, at.Deadline.String())
+	}
+	m.Score, m.Look = exactly(score), exactly(at.Look(now))
+	m.Note = "running: its lease counts from now, since Redis's clock was set back"
+	return m, err == nil
+}
+
+// setBack returns by how much the clock was set back at least, where a lease should end at the latest at the time given.
+func (t *Task) setBack(now, lease Time) Seconds {
+	r := t.Current()
+	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
+}
+
+// restart has a round without a claim begin now if it began in the future: its deadline counts from there.
+func (t *Task) restart(score, now Time) (Move, bool) {
+	r := t.Current()
+	if r.Entered[Running] <= now.Add(scoreSlack) {
+		return Move{}, false
+	}
+	m, err := t.move(VerbRescore, Running)
+	m.stamp(string(Running), exactly(now))
+	m.Score, m.Look = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(lookAgain)))
+	m.Note = "running: its timeout counts from now, since Redis's clock was set back"
 	return m, err == nil
 }
 

@@ -44,10 +44,72 @@ func TestRescore(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	for _, state := range States[1:] {
+	for _, state := range States {
+		if state == Open {
+			continue
+		}
 		task := taskIn(state)
 		if m, ok := task.Rescore(5000, 100, 0); ok {
 			t.Errorf("%s: %+v", state, m)
+		}
+	}
+}
+
+func TestRescoreRunning(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease, deadline, entered, started Time
+		longest                           Seconds
+		want, wantDeadline, look          Time // 0: none
+	}{
+		"right":                            {130, 900, 50, 60, 30, 0, 0, 0},
+		"within the slack":                 {140, 900, 50, 60, 30, 0, 0, 0},
+		"no lease is known":                {5000, 900, 50, 60, 0, 0, 0, 0},
+		"a lease without an end":           {Never, 900, 50, 60, 30, 0, 0, 0},
+		"the clock was set back":           {4030, 4500, 4000, 0, 30, 130, 600, 130},
+		"the program began later":          {4030, 4500, 3900, 4010, 30, 130, 590, 130},
+		"it had run for long":              {4030, 4500, 50, 60, 30, 130, 600, 130},
+		"no timeout":                       {4030, Never, 4000, 0, 30, 130, 0, 130},
+		"the deadline is end_before":       {4030, 9000, 4000, 0, 30, 130, 0, 130},
+		"the deadline is nearly over":      {4030, 4005, 4000, 0, 30, 130, 130, 130},
+		"a lease that nothing can explain": {1e12, 900, 50, 60, 30, 130, 130, 130},
+	} {
+		task := taskIn(Running)
+		task.EndBefore, task.LeaseUntil, task.Deadline = 9000, c.lease, c.deadline
+		task.Current().Entered[Running], task.Current().Started = c.entered, c.started
+		m, ok := task.RescoreRunning(77, 100, c.longest)
+		if ok != (c.want > 0) {
+			t.Errorf("%s: %v, %+v", name, ok, m)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		set := map[string]string{}
+		for _, f := range m.Set {
+			set[f.Name] = f.Value
+		}
+		deadline := ""
+		if c.wantDeadline > 0 {
+			deadline = c.wantDeadline.String()
+		}
+		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.Look != exactly(c.look) || m.Score != exactly(77) || m.Next != 2 || len(m.Stamp) > 0 {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// A round of the original TDF has no lease, and its timeout counts from when it began.
+func TestRescoreRunningWithoutAClaim(t *testing.T) {
+	for entered, want := range map[Time]bool{50: false, 105: false, 4000: true} {
+		task := taskIn(Running)
+		task.LeaseUntil, task.Deadline, task.Timeout = 0, 0, 40
+		task.Current().Claim, task.Current().Entered[Running] = "", entered
+		m, ok := task.RescoreRunning(77, 100, 30)
+		if ok != want {
+			t.Errorf("%v: %v, %+v", entered, ok, m)
+		}
+		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", exactly(100)} || m.Look != exactly(140) || m.Score != exactly(77)) {
+			t.Errorf("%v: %+v", entered, m)
 		}
 	}
 }

@@ -81,6 +81,7 @@ var Transitions = []Transition{
 	{VerbReopen, []State{Succeeded, Failed, TimedOut, Expired, Archived}, Open, []Actor{Manager}, Reopens, true},
 	{VerbChange, []State{Open}, Open, []Actor{Manager}, Revisions, false},
 	{VerbRescore, []State{Open}, Open, []Actor{Server}, "", false},
+	{VerbRescore, []State{Running}, Running, []Actor{Server}, "", false},
 	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager}, "", false},
 }
 

@@ -103,9 +103,13 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	leases, err := s.leasesOf(ctx, sightings, now)
+	if err != nil {
+		return nil, err
+	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i], rank: len(findings)}
+		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Mend.Due = x.fence()
@@ -119,6 +123,8 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 type index struct {
 	due, group *redis.FloatCmd
 	rank       int // how many findings there are before this task
+
+	lease tdf.Seconds // the longest that the task's worker may have; 0: not known
 }
 
 // fence holds a repair to the task's place in `due` as it was seen.
@@ -166,6 +172,9 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 	}
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Mend: m, Sure: true}, true
+	}
+	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
+		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Mend: m, Sure: true}, true
 	}
 	if x.late(t, now) {
 		return Finding{Problem: "the server would not look at it in time", Mend: t.LookAgain(t.Look(now)), Sure: true}, true

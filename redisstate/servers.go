@@ -49,6 +49,8 @@ type Grace struct {
 // Holds returns the moment before which a move must not be made because of the grace period; 0: it may.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
+	case m.Verb == tdf.VerbRescore: // it gives a worker more time, or all that it can need
+		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may not have been heard
 		return g.Running
 	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong

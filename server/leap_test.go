@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A leaper has Redis's clock leap.
@@ -263,6 +264,51 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 	})
 }
 
+// A worker that died before the clock was set back loses its task after one lease, not when the clock is there again.
+func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		for _, name := range []string{"w", "beside"} {
+			if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30}); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.round()
+		bounded, byHand := define(), define()
+		bounded.Timeout, byHand.Timeout = 500, 500
+		s.open(define(), bounded, byHand, define())
+		dead := []redisstate.Claim{s.claim(30), s.claim(30)}
+		s.claimByHand(3, "0", s.now())
+		living := s.claim(30)
+		s.leap(-3600)
+		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
+		if renewed, err := s.store.Renew(s.Context(), 30, renewal); err != nil || renewed.Lost[0] != nil {
+			s.Fatal(renewed, err)
+		}
+		kept := s.is(4, tdf.Running, 0).LeaseUntil
+		if done := s.round(); done["rescored"] != 3 {
+			s.Errorf("the round did %v, and lease_until of task 1 lies %v s ahead", done, float64(s.is(1, tdf.Running, 0).LeaseUntil.Sub(s.now())))
+		}
+		for _, c := range dead {
+			if lease := s.is(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 || lease < 20 {
+				s.Errorf("task %d: the lease ends in %v", c.Task.ID, lease)
+			}
+		}
+		if deadline := s.is(2, tdf.Running, 0).Deadline.Sub(s.now()); deadline > 510 || deadline < 400 {
+			s.Errorf("the deadline is in %v", deadline)
+		}
+		if entered := s.is(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]; entered > s.now() {
+			s.Errorf("the original's round began at %v", entered)
+		}
+		if lease := s.is(4, tdf.Running, 0).LeaseUntil; lease != kept {
+			s.Errorf("the living worker's lease was %v, and is %v", kept, lease)
+		}
+		if again := s.round(); again.Total() != 0 || s.grace().Ahead {
+			s.Errorf("another round did %v", again)
+		}
+		s.sound()
+	})
+}
+
 // A server that starts after the clock was set back knows it by the heartbeat of the one before.
 func TestAStartFindsThatTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
@@ -295,6 +341,30 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 		s.round()
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2]" {
 			s.Errorf("claimed %v", ids)
+		}
+		s.sound()
+	})
+}
+
+// The audit finds a lease that is too long also where nobody noticed that the clock was set back.
+func TestAuditFindsALeaseInTheFuture(t *testing.T) {
+	onEach(t, func(s *site) {
+		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
+			s.Fatal(err)
+		}
+		s.open(define())
+		s.claim(30)
+		s.sound()
+		ahead := s.now().Add(3600)
+		s.do("HSET", "$task:1", "lease_until", ahead.String())
+		s.do("ZADD", "$due", ahead.String(), 1)
+		findings, err := s.store.Check(s.Context())
+		if err != nil || len(findings) != 1 || findings[0].Mend.Verb != tdf.VerbRescore {
+			s.Fatal(findings, err)
+		}
+		s.round()
+		if lease := s.is(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
+			s.Errorf("the lease ends in %v", lease)
 		}
 		s.sound()
 	})

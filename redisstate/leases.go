@@ -1,0 +1,55 @@
+package redisstate
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// leasesOf returns the longest lease that the worker of each running task may have; 0: not known. That is the lease of
+// the worker's last heartbeat. If the task's lease ends later, as after a worker has started again with a shorter one,
+// it is the longest of all workers seen within a day, if that is longer.
+func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Sighting, now tdf.Time) ([]tdf.Seconds, error) {
+	read := map[string]*redis.StringCmd{}
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i := range sightings {
+			if name := leaseholder(&sightings[i], now); name != "" && read[name] == nil {
+				read[name] = p.HGet(ctx, s.keys.worker(name), "lease")
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	leases := make([]tdf.Seconds, len(sightings))
+	longest := tdf.Seconds(-1) // not read yet
+	for i := range sightings {
+		name := leaseholder(&sightings[i], now)
+		if name == "" {
+			continue
+		}
+		if lease, err := tdf.ParseSeconds(read[name].Val()); err == nil {
+			leases[i] = lease
+		}
+		if sightings[i].Task.LeaseUntil <= now.Add(leases[i]+clockSlack) {
+			continue
+		}
+		if longest < 0 {
+			if longest, err = s.LongestLease(ctx, now); err != nil {
+				return nil, err
+			}
+		}
+		leases[i] = max(leases[i], longest)
+	}
+	return leases, nil
+}
+
+// leaseholder names the worker of a running task whose lease lives; "": there is none.
+func leaseholder(s *tdf.Sighting, now tdf.Time) string {
+	if t := s.Task; t != nil && t.State == tdf.Running && t.LeaseUntil > now && t.Current().Claim != "" {
+		return t.Current().Worker
+	}
+	return ""
+}
