@@ -41,7 +41,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
-			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 60}, Predecessor{})))
+			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, Predecessor{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)
