@@ -9,7 +9,7 @@ import (
 // (docs/redis.md). A namespace must not have one of them behind a colon: the keys of `P:group`
 // would be those of groups of `P`.
 var namespaceParts = []string{
-	"calls", "follow", "group", "open", "program", "task", "updates", "wake", "worker", "worker_id",
+	"calls", "follow", "group", "open", "passed", "program", "successes", "task", "updates", "wake", "worker", "worker_id",
 }
 
 // CollidesWithKeys returns the part of a namespace behind a colon that makes its keys those of

@@ -80,7 +80,7 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
 	random := rand.Text()
 	keys := []string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running), s.keys.passed(),
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
 		s.keys.servers(), s.keys.leap(),
 		s.keys.List(tdf.Open), s.keys.wakeOpen(),
 	}
@@ -91,7 +91,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		args := []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.Absence.String(),
+			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.Absence.String(), s.keys.passedPrefix(),
 		}
 		args = append(args, len(avoid))
 		for _, program := range avoid {

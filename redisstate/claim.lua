@@ -3,15 +3,16 @@
 -- from-state  open
 -- to-state    running, under a claim id and with a lease
 --
--- KEYS  1 calls of this client   2 due   3 running   4 passed   5 servers   6 leap   7… pairs: an open
---       list and its wake list, in the order in which the worker wants them
+-- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap   6… pairs: an open list and
+--       its wake list, in the order in which the worker wants them
 -- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
 --       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
 --       of the claim ids   10 how many bytes of inputs, sources and metas, about   11 name of the
 --       programs that the worker does not want, taken together, or '': start at the head of the lists
 --       12 seconds that the worker has after its deadline to report that by itself
 --       13 seconds after which a server that gave no heartbeat is taken for absent
---       14 n, n programs that the worker does not want, then the properties that it needs; the
+--       14 prefix of the keys of positions
+--       15 n, n programs that the worker does not want, then the properties that it needs; the
 --       first of them are state, round, start_after, end_before, timeout, group, log, program,
 --       input, not_on, source, meta
 --
@@ -23,24 +24,24 @@
 -- put off and made due, for the server to decide. An id without a hash is removed. A repeated
 -- call returns what it claimed the first time.
 --
--- A claim looks at a bounded number of tasks. The hash `passed` keeps how far the tasks at the head
--- of a list were found unwanted, so that the next claim goes on behind them: one position for all
--- workers that do not want the same programs, and one for each worker that met a task which must not
--- run on it. A position holds for PASSED_FOR seconds; then a claim starts at the head again.
+-- A claim looks at a bounded number of tasks. A position says how far the tasks at the head of a list
+-- were found unwanted, so that the next claim goes on behind them: one position for all workers that do
+-- not want the same programs, and one for each worker that met a task which must not run on it. A
+-- position holds for PASSED_FOR seconds; then a claim starts at the head again.
 
-local call, due, running, passed = redis.call, KEYS[2], KEYS[3], KEYS[4]
-local FIRST_PAIR = 7
+local call, due, running = redis.call, KEYS[2], KEYS[3]
+local FIRST_PAIR = 6
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
-local margin, absence, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local margin, absence, passed, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
-local PASSED_FOR, MOST_PASSED = 60, 256
+local PASSED_FOR = 60
 
 local avoid, properties = {}, {}
-for i = 15, 14 + unwanted do avoid[ARGV[i]] = true end
-for i = 15 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
+for i = 16, 15 + unwanted do avoid[ARGV[i]] = true end
+for i = 16 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
 
 local function reply_of(id, claim, f)
   f[LOG] = ''
@@ -97,8 +98,8 @@ end
 local trust
 local function trusted()
   if trust == nil then
-    local seen = redis.pcall('ZREVRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] -- an error: it is no sorted set
-    local till = redis.pcall('HGET', KEYS[6], 'until') -- an error: it is no hash
+    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error: it is no sorted set
+    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error: it is no hash
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
     trust = not seen or over and math.abs(now - score_of(seen)) < absence
   end
@@ -138,8 +139,8 @@ end
 -- A position is 'began score id': of the last task that was passed, and when a claim started at the
 -- head of the list to get there.
 
-local function position(field)
-  local at = unwanted_name ~= '' and redis.pcall('HGET', passed, field)
+local function position(key)
+  local at = unwanted_name ~= '' and redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
   local began, score, id = string.match(at, '^(%S+) (%S+) (%S+)$')
   began = tonumber(began)
@@ -188,15 +189,16 @@ local function look_through(k, rank)
   end
 end
 
-local positions = {} -- fields and values of `passed`
+local positions = {} -- keys and values
 
-local function keep(field, began, at)
+local function keep(key, began, at)
   local n = #positions
-  positions[n + 1], positions[n + 2] = field, string.format('%.6f %s %s', began, at.score, at.id)
+  positions[n + 1], positions[n + 2] = key, string.format('%.6f %s %s', began, at.score, at.id)
 end
 
 local function look_in(k)
-  local shared, own = unwanted_name .. ' ' .. KEYS[k], unwanted_name .. ' ' .. KEYS[k] .. ' ' .. worker
+  local shared = passed .. unwanted_name .. ':' .. KEYS[k]
+  local own = passed .. unwanted_name .. '@' .. worker .. ':' .. KEYS[k]
   local of_all, of_mine = position(shared), position(own)
   local rank, rank_of_mine = rank_after(KEYS[k], of_all), rank_after(KEYS[k], of_mine)
   local at_mine = rank_of_mine > rank
@@ -223,12 +225,7 @@ for _, o in ipairs(odd) do -- out of the way for a while, and the server looks a
   call('ZADD', due, text(now), o[2])
 end
 
-if #positions > 0 then
-  local size = redis.pcall('HLEN', passed)
-  if type(size) == 'table' or size > MOST_PASSED then call('DEL', passed) end
-  call('HSET', passed, unpack(positions))
-  call('EXPIRE', passed, 2 * PASSED_FOR)
-end
+for i = 1, #positions, 2 do call('SET', positions[i], positions[i + 1], 'EX', 2 * PASSED_FOR) end
 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
 for k = FIRST_PAIR, #KEYS, 2 do removed[k] = {} end

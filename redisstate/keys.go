@@ -47,7 +47,7 @@ func (k Keys) wakeManager(boot string) string  { return k.key("wake:manager:" + 
 func (k Keys) program(sha256 string) string    { return k.key("program:" + sha256) }
 func (k Keys) programs() string                { return k.key("programs") }
 func (k Keys) loading() string                 { return k.key("loading") }
-func (k Keys) passed() string                  { return k.key("passed") }
+func (k Keys) passedPrefix() string            { return k.key("passed:") }
 
 func (k Keys) successes(program string) string { return k.key("successes:" + program) }
 
@@ -57,7 +57,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.passed(): "hash", k.calm(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.calm(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

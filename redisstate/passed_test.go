@@ -113,21 +113,47 @@ func TestPositionsHideNothing(t *testing.T) {
 			}
 		}
 		claim("a")
-		positions := s.rdb.HGetAll(ctx, s.keys.passed()).Val()
+		positions := s.rdb.Keys(ctx, s.keys.passedPrefix()+"*").Val()
 		if len(positions) != 1 {
 			t.Fatalf("positions: %v", positions)
 		}
+		key := positions[0]
 		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the one that was passed last
 		claim("b")
-		for field, value := range positions {
-			began, _, _ := strings.Cut(value, " ")
-			at, _ := strconv.ParseFloat(began, 64)
-			s.rdb.HSet(ctx, s.keys.passed(), field, fmt.Sprintf("%.6f 9999999999 2", at-61))
-		}
+		began, _, _ := strings.Cut(s.rdb.Get(ctx, key).Val(), " ")
+		at, _ := strconv.ParseFloat(began, 64)
+		s.rdb.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
 		claim("c")
-		s.rdb.Set(ctx, s.keys.passed(), "not a hash", 0)
+		s.rdb.Del(ctx, key)
+		s.rdb.HSet(ctx, key, "not", "a string")
 		claim("d")
 	})
+}
+
+// However many workers do not want different programs, each comes through.
+func TestManyDifferentAversionsComeThrough(t *testing.T) {
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	backlog(t, s, "broken", 3000)
+	mustOpen(t, s, define("well"))
+	const sets = 300
+	missing := sets
+	for pass := 0; missing > 0; pass++ {
+		if pass == 20 {
+			t.Fatalf("%d of %d workers did not get behind 3000 tasks", missing, sets)
+		}
+		missing = 0
+		for i := range sets {
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Claims) > 0 {
+				mustOpen(t, s, define("well"))
+			} else {
+				missing++
+			}
+		}
+	}
 }
 
 // What stays behind for one worker, because a task must not run on it, is not behind another's position.

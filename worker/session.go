@@ -171,8 +171,7 @@ func (s *session) holds() []*execution {
 func (s *session) claimAll() {
 	waker := s.store.WakeWorker()
 	defer waker.Close()
-	var last redisstate.Claimed
-	again := 0
+	again, resume := 0, false
 	for s.told.Err() == nil {
 		if s.drain.on() {
 			wait(s.told, s.drain.changed)
@@ -183,7 +182,7 @@ func (s *session) claimAll() {
 			wait(s.told, s.freed)
 			continue
 		}
-		asked, c, err := s.claim(free, last.Unwanted > 0)
+		asked, c, err := s.claim(free, resume)
 		switch {
 		case err != nil && s.told.Err() == nil:
 			s.log.Error("claiming failed, trying again", "error", err)
@@ -192,7 +191,7 @@ func (s *session) claimAll() {
 		case err != nil:
 			return
 		}
-		last = c
+		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // until a claim meets neither
 		again++
 		if len(c.Claims) > 0 {
 			again = 0
