@@ -86,10 +86,21 @@ func TestEveryStateAndVerb(t *testing.T) {
 	}
 }
 
+// allowedFrom says which verbs a task in each state may be asked for (docs/lifecycle.md). It is written out here, so that a row
+// of the table that is lost, or one too many, is found.
+var allowedFrom = map[State]string{
+	Open:      "reject, expire, cancel, change, rescore",
+	Running:   "execute, time out, expire, lose, release, cancel, rescore",
+	Executed:  "succeed, fail, expire",
+	Succeeded: "archive, reopen, remove",
+	Failed:    "archive, reopen, remove",
+	TimedOut:  "archive, reopen, remove",
+	Expired:   "archive, reopen, remove",
+	Archived:  "reopen, remove",
+}
+
 func allowed(v Verb, from State) bool {
-	return slices.ContainsFunc(Transitions, func(tr Transition) bool {
-		return tr.Verb == v && slices.Contains(tr.From, from)
-	})
+	return slices.Contains(strings.Split(allowedFrom[from], ", "), string(v))
 }
 
 func checkRow(t *testing.T, task *Task, m Move) {

@@ -18,9 +18,15 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
+)
+
+var (
+	eventually = expect.Eventually
+	must       = expect.NoError
 )
 
 // patience bounds every wait for something that must happen.
@@ -351,22 +357,4 @@ func write(t *testing.T, format string, args ...any) string {
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	limit := time.Now().Add(patience)
-	for !ok() {
-		if time.Now().After(limit) {
-			t.Fatal("did not happen: " + what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -20,6 +20,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+var (
+	eventually = expect.Eventually
+	must       = expect.NoError
 )
 
 const goodScript = "#!/bin/sh\necho it runs\n"
@@ -133,13 +140,6 @@ func newFetcher(t testing.TB) *Fetcher {
 	return &Fetcher{Dir: t.TempDir(), RetryPause: time.Millisecond}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func write(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
@@ -251,15 +251,3 @@ func checkNoStaging(t *testing.T, dir string) {
 }
 
 const pollPause = 5 * time.Millisecond
-
-// eventually polls, within a bound that only a failure reaches.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx := t.Context()
-	for end := time.Now().Add(30 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-		_ = sleep(ctx, pollPause)
-	}
-}

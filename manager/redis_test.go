@@ -19,11 +19,14 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
 )
+
+var eventually = expect.Eventually
 
 var silent = slog.New(slog.DiscardHandler)
 
@@ -223,20 +226,6 @@ func TestAManagerIsWoken(t *testing.T) {
 	}
 	if n := registered(); n != 0 {
 		t.Errorf("%d managers are still noted", n)
-	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	poll, limit := time.NewTicker(time.Millisecond), time.NewTimer(time.Minute)
-	defer poll.Stop()
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-poll.C:
-		case <-limit.C:
-			t.Fatal("did not happen: " + what)
-		}
 	}
 }
 

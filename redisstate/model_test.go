@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -128,6 +129,7 @@ type player struct {
 	claims []Claim // also those that are long over
 	ids    []int64
 	alone  bool // nobody else plays: every answer is known beforehand
+	guest  bool // it plays in another goroutine than the test's
 }
 
 func (p *player) step(ctx context.Context) {
@@ -348,8 +350,18 @@ func (p *player) apply(ctx context.Context, moves ...tdf.Move) {
 func (p *player) must(err error) {
 	p.t.Helper()
 	if err != nil {
+		p.fatal(err)
+	}
+}
+
+// fatal ends the test: from the goroutine of another player it only ends that player, and the test fails.
+func (p *player) fatal(err error) {
+	p.t.Helper()
+	if !p.guest {
 		p.t.Fatal(err)
 	}
+	p.t.Error(err)
+	runtime.Goexit()
 }
 
 // checkAll compares all tasks with the ledger and has the store check itself.
@@ -441,7 +453,7 @@ func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
 		const clients = 16
 		var all sync.WaitGroup
 		for i := range clients {
-			p := &player{t: t, s: s, ledger: l, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+			p := &player{t: t, s: s, ledger: l, rand: rand.New(rand.NewPCG(seed, uint64(i))), guest: true}
 			all.Go(func() {
 				for range operations(5_000, 125_000) / clients {
 					if t.Failed() {

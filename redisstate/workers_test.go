@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
+
+var must = expect.NoError
 
 // A name belongs to one living worker: docs/operations.md, "Names of workers".
 func TestNamesBelongToOneWorker(t *testing.T) {
@@ -181,11 +184,4 @@ func mustBeTaken(t *testing.T, err error) *NameTakenError {
 		t.Fatalf("the name was not taken: %v", err)
 	}
 	return taken
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

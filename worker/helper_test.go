@@ -18,10 +18,16 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
+)
+
+var (
+	eventually = expect.Eventually
+	must       = expect.NoError
 )
 
 // handMade is the source of programs that the tests put into place themselves.
@@ -279,23 +285,5 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 	case <-time.After(patience):
 		t.Fatal("did not happen: " + what)
 		panic("not reached")
-	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	limit := time.Now().Add(patience)
-	for !ok() {
-		if time.Now().After(limit) {
-			t.Fatal("did not happen: " + what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

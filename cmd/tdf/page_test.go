@@ -98,6 +98,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Name() != "completion" && c.RunE == nil {
 			t.Errorf("%s: %q", c.Name(), c.Short)
 		}
+		if takesArguments := strings.Contains(c.Use, " "); takesArguments && c.Example == "" {
+			t.Errorf("%s takes arguments, and shows no example", c.Name())
+		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" {
 				t.Errorf("%s --%s has no help", c.Name(), f.Name)

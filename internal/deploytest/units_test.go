@@ -11,16 +11,12 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-const root = "../.."
+var must = expect.NoError
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+const root = "../.."
 
 func read(t testing.TB, name string) string {
 	t.Helper()

@@ -1,17 +1,18 @@
 package redistest
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
+
+var eventually = expect.Eventually
 
 // childVariable makes this test program one that starts a server, prints its address,
 // and exits when its standard input ends.
@@ -42,20 +43,4 @@ func connect(t *testing.T, addr string) *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	return client
-}
-
-// eventually polls until ok reports true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for !ok() {
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			t.Fatal("did not happen: " + what)
-		}
-	}
 }

@@ -10,20 +10,16 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
+var must = expect.NoError
+
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests look at modes
 	os.Exit(leaktest.M{M: m}.Run())
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func open(t testing.TB) *Record {

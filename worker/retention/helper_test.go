@@ -14,7 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
+
+var must = expect.NoError
 
 const (
 	day  = 24 * time.Hour
@@ -28,13 +31,6 @@ func byDefault(dir string) Policy {
 		OutputPattern: "$program/results/$worker-$taskId-$round.out",
 		ErrorPattern:  "$program/results/$worker-$taskId-$round.err",
 		Keep:          week,
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
+
+var must = expect.NoError
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests look at modes
@@ -20,13 +23,6 @@ func TestMain(m *testing.M) {
 }
 
 var limits = Limits{Checkpoint: 100, Result: 100, Updates: 1 << 20}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // make makes a round's directory, as a worker does.
 func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {

@@ -6,20 +6,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
+
+var must = expect.NoError
 
 const nobody = 65534
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests look at modes
 	os.Exit(m.Run())
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func needsRoot(t *testing.T) {

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
+
+var must = expect.NoError
 
 func write(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
@@ -25,13 +29,6 @@ func load(t *testing.T, path string) (*Secrets, error) {
 	must(t, err)
 	defer f.Close()
 	return Read(f)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestRead(t *testing.T) {
