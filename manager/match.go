@@ -92,7 +92,7 @@ func outcome(t *tdf.Task) string {
 // facts says the same as far as all but texts goes.
 func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
-	r := t.Rounds.At(LastRun(t))
+	r := t.Rounds.At(t.LastRun())
 	return entered >= q.After && (q.Before == 0 || entered < q.Before) &&
 		(q.Worker == "" || r.Worker == q.Worker) &&
 		(q.Exit == "" || r.Exit == q.Exit || q.Exit == anySignal && strings.HasPrefix(r.Exit, anySignal)) &&
@@ -100,15 +100,6 @@ func (q *Query) facts(t *tdf.Task) bool {
 }
 
 const anySignal = "signal"
-
-// LastRun returns the round that a task ran last: the current one if it has a worker, or if the task ended
-// without, else the one before it, which failed or was given back.
-func LastRun(t *tdf.Task) int {
-	if t.Current().Worker != "" || t.Round == 0 || outcome(t) == string(tdf.Failed) {
-		return t.Round
-	}
-	return t.Round - 1
-}
 
 // A textOf is a text of a task: of one of its rounds, or, with the round -1, of itself.
 type textOf struct {
@@ -126,6 +117,10 @@ func (x textOf) name() string {
 // put takes the text into the task.
 func (x textOf) put(t *tdf.Task, text string) {
 	r := t.Rounds.At(x.round)
+	if x.round >= 0 && t.Rounds[x.round] == nil { // it may have texts without facts
+		r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+		t.Rounds[x.round] = r
+	}
 	switch x.what {
 	case "input":
 		t.Input, t.Unread = text, t.Unread&^tdf.TextInput
@@ -151,10 +146,10 @@ func (q *Query) texts(t *tdf.Task) []textOf { return append(slices.Clone(ofTask)
 func (q *Query) searched(t *tdf.Task) []textOf {
 	var texts []textOf
 	if q.Output != "" {
-		texts = append(texts, textOf{LastRun(t), tdf.RoundOutput})
+		texts = append(texts, textOf{t.LastRun(), tdf.RoundOutput})
 	}
 	if q.Error != "" {
-		texts = append(texts, textOf{LastRun(t), tdf.RoundError})
+		texts = append(texts, textOf{t.LastRun(), tdf.RoundError})
 	}
 	if q.Failure != "" {
 		texts = append(texts, textOf{lastFailure(t).round, tdf.RoundError})
@@ -164,7 +159,7 @@ func (q *Query) searched(t *tdf.Task) []textOf {
 
 // says says whether a task is meant as far as its texts go.
 func (q *Query) says(t *tdf.Task) bool {
-	r := t.Rounds.At(LastRun(t))
+	r := t.Rounds.At(t.LastRun())
 	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
 		(q.Failure == "" || strings.HasPrefix(lastFailure(t).signature().id(), q.Failure))
 }

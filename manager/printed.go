@@ -13,7 +13,7 @@ func (m *Manager) LastID(ctx context.Context) (int64, error) { return m.store.La
 
 // Rounds that [Manager.Printed] can be asked for by what they are.
 const (
-	LastRound    = -1 // the one that ran last ([LastRun])
+	LastRound    = -1 // the one that ran last ([tdf.Task.LastRun])
 	CurrentRound = -2 // the one that waits, runs or waits for its judgement; of a task that has ended, the last
 )
 
@@ -31,7 +31,7 @@ func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, 
 	case round == CurrentRound && !t.State.Finished():
 		round = t.Round
 	case round == LastRound, round == CurrentRound:
-		round = LastRun(t)
+		round = t.LastRun()
 	case round < 0 || round > t.Round:
 		return nil, 0, fmt.Errorf("round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)
 	}

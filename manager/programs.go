@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -13,9 +14,10 @@ type StoredProgram = redisstate.StoredProgram
 
 // A ProgramUse says which tasks name a stored program.
 type ProgramUse struct {
-	Names []string // of the program, as these tasks have it: the first few
-	Tasks int64
-	ID    int64 // of one of the tasks
+	Names      []string // of the program, as these tasks have it: the first few
+	Tasks      int64
+	Unfinished int64 // how many of the tasks may still run
+	ID         int64 // of one of the tasks
 }
 
 // mostProgramNames is how many names a [ProgramUse] has at most.
@@ -31,7 +33,8 @@ func (e *ProgramUsedError) Error() string {
 	return fmt.Sprintf("remove program %s: %d unfinished tasks need it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
 }
 
-var unfinished = []tdf.State{tdf.Open, tdf.Running, tdf.Executed}
+// unfinished are the states of tasks that need their programs.
+var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
 // StoredPrograms lists the programs that are stored in the namespace, the smallest first.
 func (m *Manager) StoredPrograms(ctx context.Context) ([]StoredProgram, error) {
@@ -43,7 +46,7 @@ func (m *Manager) StoredPrograms(ctx context.Context) ([]StoredProgram, error) {
 }
 
 // ProgramUses counts the tasks that name stored programs, by the programs' SHA-256: tasks in these states, or all tasks if there
-// are none. It reads two properties of each task, a page at a time, so a million tasks take some seconds and
+// are none. It reads three properties of each task, a page at a time, so a million tasks take some seconds and
 // little memory. A task that moves meanwhile may count twice.
 func (m *Manager) ProgramUses(ctx context.Context, states ...tdf.State) (map[string]ProgramUse, error) {
 	if len(states) == 0 {
@@ -69,7 +72,7 @@ func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses
 	var wanted []redisstate.TextsOf
 	for _, p := range places {
 		if id, ok := p.ID(); ok {
-			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program"}})
+			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program", "state"}})
 		}
 	}
 	for len(wanted) > 0 {
@@ -79,7 +82,7 @@ func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses
 		}
 		for i, t := range texts {
 			if src, err := tdf.ParseSource(t[0]); err == nil && src.Scheme == tdf.SchemeRedis {
-				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1])
+				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1], tdf.State(t[2]))
 			}
 		}
 		wanted = wanted[len(texts):]
@@ -87,14 +90,12 @@ func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses
 	return nil
 }
 
-func (u ProgramUse) with(id int64, name string) ProgramUse {
+func (u ProgramUse) with(id int64, name string, state tdf.State) ProgramUse {
 	u.Tasks, u.ID = u.Tasks+1, id
-	for _, known := range u.Names {
-		if known == name {
-			return u
-		}
+	if !state.Finished() {
+		u.Unfinished++
 	}
-	if len(u.Names) < mostProgramNames {
+	if len(u.Names) < mostProgramNames && !slices.Contains(u.Names, name) {
 		u.Names = append(u.Names, name)
 	}
 	return u

@@ -32,7 +32,7 @@ func TestRemovePrograms(t *testing.T) {
 	}
 	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
 	uses, err := m.ProgramUses(t.Context())
-	if use := uses[needed]; err != nil || use.Tasks != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
+	if use := uses[needed]; err != nil || use.Tasks != 2500 || use.Unfinished != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
 		t.Errorf("%+v, %v", uses, err)
 	}
 	var used *manager.ProgramUsedError
@@ -44,6 +44,9 @@ func TestRemovePrograms(t *testing.T) {
 	}
 	if err := m.Cancel(t.Context(), ids...); err != nil {
 		t.Fatal(err)
+	}
+	if uses, err = m.ProgramUses(t.Context()); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
+		t.Errorf("after all were cancelled: %+v, %v", uses, err)
 	}
 	for range 2 { // again is no error
 		if err := m.RemovePrograms(t.Context(), needed); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Results returns the tasks that q means, by their ids and each once, with what the round that ran last ([LastRun])
+// Results returns the tasks that q means, by their ids and each once, with what the round that ran last ([tdf.Task.LastRun])
 // has left: its result, and where printed says so what it printed. They are read in pages, so that only some of
 // them are in memory. An error is the last that comes.
 func (m *Manager) Results(ctx context.Context, q Query, printed bool) iter.Seq2[*tdf.Task, error] {
 	texts := func(t *tdf.Task) []textOf {
-		all := append(slices.Clone(ofTask), textOf{LastRun(t), "result"})
+		all := append(slices.Clone(ofTask), textOf{t.LastRun(), "result"})
 		if printed {
-			all = append(all, textOf{LastRun(t), tdf.RoundOutput}, textOf{LastRun(t), tdf.RoundError})
+			all = append(all, textOf{t.LastRun(), tdf.RoundOutput}, textOf{t.LastRun(), tdf.RoundError})
 		}
 		return all
 	}

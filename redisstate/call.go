@@ -55,7 +55,7 @@ func loadScripts(flags bool) scripts {
 func Scripts() []string {
 	all := loadScripts(false)
 	var sums []string
-	for _, script := range []*redis.Script{all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, fieldsScript, findScript, putScript} {
+	for _, script := range []*redis.Script{all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, fieldsScript, namesScript, findScript, putScript} {
 		sums = append(sums, script.Hash())
 	}
 	return sums

@@ -21,6 +21,7 @@ const (
 	// longestField is how long a property may be that is read without being asked for by itself. No valid one is longer
 	// but what programs print and report, which is read by [Store.Texts] and its kin.
 	longestField  = tdf.MaxInput
+	longestFact   = 4 << 10 // the same for a fact of a round: of these a thousand are read at once
 	namesPerCall  = 3000
 	fieldsPerCall = 1 << 20 // bytes of values
 )
@@ -90,7 +91,7 @@ func (s *Store) askFields(ctx context.Context, ids []int64, asked []question) ([
 		}
 		which = append(which, numbers[set])
 	}
-	args := append([]any{longestField, fieldsPerCall, len(numbers)}, sets...)
+	args := append([]any{longestField, longestFact, fieldsPerCall, len(numbers)}, sets...)
 	reply, err := s.run(ctx, fieldsScript, keys, append(args, which...))
 	if err != nil {
 		return nil, err
@@ -110,9 +111,17 @@ func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 			h[q.names[i]] = v
 		case int64:
 			if tooLong == nil {
-				tooLong = &tdf.PropertyError{Property: q.names[i], Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", v, longestField)}
+				tooLong = &tdf.PropertyError{Property: q.names[i], Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", v, longestOf(q.names[i]))}
 			}
 		}
 	}
 	return tooLong
+}
+
+// longestOf returns how long the property may be to be read without being asked for by itself.
+func longestOf(name string) int {
+	if strings.Contains(name, ":") {
+		return longestFact
+	}
+	return longestField
 }

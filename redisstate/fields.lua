@@ -2,6 +2,7 @@
 --
 -- KEYS  the tasks' hashes
 -- ARGV  how long a value may be, in bytes
+--       the same for names that have a colon: properties of a round, of which a task has many
 --       how many bytes of values to return at most; the first task is always returned
 --       how many sets of names follow; each is the number of names, and the names
 --       for each key which set it is about, from 1
@@ -9,9 +10,9 @@
 -- Returns, for each of the first keys, as many as there is room for, the values in the order of the names: nil for one
 -- that is not there, and the length, a number, for one that is too long. A key that is no hash has no values.
 
-local most, room = tonumber(ARGV[1]), tonumber(ARGV[2])
-local at, sets = 4, {}
-for i = 1, tonumber(ARGV[3]) do
+local most, mostOfRound, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local at, sets = 5, {}
+for i = 1, tonumber(ARGV[4]) do
   local n = tonumber(ARGV[at])
   sets[i] = { unpack(ARGV, at + 1, at + n) }
   at = at + n + 1
@@ -23,7 +24,7 @@ local function read(key, names)
     local length = redis.pcall('HSTRLEN', key, name)
     if type(length) ~= 'number' then return {}, 0 end
     values[i] = length
-    if length <= most then
+    if length <= (string.find(name, ':', 1, true) and mostOfRound or most) then
       short[#short + 1], where[#where + 1] = name, i
       bytes = bytes + length
     end

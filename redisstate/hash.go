@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,11 +110,7 @@ func (s *Store) largeHash(ctx context.Context, id int64) (tdf.Hash, error) {
 		if !few {
 			return s.scanHash(ctx, id, h)
 		}
-		of := make([]TextsOf, len(names))
-		for i, name := range names {
-			of[i] = TextsOf{id, []string{name}}
-		}
-		return s.loadAll(ctx, h, of)
+		return s.loadAll(ctx, h, oneByOne(id, names))
 	})
 	if errors.Is(err, tdf.ErrNoTask) {
 		return nil, nil
@@ -121,22 +118,39 @@ func (s *Store) largeHash(ctx context.Context, id int64) (tdf.Hash, error) {
 	return h, err
 }
 
-// scanAtOnce is how many properties of a task with very many Redis is asked to return at once.
+// scanAtOnce is how many properties of a task with very many are looked up at once.
 const scanAtOnce = 100
 
+//go:embed names.lua
+var namesSource string
+
+var namesScript = redis.NewScript(namesSource)
+
+// scanHash reads a task with very many properties: some names at a time, and then their values, a few MiB at once.
 func (s *Store) scanHash(ctx context.Context, id int64, h tdf.Hash) error {
-	for cursor := uint64(0); ; {
-		var page *redis.ScanCmd
-		err := s.pipeline(ctx, func(p redis.Pipeliner) { page = p.HScan(ctx, s.keys.Task(id), cursor, "", scanAtOnce) })
+	for cursor := "0"; ; {
+		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, scanAtOnce, readAtOnce})
 		if err != nil {
+			return fmt.Errorf("reading a task: redis: %w", err)
+		}
+		page := list(reply)
+		if len(page) != 2 {
+			return fmt.Errorf("reading a task: the script returned %d values, not a cursor and names", len(page))
+		}
+		if err := s.loadAll(ctx, h, oneByOne(id, list(page[1]))); err != nil {
 			return err
 		}
-		fields, next := page.Val()
-		for i := 0; i+1 < len(fields); i += 2 {
-			h[fields[i]] = fields[i+1]
-		}
-		if cursor = next; cursor == 0 {
+		if cursor = text(page[0]); cursor == "0" {
 			return nil
 		}
 	}
+}
+
+// oneByOne asks for each property by itself.
+func oneByOne[N any](id int64, names []N) []TextsOf {
+	of := make([]TextsOf, len(names))
+	for i, name := range names {
+		of[i] = TextsOf{id, []string{text(name)}}
+	}
+	return of
 }

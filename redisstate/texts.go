@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // TextsOf names properties of a task that may be long.
@@ -19,7 +22,8 @@ const readAtOnce = 4 << 20
 
 // Texts reads such properties of one task after the other, until those of the next would make it more than so
 // many bytes; those of the first are always read. So there may come fewer than were asked for. What is not
-// there is "". An input or meta that is longer than a valid one is not read: the text says how long it is.
+// there is "". A property that is too long to be valid is not read: the text says how long it is. Only logs, checkpoints, and
+// what rounds leave may have any length.
 func (s *Store) Texts(ctx context.Context, of []TextsOf, most int64) ([][]string, error) {
 	lengths, err := s.lengths(ctx, of)
 	if err != nil {
@@ -31,7 +35,7 @@ func (s *Store) Texts(ctx context.Context, of []TextsOf, most int64) ([][]string
 	for i := range of {
 		of[i].Names = slices.Clone(of[i].Names)
 		for j, name := range of[i].Names {
-			if long := lengths[i][j]; long > longestField && (name == "input" || name == "meta") {
+			if long := lengths[i][j]; long > longestField && !mayBeLong(name) {
 				of[i].Names[j] = "" // there is no such property
 				instead[&of[i].Names[j]] = fmt.Sprintf("(%d bytes, too long to be valid)", long)
 				continue
@@ -52,6 +56,15 @@ func (s *Store) Texts(ctx context.Context, of []TextsOf, most int64) ([][]string
 		}
 	}
 	return texts, nil
+}
+
+// mayBeLong reports whether valid tasks have properties of that name that are longer than longestField.
+func mayBeLong(name string) bool {
+	_, ofRound, found := strings.Cut(name, ":")
+	if found {
+		return slices.Contains(roundTexts, ofRound)
+	}
+	return name == "log" || name == tdf.FieldCheckpoint
 }
 
 func (s *Store) readAllTexts(ctx context.Context, of []TextsOf, sizes []int64) ([][]string, error) {

@@ -54,6 +54,14 @@ func (l *load) see(c redis.Cmder) {
 	if reply, ok := c.(*redis.SliceCmd); ok {
 		l.add(reply.Val())
 	}
+	if reply, ok := c.(*redis.ScanCmd); ok {
+		values, _ := reply.Val()
+		some := make([]any, len(values))
+		for i, v := range values {
+			some[i] = v
+		}
+		l.add(some)
+	}
 	if reply, ok := c.(*redis.Cmd); ok { // of fields.lua
 		for _, answer := range list(reply.Val()) {
 			l.add(list(answer))

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A taskJSON is a task as ls, show and results write it (docs/tdf.md, "JSON"). What is not known, or is as usual,
@@ -126,7 +125,7 @@ func some(text string) *content {
 
 // taskToJSON tells what ls tells.
 func taskToJSON(t *tdf.Task) taskJSON {
-	last := manager.LastRun(t)
+	last := t.LastRun()
 	j := taskJSON{
 		ID: t.ID, Campaign: t.Group, Program: t.Program, State: t.State, Outcome: t.Outcome, Round: t.Round,
 		Entered: stamp(t.Current().Entered[t.State]), Opened: stamp(t.Rounds.At(0).Entered[tdf.Open]),

@@ -184,7 +184,7 @@ var (
 func (p *taskPrinter) narrow() bool { return p.a.style.width > 0 && p.a.style.width < 120 }
 
 func (p *taskPrinter) columns(t *tdf.Task) []string {
-	r := t.Rounds.At(manager.LastRun(t))
+	r := t.Rounds.At(t.LastRun())
 	most := 0
 	if p.a.style.out {
 		most = 40

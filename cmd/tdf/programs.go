@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -54,25 +53,21 @@ func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool)
 		a.say("no program is stored in this namespace: tdf push, or tdf open --program DIR, stores one")
 		return nil
 	}
-	all, err := m.ProgramUses(ctx)
-	if err != nil {
-		return err
-	}
-	needed, err := m.ProgramUses(ctx, tdf.Open, tdf.Running, tdf.Executed)
+	uses, err := m.ProgramUses(ctx)
 	if err != nil {
 		return err
 	}
 	s := a.sheet("name", "source", "bytes", "unfinished", "tasks")
 	for _, p := range stored {
-		use := all[p.SHA256]
+		use := uses[p.SHA256]
 		if asJSON {
-			line := programJSON{redisSource + p.SHA256, p.Bytes, append([]string{}, use.Names...), needed[p.SHA256].Tasks, use.Tasks}
+			line := programJSON{redisSource + p.SHA256, p.Bytes, append([]string{}, use.Names...), use.Unfinished, use.Tasks}
 			if err := jsonLines(a.stdout).Encode(line); err != nil {
 				return err
 			}
 			continue
 		}
-		s.row(strings.Join(use.Names, ", "), redisSource+p.SHA256, count(p.Bytes), count(needed[p.SHA256].Tasks), count(use.Tasks))
+		s.row(strings.Join(use.Names, ", "), redisSource+p.SHA256, count(p.Bytes), count(use.Unfinished), count(use.Tasks))
 	}
 	if asJSON {
 		return nil

@@ -143,7 +143,7 @@ func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Q
 			return n, err
 		}
 		j := taskToJSON(t)
-		j.textsJSON = textsToJSON(t.Rounds.At(manager.LastRun(t)))
+		j.textsJSON = textsToJSON(t.Rounds.At(t.LastRun()))
 		if e.noOutput {
 			j.textsJSON = &textsJSON{Result: j.Result}
 		}

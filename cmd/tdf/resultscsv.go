@@ -98,7 +98,7 @@ func (c *columns) collect(t *tdf.Task) error {
 	for _, f := range fieldsOf(t.Meta) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
-	for _, f := range fieldsOf(t.Rounds.At(manager.LastRun(t)).Result) {
+	for _, f := range fieldsOf(t.Rounds.At(t.LastRun()).Result) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
 	if len(c.taken) > mostColumns {
@@ -148,7 +148,7 @@ func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 func (c *columns) row(t *tdf.Task, names []string) []string {
 	cells := fixedCells(t)
 	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, fieldsOf(t.Rounds.At(manager.LastRun(t)).Result))
+	c.put(cells, c.results, fieldsOf(t.Rounds.At(t.LastRun()).Result))
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -177,7 +177,7 @@ func (c *columns) put(cells, of map[string]string, fields []field) {
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func fixedCells(t *tdf.Task) map[string]string {
-	last := manager.LastRun(t)
+	last := t.LastRun()
 	r := t.Rounds.At(last)
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A detailsJSON is what show tells beyond ls.
@@ -46,7 +45,7 @@ type roundJSON struct {
 
 func (v *view) json() taskJSON {
 	j := taskToJSON(v.Task)
-	j.textsJSON = textsToJSON(v.Rounds.At(manager.LastRun(v.Task)))
+	j.textsJSON = textsToJSON(v.Rounds.At(v.LastRun()))
 	d := &detailsJSON{
 		Source: tdf.HideCredentials(v.Source), StartAfter: stamp(v.StartAfter), EndBefore: stamp(v.EndBefore), FailOn: v.FailOn,
 		MaxFails: v.MaxFails, MaxTimeouts: v.MaxTimeouts, MaxLosses: v.MaxLosses,
