@@ -3,8 +3,10 @@ package redisstate
 import (
 	"context"
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,14 +26,16 @@ var (
 	noteSource string
 	//go:embed counts.lua
 	countsSource string
+	//go:embed rights.lua
+	rightsSource string
 )
 
 // scripts holds the three that move tasks, the one that signs for workers, the one that notes what
-// else is to be known, and the one that counts. A Redis at its maxmemory refuses what might need
+// else is to be known, the one that counts, and the one that tries the user's rights. A Redis at its maxmemory refuses what might need
 // more of it, unless a script says that it may: finishing, renewing and signs of life must go on,
 // opening must not.
 type scripts struct {
-	transact, open, claim, renew, sign, note, counts *redis.Script
+	transact, open, claim, renew, sign, note, counts, rights *redis.Script
 }
 
 func loadScripts(flags bool) scripts {
@@ -46,7 +50,7 @@ func loadScripts(flags bool) scripts {
 		transact: script(transactSource, true), open: script(transactSource, false),
 		claim: script(claimSource, false), renew: script(renewSource, true),
 		sign: script(signSource, true), note: script(noteSource, true),
-		counts: redis.NewScript(countsSource),
+		counts: redis.NewScript(countsSource), rights: script(rightsSource, true),
 	}
 }
 
@@ -55,7 +59,10 @@ func loadScripts(flags bool) scripts {
 func Scripts() []string {
 	all := loadScripts(false)
 	var sums []string
-	for _, script := range []*redis.Script{all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, fieldsScript, namesScript, findScript, putScript} {
+	for _, script := range []*redis.Script{
+		all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, all.rights,
+		fieldsScript, namesScript, findScript, putScript,
+	} {
 		sums = append(sums, script.Hash())
 	}
 	return sums
@@ -104,9 +111,15 @@ func (s *Store) call(ctx context.Context, script *redis.Script, keys []string, a
 }
 
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
-	var reply any
-	err := s.persist(ctx, func(ctx context.Context) error {
+	reply, _, err := s.runAt(ctx, script, keys, args)
+	return reply, err
+}
+
+// runAt is run that also returns the time just before the call was sent for the last time.
+func (s *Store) runAt(ctx context.Context, script *redis.Script, keys []string, args []any) (reply any, sent time.Time, err error) {
+	err = s.persist(ctx, func(ctx context.Context) error {
 		var err error
+		sent = time.Now()
 		reply, err = script.Run(ctx, s.rdb, keys, args...).Result()
 		if err != nil && script == s.scripts.open && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
@@ -115,6 +128,9 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	})
 	if err == nil || err == redis.Nil { // which some scripts answer
 		s.worked.Store(true)
+		if slices.Contains([]*redis.Script{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
+			s.moved.Store(true)
+		}
 	}
-	return reply, unstorable(err)
+	return reply, sent, unstorable(err)
 }

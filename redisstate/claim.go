@@ -39,6 +39,7 @@ type Claimed struct {
 	Claims  []Claim
 	Expired []tdf.Move // of tasks that were met after their end_before
 	Now     tdf.Time   // by Redis's clock
+	Sent    time.Time  // by this machine's clock, before the call was first sent: the leases began no earlier
 	Next    tdf.Time   // when the next open task becomes due; Never: none is known
 
 	// More says that the claim did not look at all tasks that are due: there may be more for this
@@ -106,7 +107,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		return Claimed{}, nil, fmt.Errorf("claiming: redis: %w", err)
 	}
 	s.link.observe(replySize(reply), time.Since(start))
-	return readClaimed(r.Worker, reply)
+	c, inTheWay, err := readClaimed(r.Worker, reply)
+	c.Sent = start
+	return c, inTheWay, err
 }
 
 // unwantedName names the set of programs that a worker does not want, for all workers alike. It is

@@ -35,6 +35,8 @@ type Store struct {
 	dials   atomic.Int64
 	met     atomic.Bool // Redis has served this client once
 	worked  atomic.Bool // a script has
+	moved   atomic.Bool // a script that moves tasks has
+	noScan  sync.Once   // the log says that the user may not SCAN
 }
 
 // Connect opens a namespace. A Redis that is not there, or not ready, is waited for until

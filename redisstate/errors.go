@@ -121,17 +121,12 @@ func refusedBy(reply string) string {
 	return ""
 }
 
-// noRights knows the replies to a user whose ACL forbids a command, also one inside a script.
-func noRights(reply string) bool {
-	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "The user executing the script can't") ||
-		strings.Contains(reply, "ACL failure in script")
-}
-
 // outage reports whether a call waits until err is over, and how the log names it. Before the first contact a refusal is
 // an answer: a wrong password ends the start. Afterwards the same Redis has served this client, so that a refusal of the
 // whole connection is an outage like any other, and whoever holds a result goes on holding it
-// (docs/guarantees.md, "Every call may be sent twice"). That the user has too few rights counts as an outage only once a
-// script has worked: with fewer from the beginning, waiting would hide a wrong configuration.
+// (docs/guarantees.md, "Every call may be sent twice"). A missing right counts as an outage only once a script has
+// worked: with too few rights from the beginning, waiting would hide a wrong configuration. [Store.persist] also asks
+// whether the right concerns more than this call.
 func (s *Store) outage(err error) (why string, passes bool) {
 	if why, passes = outage(err); passes || !s.met.Load() {
 		return why, passes
@@ -140,8 +135,7 @@ func (s *Store) outage(err error) (why string, passes bool) {
 	if !errors.As(refusal(s.addr, err), &refused) {
 		return "", false
 	}
-	var reply redis.Error
-	if errors.As(err, &reply) && noRights(reply.Error()) && !s.worked.Load() {
+	if lacksRights(err) && !s.worked.Load() {
 		return "", false
 	}
 	return refused.Reason, true

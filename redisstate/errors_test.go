@@ -36,6 +36,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		{replied("MASTERDOWN Link with MASTER is down"), true, true, true},
 		{replied("WRONGTYPE Operation against a key holding the wrong kind of value"), false, false, false},
 		{replied("ERR Protocol error: invalid bulk length"), false, false, false},
+		{replied("FOREIGNSCRIPT this Redis is embedded in TDF v1 and runs only its scripts"), false, false, false},
 		{replied("ERR Error running script: no password is mentioned, nor x509: or tls:"), false, false, false},
 		{redis.Nil, false, false, false},
 		{redis.ErrClosed, false, false, false},

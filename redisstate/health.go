@@ -29,7 +29,7 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 }
 
 // MemoryOf returns the bytes that each of the tasks takes, with its name but without its places in lists; 0 where
-// there is none, or where Redis cannot tell, as the embedded one.
+// there is none, or where Redis cannot tell, as the embedded one, or may not tell this user.
 func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 		}
 	})
 	told = err == nil
-	if err != nil && (strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "syntax error")) {
+	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "syntax error")) {
 		err = nil
 	}
 	if err != nil {

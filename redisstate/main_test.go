@@ -50,7 +50,7 @@ func connect(t testing.TB, addr, namespace string) *Store {
 // onEach runs a test on the embedded Redis and on a real one.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Run("embedded", func(t *testing.T) {
-		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts(Scripts()...))
+		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", Scripts()...))
 		if err != nil {
 			t.Fatal(err)
 		}

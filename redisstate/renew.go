@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -46,21 +47,25 @@ type Renewed struct {
 	Now      tdf.Time // by Redis's clock
 	Lost     []error  // nil, or the *[tdf.StateError] that says that the claim is not the worker's any more
 	Followed []bool   // somebody watches what the round prints
+
+	// Sent is the time before the call that extended the lease was last sent: the new lease began no earlier.
+	Sent []time.Time
 }
 
 // Renew extends the leases of claims, and keeps what their worker reports. A lease of 0 gives
 // the claims up: they are due to be lost at once.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
-	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals))}
+	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
 	pieces, of := renewalPieces(renewals)
 	for len(pieces) > 0 {
-		answers, now, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
+		answers, now, sent, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
 		if err != nil {
 			return all, fmt.Errorf("renewing: redis: %w", err)
 		}
 		all.Now = now
 		for i, answer := range answers {
 			all.read(of[i], answer)
+			all.Sent[of[i]] = sent
 		}
 		pieces, of = pieces[len(answers):], of[len(answers):]
 	}
@@ -116,25 +121,25 @@ func (r *Report) size() int {
 
 // renew makes one call and returns the answers to the first of the renewals, at least one: Redis leaves the
 // last ones undone where it has no time for them.
-func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, err error) {
+func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
 	for i := range renewals {
 		e.renewal(&renewals[i])
 	}
-	reply, err := s.run(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args)
+	reply, sent, err := s.runAt(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, sent, err
 	}
 	parts := list(reply)
 	if len(parts) < 2 || len(parts) > len(renewals)+1 {
-		return nil, 0, fmt.Errorf("the script answered %v", reply)
+		return nil, 0, sent, fmt.Errorf("the script answered %v", reply)
 	}
 	now, _ = tdf.ParseTime(text(parts[0]))
 	for _, part := range parts[1:] {
 		answers = append(answers, text(part))
 	}
-	return answers, now, nil
+	return answers, now, sent, nil
 }
 
 // read notes the answer to the i-th renewal, or to a piece of it.

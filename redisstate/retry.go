@@ -14,10 +14,14 @@ const (
 
 // persist calls op until Redis has answered it, or ctx ends. What comes back is an answer,
 // an error that waiting does not mend, or ctx's error. Everything sent this way may be sent twice.
+//
+// A missing right that concerns this call alone is a *[ForbiddenError]. The call is sent once more after Redis has said so: the
+// rights may have changed in between.
 func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
 	var told time.Time
 	var toldWhy string
+	onlyThis := false
 	for try := 0; ; try++ {
 		err := op(ctx)
 		if ctx.Err() != nil && err != nil {
@@ -27,6 +31,15 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 		if !passes {
 			s.recovered(try)
 			return err
+		}
+		if lacksRights(err) {
+			if onlyThis {
+				s.recovered(try)
+				return &ForbiddenError{Addr: s.addr, Err: err}
+			}
+			if onlyThis = s.mayStillWork(ctx); onlyThis {
+				continue
+			}
 		}
 		if try == 0 {
 			continue // an idle connection that Redis has closed is no outage

@@ -19,6 +19,9 @@ const (
 	// leastRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
 	// must not hold a caller for ever.
 	leastRate = slowest / 2
+	// unackedSilences is for how many silences the peer's system may take none of what was sent: 30 s. The buffers of a
+	// tunnel to a slow link, of some megabytes, are refilled only when a sixteenth is free, at the least rate after 25 s.
+	unackedSilences = 6
 	// longestReply bounds one command or pipeline, however steadily its reply comes: an archive of 64 MiB at 32 KiB/s takes
 	// half an hour.
 	longestReply = time.Hour
@@ -53,6 +56,7 @@ func steadyDialer(options *redis.Options, silence time.Duration) func(context.Co
 		if err != nil {
 			return nil, err
 		}
+		_ = boundUnacked(raw, unackedSilences*silence) // without it, the least rate bounds the wait
 		conn := &steadyConn{Conn: raw, silence: silence}
 		if options.TLSConfig == nil {
 			return conn, nil

@@ -34,7 +34,7 @@ const (
 
 // Walk returns the ids of the next page of all tasks there are: those that the counter has
 // given out, and those that any list holds. Some may be gone, and some come more than once. Done says
-// that the page was the last one.
+// that the page was the last one. Where the user may not SCAN, tasks in no list are left out, and the log says so once.
 func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
@@ -89,6 +89,10 @@ func (s *Store) walkKeys(ctx context.Context, from Page, most int64) ([]int64, P
 		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, literally.Replace(prefix)+"*", most).Result()
 		return err
 	})
+	if lacksRights(err) {
+		s.noScan.Do(func() { s.log.Warn("tasks that are in no list are left out: redis refuses SCAN", "error", err) })
+		return nil, Page{phase: listing}, nil
+	}
 	if err != nil {
 		return nil, from, fmt.Errorf("walking through the tasks: redis: %w", err)
 	}

@@ -3,7 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // errCutOff is why a program ends whose lease has run out, where on_lease_lost says end.
@@ -18,7 +22,13 @@ const shortestCutOffPause = time.Millisecond
 // endCutOff ends programs whose leases run out, until ctx ends. It does not wait for Redis: that it cannot be reached is
 // the usual reason (docs/guarantees.md, "Leases").
 func (s *session) endCutOff(ctx context.Context) {
-	for wait(ctx, time.After(s.endOverdue(time.Now()))) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.claimed: // a lease that may have begun before the last look
+		case <-time.After(s.endOverdue(time.Now())):
+		}
 	}
 }
 
@@ -35,10 +45,31 @@ func (s *session) endOverdue(at time.Time) time.Duration {
 	return max(next, shortestCutOffPause)
 }
 
-// leaseRenewed notes that Redis has just extended the lease.
-func (e *execution) leaseRenewed() {
-	now := time.Now()
-	e.renewed.Store(&now)
+// leaseRenewed notes a renewal that was sent then. The lease may have begun at once, however late the answer came.
+func (e *execution) leaseRenewed(sent time.Time) {
+	for {
+		before := e.renewed.Load()
+		if !sent.After(*before) || e.renewed.CompareAndSwap(before, &sent) {
+			return
+		}
+	}
+}
+
+// renewLate renews the leases of claims whose answer came late, and returns from when on they count. An outage may have used up
+// the leases, and the programs would end as soon as they begin.
+func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
+	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.renewal() {
+		return c.Sent
+	}
+	renewals := make([]redisstate.Renewal, len(c.Claims))
+	for i, claim := range c.Claims {
+		renewals[i] = renewalOf(claim.Task, claim.ID)
+	}
+	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
+	if err != nil || slices.ContainsFunc(renewed.Lost, func(lost error) bool { return lost != nil }) {
+		return c.Sent // what is lost must not run
+	}
+	return slices.MinFunc(renewed.Sent, time.Time.Compare)
 }
 
 // isGivenBack says whether a round that was cut short so is given back.

@@ -2,11 +2,13 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // on_lease_lost=end: a worker that is cut off ends its program when the lease is over, and gives the task back when Redis
@@ -58,4 +60,109 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 		t.Errorf("after its lease: %v", got)
 	}
 	end()
+}
+
+// A lease counts from before the call was sent: another worker may have started the task before a late answer arrives.
+func TestALeaseCountsFromItsCall(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = time.Hour
+	w.cfg.OnLeaseLost = onLeaseLostEnd
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	w.open("")
+	worker := w.workerOn(w.connect(proxy.Addr))
+	worker.Runner = goRunner(func(ctx context.Context, _ *Round) (Ended, error) {
+		<-ctx.Done()
+		return Ended{}, ctx.Err()
+	})
+	s, end := worker.open(t.Context())
+	late := func(call func() error) (arriving time.Time) {
+		t.Helper()
+		proxy.Hang()
+		done := make(chan error)
+		go func() { done <- call() }()
+		for proxy.Held() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		arriving = time.Now()
+		proxy.Resume()
+		must(t, <-done)
+		return arriving
+	}
+	counts := func(what string, arriving time.Time) {
+		t.Helper()
+		if renewed := *s.holds()[0].renewed.Load(); !renewed.Before(arriving) {
+			t.Errorf("%s: the lease counts from %v after the call was on its way", what, renewed.Sub(arriving))
+		}
+	}
+	counts("a claim", late(func() error { _, _, err := s.claim(1, false); return err }))
+	e := s.holds()[0]
+	counts("a renewal", late(func() error { _, err := s.renew(t.Context(), s.holds(), false); return err }))
+	counts("one renewal", late(func() error { _, err := e.renewOne(t.Context(), e.renewal()); return err }))
+	s.endOverdue(e.renewed.Load().Add(time.Hour))
+	if got := context.Cause(e.ctx); got != errCutOff {
+		t.Errorf("after its lease: %v", got)
+	}
+	end()
+}
+
+// An outage that a claim waits out does not use up the leases of what it claims: they are renewed before programs begin.
+func TestALateClaimIsRenewedFirst(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = time.Hour
+	w.cfg.OnLeaseLost = onLeaseLostEnd
+	w.open("")
+	worker := w.running(func(ctx context.Context, _ *Round) (Ended, error) {
+		<-ctx.Done()
+		return Ended{}, ctx.Err()
+	})
+	worker.store = sentLongAgo{worker.store}
+	s, end := worker.open(t.Context())
+	_, _, err := s.claim(1, false)
+	must(t, err)
+	e := s.holds()[0]
+	if s.endOverdue(time.Now()); e.ctx.Err() != nil {
+		t.Errorf("the program ends as soon as it begins: %v", context.Cause(e.ctx))
+	}
+	s.endOverdue(time.Now().Add(2 * time.Hour))
+	end()
+}
+
+// A late claim that cannot be renewed ends at once, and not when the leases are looked at next.
+func TestALateClaimThatIsNotRenewed(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Lease = time.Hour
+	w.cfg.OnLeaseLost = onLeaseLostEnd
+	id := w.open("")
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	worker := w.running(func(round context.Context, _ *Round) (Ended, error) {
+		select {
+		case <-round.Done():
+		case <-ctx.Done():
+			t.Error("the program runs on")
+		}
+		return Ended{}, round.Err()
+	})
+	worker.store = neverRenewed{sentLongAgo{worker.store}}
+	s, end := worker.open(t.Context())
+	_, _, err := s.claim(1, false)
+	must(t, err)
+	end()
+	has(t, w.task(id).Log, "given back: the lease ran out before it could be renewed")
+}
+
+// neverRenewed is a store that renews no lease.
+type neverRenewed struct{ Store }
+
+func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (redisstate.Renewed, error) {
+	return redisstate.Renewed{}, errors.New("it does not renew")
+}
+
+// sentLongAgo is a store whose claims were sent two hours before they were answered.
+type sentLongAgo struct{ Store }
+
+func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+	c, err := s.Store.Claim(ctx, r)
+	c.Sent = c.Sent.Add(-2 * time.Hour)
+	return c, err
 }

@@ -26,7 +26,7 @@ type execution struct {
 	log   *slog.Logger
 
 	clock   atomic.Pointer[reading]
-	renewed atomic.Pointer[time.Time] // when Redis extended the lease last
+	renewed atomic.Pointer[time.Time] // the lease began then, or later
 	ctx     context.Context           // ends when the program has to
 	end     context.CancelCauseFunc   // ends ctx
 	began   time.Time                 // when the program did
@@ -51,13 +51,13 @@ type reading struct {
 	local time.Time
 }
 
-func (s *session) newExecution(c redisstate.Claim, now tdf.Time, received time.Time) *execution {
+func (s *session) newExecution(c redisstate.Claim, now tdf.Time, leased, received time.Time) *execution {
 	e := &execution{
 		s: s, task: c.Task, claim: c.ID, wrong: c.Invalid,
 		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
 	}
 	e.clock.Store(&reading{now, received})
-	e.renewed.Store(&received)
+	e.renewed.Store(&leased)
 	return e
 }
 

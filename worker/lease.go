@@ -115,10 +115,11 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	}
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
 	var unstorable *redisstate.UnstorableError
+	var forbidden *redisstate.ForbiddenError
 	switch {
 	case err == nil:
 		for i := range all {
-			all[i].renewed(renewed.Lost[i], renewed.Followed[i])
+			all[i].renewed(renewed, i)
 		}
 		return nil
 	case len(all) > 1 && ctx.Err() == nil:
@@ -127,7 +128,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 			refused = append(refused, s.renewAll(ctx, all[i:i+1]))
 		}
 		return errors.Join(refused...)
-	case len(all) == 1 && errors.As(err, &unstorable):
+	case len(all) == 1 && (errors.As(err, &unstorable) || errors.As(err, &forbidden)):
 		return s.renewWithout(ctx, &all[0], err)
 	}
 	for i := range all {
@@ -145,25 +146,27 @@ func (s *session) renewWithout(ctx context.Context, r *renewal, why error) error
 		return err
 	}
 	r.e.log.Warn("what the round reports is left out: redis refuses it", "error", why)
-	r.renewed(renewed.Lost[0], renewed.Followed[0])
+	r.renewed(renewed, 0)
 	return nil
 }
 
-// renewed acts on Redis's answer.
-func (r *renewal) renewed(lost error, followed bool) {
-	if lost != nil {
+// renewed acts on the i-th of Redis's answers.
+func (r *renewal) renewed(all redisstate.Renewed, i int) {
+	if lost := all.Lost[i]; lost != nil {
 		r.more = false
 		r.e.end(lost)
 		return
 	}
-	r.e.leaseRenewed()
-	r.e.followed.Store(followed)
+	r.e.leaseRenewed(all.Sent[i])
+	r.e.followed.Store(all.Followed[i])
 	r.accepted()
 }
 
 // renewal names the claim; what else it says is added by the caller.
-func (e *execution) renewal() redisstate.Renewal {
-	return redisstate.Renewal{ID: e.task.ID, Round: e.task.Round, Claim: e.claim, Until: e.task.EndBefore}
+func (e *execution) renewal() redisstate.Renewal { return renewalOf(e.task, e.claim) }
+
+func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
+	return redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
 }
 
 func (e *execution) renewalWithNews(last bool) renewal {
@@ -186,7 +189,7 @@ func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Tim
 		return 0, err
 	}
 	if renewed.Lost[0] == nil {
-		e.leaseRenewed()
+		e.leaseRenewed(renewed.Sent[0])
 	}
 	return renewed.Now, renewed.Lost[0]
 }

@@ -31,9 +31,9 @@ type session struct {
 	dirs  []*rounddir.Dir     // that no round has now
 	made  int                 // directories of rounds, so far
 
-	freed, renewed, reported signal
-	renewing                 chan struct{} // who puts something in reports of what runs; one at a time
-	work, loops, pauses      sync.WaitGroup
+	freed, renewed, claimed, reported signal
+	renewing                          chan struct{} // who puts something in reports of what runs; one at a time
+	work, loops, pauses               sync.WaitGroup
 }
 
 // A signal wakes the one who waits for it, or the next one who will.
@@ -50,7 +50,7 @@ func (s signal) give() {
 func (w *Worker) open(told context.Context) (s *session, close func()) {
 	s = &session{
 		Worker: w, held: map[*execution]bool{},
-		renewing: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
+		renewing: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
 	s.told, s.dismiss = context.WithCancelCause(told)
 	s.alive, s.abandon = w.outlive(s.told, w.cfg.Grace, 0)
@@ -75,10 +75,10 @@ func (w *Worker) open(told context.Context) (s *session, close func()) {
 	}
 }
 
-// takeUp begins what was claimed.
-func (s *session) takeUp(c redisstate.Claimed, received time.Time) {
+// takeUp begins what was claimed. The leases count from the first of the two times.
+func (s *session) takeUp(c redisstate.Claimed, leased, received time.Time) {
 	for _, claim := range c.Claims {
-		e := s.newExecution(claim, c.Now, received)
+		e := s.newExecution(claim, c.Now, leased, received)
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
@@ -100,6 +100,7 @@ func (s *session) takeUp(c redisstate.Claimed, received time.Time) {
 	}
 	if len(c.Claims) > 0 {
 		s.renewed.give()
+		s.claimed.give()
 	}
 }
 
@@ -239,6 +240,7 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 	if probing && !c.More {
 		s.avoid.notThere()
 	}
-	s.takeUp(c, time.Now())
+	received := time.Now()
+	s.takeUp(c, s.renewLate(ctx, c), received)
 	return most, c, nil
 }

@@ -7,12 +7,13 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
 func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) {
-	r, err := embedded.Start(cfg.Addr(), embedded.Password(cfg.Password), embedded.Scripts(redisstate.Scripts()...))
+	r, err := embedded.Start(cfg.Addr(), embedded.Password(cfg.Password), embedded.Scripts(command.Version(), redisstate.Scripts()...))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("the embedded Redis cannot listen on %s: somebody else does; choose another [redis] port, or use what is there with [redis] host=127.0.0.1", cfg.Addr())
 	}

@@ -38,7 +38,7 @@ type TDF struct {
 // directory. Their warnings and errors are logged to w.
 func Start(ctx context.Context, workers int, w io.Writer) (*TDF, error) {
 	password := rand.Text()
-	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password), embedded.Scripts(redisstate.Scripts()...))
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password))
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -34,7 +33,7 @@ var (
 
 // Embedded starts the embedded Redis, which keeps nothing when it ends. The error may be [ErrTaken].
 func Embedded(at config.Redis) (*Redis, error) {
-	r, err := embedded.Start(at.Addr(), embedded.Password(at.Password), embedded.Scripts(redisstate.Scripts()...))
+	r, err := embedded.Start(at.Addr(), embedded.Password(at.Password))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, ErrTaken
 	}

@@ -117,7 +117,7 @@ func (c *client) answer(name string, request []string) bool {
 	case !c.known && name != "QUIT":
 		c.fail("NOAUTH Authentication required.")
 	case !c.mayRun(name, request):
-		c.fail("NOPERM the embedded Redis runs only the scripts of its own release of TDF")
+		c.fail(fmt.Sprintf("FOREIGNSCRIPT this Redis is embedded in TDF %s and runs only its scripts; restart it with the same version, or set [redis] password", c.redis.release))
 	case problem != "":
 		c.fail(problem)
 	case name == "SELECT" && c.inMulti:
@@ -130,10 +130,12 @@ func (c *client) answer(name string, request []string) bool {
 	return true
 }
 
-// mayRun says whether a script is one of those that were given to [Scripts].
+// mayRun says whether the client may run this script. A client that knows the password is trusted as by any Redis, so that
+// releases of TDF can work side by side. Without a password every user of the machine is a client, and a script that never
+// ends would stop all others: only those given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
-	case c.redis.scripts == nil, len(request) < 2:
+	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
 		return true
 	case name == "EVALSHA":
 		return c.redis.scripts[strings.ToLower(request[1])]

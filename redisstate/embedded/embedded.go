@@ -21,7 +21,8 @@ import (
 // A Redis is an embedded one, listening on the loopback interface only.
 type Redis struct {
 	password string
-	scripts  map[string]bool // SHA-1 of the scripts that may run; nil: any
+	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil: any
+	release  string          // of TDF, whose scripts these are
 
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -44,11 +45,11 @@ type Option func(*Redis)
 // Password sets the password of Redis's user default. Without it every client that can connect is let in.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
-// Scripts allows the Lua scripts of these SHA-1 sums, in hexadecimal, and no others. Without it every script may run, also one
-// that never ends.
-func Scripts(sums ...string) Option {
+// Scripts allows the Lua scripts of these SHA-1 sums, in hexadecimal, and no others, unless there is a password. Other scripts
+// get an error that names the release. Without this option every script may run, also one that never ends.
+func Scripts(release string, sums ...string) Option {
 	return func(r *Redis) {
-		r.scripts = map[string]bool{}
+		r.release, r.scripts = release, map[string]bool{}
 		for _, sum := range sums {
 			r.scripts[sum] = true
 		}

@@ -23,7 +23,7 @@ func (s script) Close() error                      { return nil }
 func (s script) SetReadDeadline(t time.Time) error { return nil }
 
 // fuzzed starts a Redis in which only a script that does nothing may run.
-func fuzzed(f *testing.F) *Redis { return start(f, Scripts(sha1Hex("return 1"))) }
+func fuzzed(f *testing.F) *Redis { return start(f, Scripts("v1", sha1Hex("return 1"))) }
 
 // serve has a Redis serve a client.
 func serve(t *testing.T, r *Redis, requests string) {

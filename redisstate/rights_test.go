@@ -1,0 +1,76 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A right that only some calls need is an error of these calls, also after others have worked; nobody waits for it.
+func TestAMissingRightOfOneCall(t *testing.T) {
+	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
+	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
+	t.Cleanup(func() { operator.Close() })
+	s := connect(t, addr, redistest.Namespace(t))
+	ids := mustOpen(t, s, define("a"))
+	c := mustClaim(t, s, 1)[0]
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan", "-info").Err())
+
+	renewal := Renewal{ID: ids[0], Claim: c.ID, Until: tdf.Never}
+	news := renewal
+	news.Report.Updates = []string{"one"}
+	for name, call := range map[string]func(ctx context.Context) error{
+		"info":                     func(ctx context.Context) error { _, err := s.Info(ctx, "memory"); return err },
+		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
+	} {
+		var forbidden *ForbiddenError
+		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if renewed, err := s.Renew(briefly(t), 60, renewal); err != nil || renewed.Lost[0] != nil {
+		t.Errorf("a renewal: %v, %v", renewed, err)
+	}
+	if sizes, err := s.MemoryOf(briefly(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
+		t.Errorf("memory: %v, %v", sizes, err)
+	}
+	if _, next, done, err := s.Walk(briefly(t), Page{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
+		t.Errorf("the walk: %v, %v, %v", next, done, err)
+	}
+	if n := s.Outages(); n > 0 {
+		t.Errorf("%d outages", n)
+	}
+	if has, err := operator.Exists(t.Context(), s.keys.Due()).Result(); has != 1 || err != nil {
+		t.Errorf("due: %v, %v", has, err)
+	}
+}
+
+// A user who may only read gets an error for what it may not read, as well.
+func TestAMissingRightOfAReader(t *testing.T) {
+	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
+	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
+	t.Cleanup(func() { operator.Close() })
+	s := connect(t, addr, redistest.Namespace(t))
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
+	if _, err := s.Counts(briefly(t)); err != nil { // by a script
+		t.Error(err)
+	}
+	var forbidden *ForbiddenError
+	if _, err := s.Info(briefly(t)); !errors.As(err, &forbidden) {
+		t.Errorf("%v", err)
+	}
+}
+
+// briefly bounds a call that waits without end instead of failing.
+func briefly(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

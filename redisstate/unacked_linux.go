@@ -1,0 +1,29 @@
+package redisstate
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// boundUnacked has the system give a connection up when the peer takes none of what was sent for so long.
+func boundUnacked(conn net.Conn, bound time.Duration) error {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(bound.Milliseconds()))
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
