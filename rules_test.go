@@ -66,8 +66,7 @@ func TestSettleFailsNonsense(t *testing.T) {
 	}
 }
 
-// A host that cannot run a program gives it back, but not for ever: docs/lifecycle.md, "Rounds
-// that are given back".
+// A host that cannot run a program gives it back, but not for ever: docs/lifecycle.md, "Released rounds".
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {

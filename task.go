@@ -19,7 +19,7 @@ type Task struct {
 	Fails, Timeouts, Losses, Releases, Reopens, Revision int
 
 	// UnfitHosts is how many of its rounds were given back because of the worker's host
-	// (docs/lifecycle.md, "Rounds that are given back").
+	// (docs/lifecycle.md, "Released rounds").
 	UnfitHosts int
 
 	// NotOn are the workers that must not run it: those that it was taken from for good

@@ -9,7 +9,7 @@ import (
 )
 
 // An unfitError is why a round could not even start that another host might well run: its task
-// is given back (docs/lifecycle.md, "Rounds that are given back").
+// is given back (docs/lifecycle.md, "Released rounds").
 type unfitError struct{ err error }
 
 func (e *unfitError) Error() string { return e.err.Error() }
