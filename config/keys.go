@@ -49,19 +49,19 @@ var keys = slices.Concat(redisKeys, serverKeys, workerKeys, programKeys, manager
 var redisKeys = []key{
 	{
 		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that Redis runs on. In the server's file, `embedded` makes the server run a Redis of its own, in memory, on 127.0.0.1; nothing in it outlives the server.",
+		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server: in memory, on 127.0.0.1, and lost when the server stops.",
 	},
 	{
 		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
-		"The port that Redis listens on.",
+		"The port of Redis.",
 	},
 	{
 		"redis", "username", "", text(func(s *settings) *string { return &s.redis.Username }),
-		"The user to log in as (Redis ACL); empty for Redis's user `default`.",
+		"The Redis user (ACL). Empty: Redis's user `default`.",
 	},
 	{
 		"redis", "password", "None", password(func(s *settings) *string { return &s.redis.Password }),
-		"The password; `None` or empty for none. See \"Passwords\".",
+		"The password. `None` or empty: no password. See \"Passwords\".",
 	},
 	{
 		"redis", "db", "0", whole(0, maxCount, func(s *settings) *int { return &s.redis.DB }),
@@ -69,81 +69,81 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls", "False", truth(func(s *settings) *bool { return &s.redis.TLS }),
-		"Talk to Redis over TLS.",
+		"Connect to Redis over TLS.",
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities to trust; empty for those of the system. Needs `tls=True`.",
+		"A PEM file with the certificate authorities to trust. Empty: the system's. Needs `tls=True`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
-		"The name that Redis's certificate must be for; empty for `host`. Needs `tls=True`.",
+		"The name that Redis's certificate must be valid for. Empty: `host`. Needs `tls=True`.",
 	},
 
 	{
 		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
-		"The project's name, required. Every key in Redis begins with it; server, workers and managers with the same namespace work together.",
+		"The project's name. All its keys in Redis begin with it. The server, workers and managers of a project have the same namespace.",
 	},
 }
 
 var serverKeys = []key{
 	{
 		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The longest wait between the beginnings of two rounds; new results start one at once. 0: no wait.",
+		"The longest time between the starts of two rounds. A new result starts a round at once. 0: no wait.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
-		"For so long after an outage no task is declared lost, timed out or, if running, expired: workers get time to say that they are still at it.",
+		"The grace period after an outage, in which workers renew their leases. Until it ends, the server declares no running task lost, timed out or expired.",
 	},
 	{
 		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
-		"A task that is found in no list, or in two, is mended when it still is, unchanged, so much later.",
+		"How long an inconsistent task must stay unchanged before the audit repairs it.",
 	},
 }
 
 var managerKeys = []key{
 	{
 		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The longest wait between the beginnings of two rounds; a finished task starts one at once. 0: no wait.",
+		"The longest time between the starts of two rounds. A finished task starts a round at once. 0: no wait.",
 	},
 }
 
 var taskKeys = []key{
 	{
 		"task_defaults", "start_after", "0", moment(false, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.StartAfter }),
-		"The task is not claimed earlier. 0: at once.",
+		"No worker claims the task before this time. 0: no limit.",
 	},
 	{
 		"task_defaults", "end_before", "inf", moment(true, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.EndBefore }),
-		"The task expires unless it was executed by then. `inf`: never.",
+		"The task expires if it is not executed by this time. `inf`: never.",
 	},
 	{
 		"task_defaults", "timeout", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Timeout }),
-		"How long one round may run. `inf`: without limit.",
+		"The longest run time of a round. `inf`: no limit.",
 	},
 	{
 		"task_defaults", "max_fails", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxFails }),
-		"How many failed rounds are forgiven.",
+		"How many times the task runs again after a failed round.",
 	},
 	{
 		"task_defaults", "max_timeouts", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxTimeouts }),
-		"How many timed out rounds are forgiven.",
+		"How many times the task runs again after a timed out round.",
 	},
 	{
 		"task_defaults", "max_losses", "3", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxLosses }),
-		"How many rounds that were lost with their worker are forgiven.",
+		"How many times the task runs again after a lost round.",
 	},
 	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
-		"What the task belongs to: a stage, a campaign. Empty for none.",
+		"The group that the task belongs to, such as a campaign or a stage. Empty: none.",
 	},
 	{
 		"task_defaults", "meta", "", meta(func(s *settings) *string { return &s.manager.TaskDefaults.Meta }),
-		"The manager's own data about the task; TDF never looks into it.",
+		"The manager's own data about the task. Server and workers do not use it.",
 	},
 	{
 		"task_defaults", "fail_on", "stderr", oneOf(func(s *settings) *tdf.FailOn { return &s.manager.TaskDefaults.FailOn }, failOnRules...),
-		"What makes a round fail: text on stderr, an exit status other than 0, or any of both.",
+		"What makes a round fail. `stderr`: any text on stderr. `exit`: an exit status other than 0. `any`: either of them.",
 	},
 	{
 		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
@@ -154,11 +154,11 @@ var taskKeys = []key{
 var logKeys = []key{
 	{
 		"log", "level", "info", level(func(s *settings) *slog.Level { return &s.log.Level }),
-		"The least important messages that are logged.",
+		"The lowest level that is logged.",
 	},
 	{
 		"log", "format", "text", oneOf(func(s *settings) *string { return &s.log.Format }, "text", "json"),
-		"How messages are logged: a line of text for each, or a JSON object.",
+		"The format of a log message: one line of text, or one JSON object.",
 	},
 }
 

@@ -5,11 +5,11 @@ import "time"
 var workerKeys = []key{
 	{
 		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
-		"The working directory: programs live in directories below it. A relative one is relative to where the worker is started.",
+		"The working directory. Each program has a directory below it. A relative path starts where the worker was started.",
 	},
 	{
 		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"Where the worker keeps the stdout of each round, in its working directory. `$program`, `$worker`, `$taskId` and `$round` are filled in. If the name is taken, the new file gets a number: `x~2.out`.",
+		"The file that keeps a round's stdout. A relative path is below the working directory. The worker fills in `$program`, `$worker`, `$taskId` and `$round`. If the file exists, the new file's name gets a number: `x~2.out`.",
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
@@ -17,71 +17,71 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
-		"How many programs run at once. `auto`: as many as this machine has cores.",
+		"The number of slots: how many programs run at once. `auto`: one slot for each core.",
 	},
 	{
 		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterSuccess }),
-		"The pause after a round that went well.",
+		"The pause of a slot after a successful round.",
 	},
 	{
 		"worker", "sleep_after_failure", "0.5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterFailure }),
-		"The pause after a round that failed.",
+		"The pause of a slot after a failed round.",
 	},
 	{
 		"worker", "sleep_after_no_process_claimed", "2.0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterNoProcessClaimed }),
-		"The longest wait of a worker with nothing to do before it looks again; it is woken when a task is there for it. 0: no wait.",
+		"The longest wait of an idle worker before it looks for tasks again. A new task wakes it earlier. 0: no wait.",
 	},
 	{
 		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
-		"A worker that gives no sign of life for so long has lost its tasks. It gives one every third of this.",
+		"How long a claim or the worker's name holds without a renewal. The worker renews both every third of this time. A running task whose lease has run out is lost.",
 	},
 	{
 		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string { return &s.worker.OnLeaseLost }, "continue", "end"),
-		"What becomes of a running program when the worker could not renew its lease in time: `continue` runs it on, `end` ends it and gives the task back.",
+		"What happens to a running program whose lease ran out before the worker could renew it. `continue`: it runs on. `end`: the worker ends it and releases the task.",
 	},
 	{
 		"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
-		"How long a running program may go on when the worker is told to stop; then its task is given back.",
+		"How long running programs may go on after the first signal to stop. Then the worker ends them and releases their tasks.",
 	},
 	{
 		"worker", "kill_grace", "5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.KillGrace }),
-		"How long a program that was told to end (SIGTERM) has before it is killed (SIGKILL).",
+		"The time between SIGTERM and SIGKILL when the worker ends a program.",
 	},
 	{
 		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.FetchTimeout }),
-		"How long fetching a program may take, with unpacking and `setup.sh`.",
+		"The longest time to fetch a program, with unpacking and `setup.sh`.",
 	},
 	{
 		"worker", "max_output", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
-		"How many bytes of a round's stdout, and of its stderr, go to Redis: of what is longer, the beginning and the end; all of it stays in the worker's files. 0: all, up to 256 MiB.",
+		"How many bytes of a round's stdout go to Redis, and how many of its stderr. Longer output is cut in the middle; the worker's files keep all of it. 0: all, up to 256 MiB.",
 	},
 	{
 		"worker", "max_checkpoint", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxCheckpoint }),
-		"The largest `checkpoint`, in bytes, that is kept with a task; a larger one is not taken.",
+		"The largest `checkpoint`, in bytes. A larger one is not stored.",
 	},
 	{
 		"worker", "max_result", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxResult }),
-		"The largest `result.json`, in bytes; a larger one fails the round.",
+		"The largest `result.json`, in bytes. A larger one fails the round.",
 	},
 	{
 		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxUpdates }),
-		"How many bytes of `updates` a round may report; what comes after that is left out.",
+		"How many bytes of `updates` a round may report. The rest is left out.",
 	},
 	{
 		"worker", "max_program_bytes", "1073741824", size(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
-		"The largest program: the bytes of the download, and of all that is unpacked from it.",
+		"The largest program, in bytes. The limit applies to the download, and to the unpacked files.",
 	},
 	{
 		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
-		"The most files, directories and links in a program's archive.",
+		"The largest number of files, directories and links in a program's archive.",
 	},
 	{
 		"worker", "max_program_depth", "32", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Depth }),
-		"The deepest that directories in a program's archive may nest.",
+		"How deep directories may nest in a program's archive.",
 	},
 	{
 		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
-		"The most bytes that one byte of an archive may unpack to, beyond the first MiB.",
+		"How many bytes one byte of an archive may unpack to. The limit applies once more than 1 MiB is unpacked.",
 	},
 }
 
@@ -89,19 +89,19 @@ var workerKeys = []key{
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),
-		"More variables of the worker's environment that programs get, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
+		"Names of further variables that programs get from the worker's environment, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
 	},
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
-		"A file of `NAME=value` lines that programs get as variables, and whose values are masked in what is reported and logged. `$program` is filled in. It must be readable by the worker's user alone. Empty: none.",
+		"A file of `NAME=value` lines. Programs get these variables, and TDF masks their values in reports and logs. `$program` is filled in. Only the worker's user may be able to read the file. Empty: none.",
 	},
 	{
 		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),
-		"The user to run programs as, by name or number; the worker must run as root for that. `%n` stands for the number of the slot, from 1 to `concurrency`: `tdf-slot%n` is a user for each slot. Without it, rounds that run at once can read each other's data. Empty: the worker's own.",
+		"The user that programs run as, by name or number. The worker must run as root for it. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty: the worker's user.",
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),
-		"How many bytes of memory a program may use with all that it starts (where there is no cgroup: the address space of each process). 0: no limit.",
+		"How many bytes of memory a program may use, with all processes that it starts. Without a cgroup, the limit applies to the address space of each process. 0: no limit.",
 	},
 	{
 		"worker", "cpu_seconds", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.CPUSeconds }),
@@ -109,43 +109,43 @@ var programKeys = []key{
 	},
 	{
 		"worker", "file_size", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.FileSize }),
-		"How large, in bytes, a file may become that a program writes, its output too. 0: no limit.",
+		"The largest size, in bytes, of a file that a program writes, its output included. 0: no limit.",
 	},
 	{
 		"worker", "open_files", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.OpenFiles }),
-		"How many files each process of a program may have open. 0: as for the worker.",
+		"How many files each process of a program may have open. 0: the worker's own limit.",
 	},
 	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),
-		"How many processes a program may have at once (where there is no cgroup: how many `user` may have on this machine). 0: no limit.",
+		"How many processes a program may have at once. Without a cgroup, the limit applies to all processes of `user` on the machine. 0: no limit.",
 	},
 	{
 		"worker", "nice", "0", whole(0, 19, func(s *settings) *int { return &s.worker.Programs.Nice }),
-		"How much programs stand back for others when CPU time is short, from 0 to 19.",
+		"The nice value of programs, from 0 to 19: a higher value leaves more CPU time to others.",
 	},
 	{
 		"worker", "require", "", anyOf(func(s *settings) *[]string { return &s.worker.Require }, isolations...),
-		"Isolation without which the worker does not start, separated by blanks or commas. See docs/programs.md, \"Isolation\".",
+		"Isolation that the worker must have, separated by blanks or commas. If any is missing, the worker does not start. See docs/programs.md, \"Isolation\".",
 	},
 	{
 		"worker", "collect", "", target(func(s *settings) *string { return &s.worker.Collect }),
-		"Where the content of `files/` goes when a round has ended, below a directory `$taskId/$round`: `rsync:HOST:PATH`, `rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. Empty: it stays beside the output file.",
+		"Where the worker sends the content of `files/` after a round: `rsync:HOST:PATH`, `rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. Each round has its own directory `$taskId/$round` there. Empty: `files/` stays beside the output file.",
 	},
 	{
 		"worker", "keep_scratch", "never", oneOf(func(s *settings) *string { return &s.worker.KeepScratch }, "never", "failed"),
-		"Whether `scratch/` is kept beside the output file of a round that failed; else it is removed.",
+		"`failed`: keep the `scratch/` of a failed round beside its output file. `never`: remove every `scratch/`.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration { return &s.worker.KeepFiles }),
-		"How long output files, and fetched programs that nobody used, stay on the worker.",
+		"How long the worker keeps output files, and fetched programs after their last use.",
 	},
 	{
 		"worker", "max_files_bytes", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.MaxFilesBytes }),
-		"How many bytes output files and fetched programs may have together: the oldest go first. What was used within minutes, or of programs within hours, stays. 0: no limit.",
+		"How many bytes output files and fetched programs may take together. The worker removes the oldest first. It keeps files of the last 5 minutes, and programs used within 2 hours. 0: no limit.",
 	},
 	{
 		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int { return &s.worker.MaxFailuresInRow }),
-		"After so many failed rounds of one program in a row the worker pauses it for a minute, then tries one round, if another worker succeeded with the program within the last hour or the last round could not be started. 0: never.",
+		"After this many failed rounds of a program in a row, the worker pauses the program for a minute and then tries one round. It does so only if another worker succeeded with the program within the last hour, or if the last round could not be started. 0: never.",
 	},
 }
 
