@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The README's commands, as they stand there, do what it says. Only the id of a group of failures is
-// filled in, and questions are answered beforehand.
+// The README's terminal session is true: its commands, as they stand there, print what it shows. The first one runs
+// until Ctrl-C: here the script's own server and workers take its place.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -19,23 +19,15 @@ func TestReadme(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## From a terminal\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	shown := regexp.MustCompile(`(?m)^    bin/(tdf .*)$`).FindAllStringSubmatch(section, -1)
-	if len(shown) != 6 || shown[0][1] != "tdf up" {
-		t.Fatalf("the commands of the README are %q", shown)
+	steps := session(section)
+	if len(steps) != 6 || steps[0].command != "tdf up" {
+		t.Fatalf("the commands of the README are %q", steps)
 	}
 	script := "serve 2\n"
-	for _, command := range shown[1:] {
-		line := command[1]
-		if strings.Contains(line, " ID ") {
-			script += mend + "exec sh -c '" + strings.Replace(line, " ID ", " $(cut -f1 group) ", 1) + " --yes'\n"
-			continue
-		}
-		script += line + "\n"
-		if strings.Contains(line, "--until-done") {
-			script = strings.TrimSuffix(script, line+"\n") + "status 3 " + line + "\n"
-		}
+	for _, s := range steps[1:] {
+		script += s.script()
 	}
-	script += after + "-- root/run.sh --\n" + fenced(t, section, "shell") + "-- numbers.csv --\n" + fenced(t, section, "csv")
+	script += "-- root/run.sh --\n" + fenced(t, section, "shell") + "-- numbers.csv --\n" + fenced(t, section, "csv") + "-- keys --\n\n"
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "readme.txt"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
@@ -43,16 +35,62 @@ func TestReadme(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 
-// mend is what the reader is told to do: the failures are looked at, and the line of the 7 is taken out.
-const mend = `stdout '2\t.*no root of'
-exec sh -c 'tdf failures --campaign roots | grep "exit status 7" >group'
-exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'
-`
+// A step is a command of a session and the lines that it printed.
+type step struct {
+	command string
+	printed []string
+}
 
-const after = `stdout '^id,.*n,unit,'
-stdout '^3,.*succeeded.*2\.64575'
-stdout '^2,.*failed.*no root of -4'
-`
+// session returns the steps of the indented blocks of a page.
+func session(page string) (steps []step) {
+	for line := range strings.Lines(page) {
+		line, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
+		command, isCommand := strings.CutPrefix(line, "$ bin/")
+		switch {
+		case !indented:
+		case isCommand:
+			steps = append(steps, step{command: command})
+		case len(steps) > 0:
+			last := &steps[len(steps)-1]
+			last.printed = append(last.printed, line)
+		}
+	}
+	return steps
+}
+
+// script runs the step on a terminal and compares what it prints.
+func (s step) script() string {
+	command, before, fails := s.command, "", ""
+	if strings.Contains(command, " retry ") {
+		before = "exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'\n" // which the reader is asked to do
+		command += " --yes"
+	}
+	if strings.Contains(command, " --until-done") {
+		fails = "! " // some tasks fail
+	}
+	lines := before + "ttyin keys\n" + fails + "exec sh -c " + scriptWord("("+command+") >/dev/tty 2>&1") + "\n"
+	for _, line := range s.printed {
+		if !strings.Contains(line, "[y/N]") { // the question that --yes answers
+			lines += "ttyout " + scriptWord(pattern(line)) + "\n"
+		}
+	}
+	return lines
+}
+
+// scriptWord quotes a word for a script.
+func scriptWord(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+var (
+	chance = regexp.MustCompile(`on \S+ .*; such as task \d|on \S+; such as task \d`) // which worker got which task
+	rates  = regexp.MustCompile(`; [0-9.]+/s.*`)
+)
+
+// pattern returns a regular expression for a line and its like in another run.
+func pattern(line string) string {
+	const varies = "\x00"
+	line = rates.ReplaceAllString(chance.ReplaceAllString(line, varies), varies)
+	return strings.ReplaceAll(regexp.QuoteMeta(line), varies, ".*")
+}
 
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()

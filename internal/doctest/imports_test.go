@@ -64,7 +64,7 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// The README tells why of every module that is imported, and of no other; and which are for tests.
+// The table of dependencies has every imported module and no other, and says which are for tests.
 func TestDependencies(t *testing.T) {
 	code, tests := imports(t, false), imports(t, true)
 	for folder := range code {
@@ -75,19 +75,19 @@ func TestDependencies(t *testing.T) {
 	}
 	used, tested := foreign(code), foreign(tests)
 	var told []string
-	for _, row := range rows(t, "README.md", "## Dependencies") {
+	for _, row := range rows(t, "docs/development.md", "## Dependencies") {
 		forTests := strings.HasPrefix(row[1], "tests:")
 		for _, m := range names(row[0]) {
 			told = append(told, m)
 			of := func(path string) bool { return path == m || strings.HasPrefix(path, m+"/") }
 			if slices.ContainsFunc(used, of) == forTests || !slices.ContainsFunc(append(used, tested...), of) {
-				t.Errorf("README.md says of %s %q, and that is not how it is imported", m, row[1])
+				t.Errorf("docs/development.md says of %s %q, and that is not how it is imported", m, row[1])
 			}
 		}
 	}
 	for _, path := range append(used, tested...) {
 		if !slices.ContainsFunc(told, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }) {
-			t.Errorf("README.md does not tell why %s is imported", path)
+			t.Errorf("docs/development.md does not list %s", path)
 		}
 	}
 }

@@ -1,0 +1,81 @@
+package doctest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// The diagram of the README has every transition that changes the state, and no other.
+func TestDiagramHasEveryTransition(t *testing.T) {
+	var want []string
+	for _, tr := range tdf.Transitions {
+		for _, from := range tr.From {
+			if from != tr.To {
+				want = append(want, edge(string(tr.Verb), string(from), string(tr.To)))
+			}
+		}
+	}
+	drawn := edges(t, block(t, "README.md", "mermaid"))
+	slices.Sort(want)
+	slices.Sort(drawn)
+	if diff := cmp.Diff(want, drawn); diff != "" {
+		t.Errorf("transitions, code against the diagram of README.md (-code +diagram):\n%s", diff)
+	}
+}
+
+func edge(verb, from, to string) string { return from + " -> " + to + ": " + verb }
+
+var (
+	arrow = regexp.MustCompile(`^(.+) -->\|(.+)\| (.+)$`)
+	label = regexp.MustCompile(`\(\[\w+\]\)`) // of the nodes that are no states
+)
+
+// edges returns the edges of a flowchart. An edge of a subgraph is one of each node in it.
+func edges(t testing.TB, chart string) (all []string) {
+	t.Helper()
+	nodes := subgraphs(chart)
+	nodes["new"], nodes["removed"] = []string{string(tdf.None)}, []string{string(tdf.None)}
+	for line := range strings.Lines(chart) {
+		line = label.ReplaceAllString(strings.TrimSpace(line), "")
+		m := arrow.FindStringSubmatch(line)
+		if m == nil {
+			if strings.Contains(line, "--") {
+				t.Errorf("the diagram has an edge that is not understood: %s", line)
+			}
+			continue
+		}
+		for side := range strings.SplitSeq(m[1], " & ") {
+			for _, from := range states(nodes, side) {
+				for verb := range strings.SplitSeq(m[2], ", ") {
+					for _, to := range states(nodes, m[3]) {
+						all = append(all, edge(verb, from, to))
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// subgraphs returns the nodes of each subgraph.
+func subgraphs(chart string) map[string][]string {
+	all := map[string][]string{}
+	for _, m := range regexp.MustCompile(`(?s)subgraph (\w+)\n(.*?)\n\s*end\n`).FindAllStringSubmatch(chart, -1) {
+		all[m[1]] = regexp.MustCompile(`\w+`).FindAllString(m[2], -1)
+	}
+	return all
+}
+
+// states returns the states that a node stands for.
+func states(nodes map[string][]string, node string) []string {
+	if of, ok := nodes[node]; ok {
+		return of
+	}
+	return []string{node}
+}
