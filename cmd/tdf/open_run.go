@@ -12,8 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A batch is what is opened in one atomic step: few enough to keep Redis from its other clients for some ms only. A
-// shorter one is opened when no row has come for a while.
+// A batch is opened by one call of Open. A shorter one is opened when no row has come for a while.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
