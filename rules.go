@@ -52,7 +52,7 @@ const TimeoutMargin = Seconds(10)
 // leap of Redis's clock that a server notices: after such a leap no heartbeat is as young as that.
 const Absence = Seconds(5)
 
-// alive: the worker has given a sign of life lately.
+// alive: the worker has sent a heartbeat lately.
 func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
 // judge decides over an executed round: on time or not, failed or not.

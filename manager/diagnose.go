@@ -183,7 +183,7 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 		}
 	}
 	if len(silent) > 0 {
-		d.problem("workers", "without a word they have stopped giving signs of life: "+firstOf(silent),
+		d.problem("workers", "without a word they have stopped sending heartbeats: "+firstOf(silent),
 			"see whether their machines and processes are there (tdf workers), and start them again")
 	}
 }

@@ -60,7 +60,7 @@ func TestDiagnose(t *testing.T) {
 		"it is 45 s behind":                    {SeverityProblem, func(v *vitals) { v.stats.DueLag = 45 }},
 		"none is there: nothing runs":          {SeverityProblem, func(v *vitals) { v.workers = nil }},
 		"all of them drain, and claim nothing": {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
-		"stopped giving signs of life: w2":     {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
+		"stopped sending heartbeats: w2":       {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
 		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
 			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
 		}},

@@ -13,7 +13,7 @@ type Worker struct {
 	Alive bool // it has not said goodbye, and its lease is not over
 }
 
-// Workers returns the workers that gave a sign of life within a week, by their names.
+// Workers returns the workers that sent a heartbeat within a week, by their names.
 func (m *Manager) Workers(ctx context.Context) ([]Worker, error) {
 	now, err := m.store.Now(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Manager) Workers(ctx context.Context) ([]Worker, error) {
 // ErrNoWorker says that no worker of that name is known.
 var ErrNoWorker = fmt.Errorf("no worker of that name was seen within a week")
 
-// Drain tells a worker to claim nothing more, by its next sign of life (every third of its lease): what
+// Drain tells a worker to claim nothing more, by its next heartbeat (every third of its lease): what
 // it runs goes on to its end, and the worker stays, so that nothing starts it again. It holds for whoever
 // starts under its name, too, until [Manager.Resume]. The error may be [ErrNoWorker].
 func (m *Manager) Drain(ctx context.Context, worker string) error {

@@ -15,7 +15,7 @@ import (
 // A SeenWorker is what a worker last said about itself, and who has told it to drain.
 type SeenWorker struct {
 	WorkerInfo
-	Seen    tdf.Time // its last sign of life
+	Seen    tdf.Time // its last heartbeat
 	Drained string   // who has told it to claim nothing; "": nobody
 }
 
@@ -36,7 +36,7 @@ func (w *SeenWorker) Pausing(program string) (p Pause, until tdf.Time, pauses bo
 // mostWorkers is how many workers are read at once.
 const mostWorkers = 1000
 
-// Workers returns the workers that gave a sign of life within a week, by their names.
+// Workers returns the workers that sent a heartbeat within a week, by their names.
 func (s *Store) Workers(ctx context.Context) ([]SeenWorker, error) {
 	var names []string
 	err := s.persist(ctx, func(ctx context.Context) (err error) {
@@ -89,7 +89,7 @@ func parseWorker(name string, h map[string]string) SeenWorker {
 	return w
 }
 
-// Drain tells a worker, by its next sign of life, to claim nothing more; by says who does, "" takes it
+// Drain tells a worker, by its next heartbeat, to claim nothing more; by says who does, "" takes it
 // back. It holds for whoever has the name later, too. False: no worker of that name is known.
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
@@ -106,7 +106,7 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	return known, nil
 }
 
-// order: what is known of a worker is forgotten a week after its last sign of life, but for an order.
+// order: what is known of a worker is forgotten a week after its last heartbeat, but for an order.
 func (s *Store) order(ctx context.Context, worker, by string) error {
 	p := s.rdb.TxPipeline()
 	if by == "" {

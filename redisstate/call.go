@@ -32,7 +32,7 @@ var (
 
 // scripts holds the three that move tasks, the one that signs for workers, the one that notes what
 // else is to be known, the one that counts, and the one that tries the user's rights. A Redis at its maxmemory refuses what might need
-// more of it, unless a script says that it may: finishing, renewing and signs of life must go on,
+// more of it, unless a script says that it may: finishing, renewing and heartbeats must go on,
 // opening must not.
 type scripts struct {
 	transact, open, claim, renew, sign, note, counts, rights *redis.Script

@@ -218,7 +218,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed returns the error alone of a sign of life.
+// signed returns the error alone of a heartbeat.
 func signed(_ string, err error) error { return err }
 
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -1,20 +1,23 @@
--- sign: a worker's sign of life, by which it takes its name or keeps it.
+-- sign: a worker's heartbeat, by which it takes its name or keeps it.
 --
 -- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the
 --       numbers   5 number of this name   6 calm   7 servers
 -- ARGV  1 name   2 boot of this worker   3 '1' if it takes the name, '' if it has it
---       4 boot of a worker that is known to be gone, or ''   5 and 6 the last sign of life that this
---       worker has seen of whoever has the name, and since when it has been looking; or ''
---       7 how long those that are gone are listed, in seconds, then the properties and values that
---       it tells about itself
+--       4 boot of a worker that is known to be gone, or ''   5 and 6 the last heartbeat of the name's
+--       owner that this worker has seen, and since when it has been looking; or ''
+--       7 how long workers that are gone are listed, in seconds, then the properties and values that
+--       the worker reports about itself
 --
--- Returns { '+', who told it to drain or '', now }, or { '-', now, calm, and of whoever has the name:
--- host, pid, process, boot, seen, lease }. A name is free if its worker said goodbye, gave no
--- sign of life within its lease, or is known to be gone. That Redis was there, and a sign could
--- have been given, needs a witness: a server that signed when the lease was over, for it would have
--- made it calm before that, or this worker, if it has looked for as long as the lease. While it is calm
--- after an outage, no lease counts as over. Whoever has the name keeps it until somebody else has
--- taken it.
+-- Returns { '+', who asked it to drain or '', now }, or { '-', now, calm, and of the name's owner:
+-- host, pid, process, boot, seen, lease }.
+--
+-- A name is free if its owner signed off, is known to be gone, or sent no heartbeat within its lease.
+-- The last of these needs a witness that Redis was there, so that a heartbeat could have been sent:
+--   a server whose heartbeat is later than the end of the lease, since it would have started a grace
+--   period (calm) after an outage; or
+--   this worker, if it has been looking for as long as the lease.
+-- During the grace period no lease counts as over. The owner keeps the name until another worker
+-- has taken it.
 
 local NUMBER_KEPT = 30 * 86400
 local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -85,7 +85,7 @@ func (w *WorkerInfo) fields() []any {
 type NameTakenError struct {
 	Name, Host, PID string
 	Process, Boot   string   // of the one that has the name
-	Seen, Now       tdf.Time // its last sign of life, and the time it was found
+	Seen, Now       tdf.Time // its last heartbeat, and the time it was found
 	Lease           tdf.Seconds
 	Calm            tdf.Time // until then silence says nothing, after an outage
 }
@@ -102,7 +102,7 @@ func (e *NameTakenError) Error() string {
 	return text
 }
 
-// Silent says that whoever has the name has given no sign of life for its lease. That it could have
+// Silent says that whoever has the name has sent no heartbeat for its lease. That it could have
 // given one has no witness yet: it is gone if it is as silent after another lease.
 func (e *NameTakenError) Silent() bool {
 	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.Calm
@@ -111,7 +111,7 @@ func (e *NameTakenError) Silent() bool {
 // A Predecessor is what a worker knows of the one that has the name that it wants.
 type Predecessor struct {
 	Gone        string   // its boot, if it is known not to live any more; or ""
-	Seen, Since tdf.Time // its last sign of life, and since when there was no other, with Redis there all the time; or 0
+	Seen, Since tdf.Time // its last heartbeat, and since when there was no other, with Redis there all the time; or 0
 }
 
 // TakeName registers a worker that starts. A name that belongs to another one that lives is a

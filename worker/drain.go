@@ -15,7 +15,7 @@ type drain struct {
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey takes what the last sign of life was answered, and says whether that is new.
+// obey takes what the last heartbeat was answered, and says whether that is new.
 func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by

@@ -68,7 +68,7 @@ func (w *world) signsOfLife(n int) {
 	w.Helper()
 	for range n {
 		seen := w.told()["seen"]
-		eventually(w, "a sign of life", func() bool { return w.told()["seen"] != seen })
+		eventually(w, "a heartbeat", func() bool { return w.told()["seen"] != seen })
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 	stateGone     = "gone"
 )
 
-// renewal is how long there is between two signs of life.
+// renewal is how long there is between two heartbeats.
 func (w *Worker) renewal() time.Duration { return w.cfg.Lease / 3 }
 
 func (w *Worker) info(state string) redisstate.WorkerInfo {
@@ -78,7 +78,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 				end(taken)
 				return
 			case err != nil && starting.Err() == nil:
-				w.log.Warn("a sign of life could not be given", "error", err)
+				w.log.Warn("a heartbeat could not be sent", "error", err)
 			case err == nil:
 				w.drain.obey(drained, w.log)
 			}
@@ -137,7 +137,7 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 	}
 }
 
-// announce gives a sign of life every third of the lease, and when the worker is told to stop,
+// announce sends a heartbeat every third of the lease, and when the worker is told to stop,
 // until the function it returns is called, which gives the last one. That returns an error if
 // the name was found to be another worker's: then all programs were ended at once.
 func (s *session) announce() (signOff func() error) {
@@ -164,7 +164,7 @@ func (w *Worker) goodbye(told context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
 	if _, err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
-		w.log.Warn("the last sign of life could not be given", "error", err)
+		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *session) announceUntil(over context.Context) {
 			s.dismiss(taken)
 			return
 		case err != nil && over.Err() == nil:
-			s.log.Warn("a sign of life could not be given", "error", err)
+			s.log.Warn("a heartbeat could not be sent", "error", err)
 		case err == nil && s.drain.obey(drained, s.log):
 			next = 0 // whoever looks is to see it
 		}

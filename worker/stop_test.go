@@ -162,7 +162,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	p.release()
 	stop()
 	timers.fire(t, worker.reportBound())
-	timers.fire(t, worker.answer) // of the last sign of life
+	timers.fire(t, worker.answer) // of the last heartbeat
 	wait()
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("it is %s", got)

@@ -152,7 +152,7 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	if t.State == tdf.Open {
 		p.sayWaits(t)
 	} else {
-		p.a.say("round %d on %s: what it prints comes from the worker's next sign of life on, within 10 s by default", p.round, t.Rounds.At(p.round).Worker)
+		p.a.say("round %d on %s: what it prints comes from the worker's next heartbeat on, within 10 s by default", p.round, t.Rounds.At(p.round).Worker)
 	}
 	for !over(t, p.round) {
 		if err := p.more(&tail, t.Rounds.At(p.round).Tail); err != nil {

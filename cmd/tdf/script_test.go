@@ -20,7 +20,7 @@ package main
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
 //	                          a server and workers (1), named worker-1 …, in the test's process, in $WORK/workers,
 //	                          until the script ends; a program that runs then gets no grace. They have given
-//	                          their first signs of life when it returns; a worker.lease shorter than 30 has workers
+//	                          their first heartbeats when it returns; a worker.lease shorter than 30 has workers
 //	                          tell sooner what they do, but must outlast a machine that stands still for some seconds
 //	unserve                   ends them at once
 //	settled                   waits until no task is open, running or executed
@@ -173,7 +173,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Defer(w.stop)
 	ts.Check(s.start(tool, workers))
-	poll(ts, "the first signs of life", func() bool {
+	poll(ts, "the first heartbeats", func() bool {
 		ns := ts.Getenv("NS")
 		seen := w.client.ZCard(context.Background(), ns+":servers").Val() > 0
 		for i := range workers {

@@ -18,7 +18,7 @@ func newWorkers(a *app) *cobra.Command {
 	asJSON, all := false, false
 	c := &cobra.Command{
 		Use: "workers", Short: "List the workers, and what they do",
-		Long: "Lists the workers that live. One that has not given a sign of life for the time of its lease is silent: what it ran is lost.\n" +
+		Long: "Lists the workers that live. One that has not sent a heartbeat for the time of its lease is silent: what it ran is lost.\n" +
 			"RUNS is as of the last heartbeat, every third of the lease; it says how old it is when the next one is overdue.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -138,7 +138,7 @@ func workerJSON(w manager.Worker) any {
 		Version string  `json:"version"`
 		State   string  `json:"state"` // starting, working, draining, gone; silent: its lease is over
 		Slots   int     `json:"slots"`
-		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last sign of life
+		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last heartbeat
 		Seen    string  `json:"seen"`
 		Lease   float64 `json:"lease"`
 		Drained string  `json:"drained,omitempty"`
@@ -187,7 +187,7 @@ func newDrain(a *app) *cobra.Command {
 	undo := false
 	c := &cobra.Command{
 		Use: "drain WORKER…", Short: "Have workers claim nothing more",
-		Long: "Tells workers to claim nothing more, by their next sign of life (every third of their lease). What they run goes on to its end; tdf requeue\n" +
+		Long: "Tells workers to claim nothing more, by their next heartbeat (every third of their lease). What they run goes on to its end; tdf requeue\n" +
 			"takes it from them. They stay, so that nothing starts them again, and so does the order: until tdf drain --undo.",
 		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
 		Args:              someArguments("WORKER"),
