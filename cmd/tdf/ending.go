@@ -17,26 +17,26 @@ const (
 	noLimit    = time.Duration(math.MaxInt64) // of a command that has a limit of its own
 )
 
-// execute runs the command and returns its exit status (docs/tdf.md, "Exit status"): also of one that does not end when it
-// is told to.
-func (a *app) execute(told context.Context, root *cobra.Command) int {
+// execute runs the command and returns its exit status (docs/tdf.md, "Exit status"): also of one that does not end
+// after a signal.
+func (a *app) execute(stopping context.Context, root *cobra.Command) int {
 	ended := make(chan int, 1)
 	go func() {
-		err := root.ExecuteContext(told)
+		err := root.ExecuteContext(stopping)
 		if err != nil && !a.begun {
 			err = notUnderstood(err)
 		}
-		ended <- a.status(told, err)
+		ended <- a.status(stopping, err)
 	}()
 	select {
 	case status := <-ended:
 		return status
-	case <-told.Done():
+	case <-stopping.Done():
 		return a.end(ended)
 	}
 }
 
-// end waits for a command that was told to stop.
+// end waits for a command that got a signal.
 func (a *app) end(ended <-chan int) int {
 	grace := time.NewTimer(time.Duration(a.grace.Load()))
 	defer grace.Stop()

@@ -45,7 +45,7 @@ func TestTerminalLine(t *testing.T) {
 	}
 }
 
-// A pause is told once, with what can be done about it, and stands in the line.
+// A pause is reported once, with its remedy, and the line shows it.
 func TestAPauseIsTold(t *testing.T) {
 	s := &manager.Status{
 		At: 1_700_000_000, Server: 1_700_000_000, Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
