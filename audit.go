@@ -16,8 +16,8 @@ const (
 // original TDF.
 var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
 
-// A Sighting is a task as it was found, together with the lists that hold its id.
-type Sighting struct {
+// A Placement is a task as it was found, together with the lists that hold its id.
+type Placement struct {
 	ID      int64
 	Task    *Task // nil: there is no hash
 	Invalid error // what makes no sense about an open task
@@ -27,24 +27,24 @@ type Sighting struct {
 }
 
 // Score returns the score that the id has in a list; 0: it is not there.
-func (s Sighting) Score(list State) Time {
+func (s Placement) Score(list State) Time {
 	if i := slices.Index(s.Lists, list); i >= 0 && i < len(s.Scores) {
 		return s.Scores[i]
 	}
 	return 0
 }
 
-// VerbMend is the verb of a repair. It is no transition: it makes a task whole again that
+// VerbRepair is the verb of a repair. It is no transition: it makes a task whole again that
 // somebody else left between two.
-const VerbMend Verb = "mend"
+const VerbRepair Verb = "repair"
 
-// Mend says what is wrong with a task and how it is put right, at the time now; false means
+// Repair says what is wrong with a task and how it is put right, at the time now; false means
 // that nothing is wrong. What is wrong may be somebody's move that is under way, so a
 // caller mends only what it has seen wrong twice, some time apart and unchanged
 // (docs/guarantees.md, "The audit").
-func (s Sighting) Mend(now Time) (Move, bool) {
+func (s Placement) Repair(now Time) (Move, bool) {
 	if s.Task == nil {
-		m := Move{ID: s.ID, Verb: VerbMend, Mend: true, Look: until(Never), Group: s.Group}
+		m := Move{ID: s.ID, Verb: VerbRepair, Repair: true, NextDue: until(Never), Group: s.Group}
 		m.Note = "an id without a task"
 		if s.Group != "" {
 			m.Note += ", in the index of group " + strconv.Quote(s.Group)
@@ -53,14 +53,14 @@ func (s Sighting) Mend(now Time) (Move, bool) {
 	}
 	home := s.home()
 	switch {
-	case s.Lingers():
-		return s.takeOn(), true
-	case s.ArchivedElsewhere():
+	case s.LeftByOriginalServer():
+		return s.finishStep(), true
+	case s.ArchivedByOriginal():
 		return s.complete(), true
 	case home == Executed && !s.Task.Current().Committed:
-		return s.torn("executed, but the round has no whole result", now), true
+		return s.incomplete("executed, but the round has no whole result", now), true
 	case home == Running && s.abandoned(now):
-		return s.torn("running, but no worker has it", now), true
+		return s.incomplete("running, but no worker has it", now), true
 	case s.Task.State != home || !slices.Equal(s.Lists, []State{home}):
 		return s.putBack(home, "out of place"), true
 	}
@@ -69,14 +69,14 @@ func (s Sighting) Mend(now Time) (Move, bool) {
 
 // home returns the state that the task should have: the one that its hash names, but for
 // what the original TDF left half-way.
-func (s Sighting) home() State {
+func (s Placement) home() State {
 	t := s.Task
 	switch {
-	case slices.Contains(s.Lists, Archived) && (t.Outcome != "" || t.State.Judged()):
+	case slices.Contains(s.Lists, Archived) && (t.Outcome != "" || t.State.Settled()):
 		return Archived
 	case t.Outcome == Cancelled && !t.State.Finished():
 		return Expired
-	case State(t.Outcome).Judged() && !t.State.Finished():
+	case State(t.Outcome).Settled() && !t.State.Finished():
 		return State(t.Outcome)
 	case slices.Contains(States, t.State):
 		return t.State
@@ -90,7 +90,7 @@ func (s Sighting) home() State {
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
 // abandoned: a running round that nothing will ever bring to an end.
-func (s Sighting) abandoned(now Time) bool {
+func (s Placement) abandoned(now Time) bool {
 	r := s.Task.Current()
 	if r.Claim != "" {
 		return !slices.Contains(s.Lists, Running) && now >= s.Task.LeaseUntil
@@ -98,28 +98,28 @@ func (s Sighting) abandoned(now Time) bool {
 	return r.Entered[Running] == 0 || !slices.Contains(s.Lists, Running)
 }
 
-// torn gives a round back to its worker while the worker's lease lives; else it is lost.
-func (s Sighting) torn(why string, now Time) Move {
+// incomplete gives a round back to its worker while the worker's lease lives; else it is lost.
+func (s Placement) incomplete(why string, now Time) Move {
 	if r := s.Task.Current(); r.Claim != "" && now < s.Task.LeaseUntil {
 		return s.putBack(Running, why)
 	}
 	m, _ := s.Task.lose(s.Task.State)
-	m.Mend = true
+	m.Repair = true
 	m.Note = why + ": " + m.Note
 	return m
 }
 
 // putBack puts the task into the one list where it belongs.
-func (s Sighting) putBack(home State, why string) Move {
+func (s Placement) putBack(home State, why string) Move {
 	t := s.Task
 	m := Move{
-		ID: t.ID, Verb: VerbMend, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
-		Note: "put back as " + string(home) + ": " + why, Mend: true,
+		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
+		Note: "put back as " + string(home) + ": " + why, Repair: true,
 	}
 	at := *t
 	at.State = home
 	m.set(fieldState, string(home))
-	m.Look = until(at.Look(0))
+	m.NextDue = until(at.NextDue(0))
 	entered := t.Current().Entered[home]
 	m.Score = Moment{Min: entered, Max: entered}
 	switch {
@@ -128,30 +128,30 @@ func (s Sighting) putBack(home State, why string) Move {
 		m.Score = Moment{Min: ready, Max: ready}
 	case home == Archived && t.Outcome == "":
 		m.set(fieldOutcome, string(t.State))
-	case home.Judged() && t.Outcome == "":
+	case home.Settled() && t.Outcome == "":
 		m.set(fieldOutcome, string(home))
 	}
 	return m
 }
 
-// Lingers reports whether the task was left by the original TDF's server between two steps.
+// LeftByOriginalServer reports whether the task was left by the original TDF's server between two steps.
 // That server must not run beside ours, so nobody will take the second step: it is mended at once.
-func (s Sighting) Lingers() bool {
+func (s Placement) LeftByOriginalServer() bool {
 	return len(s.Lists) == 1 && isLegacy(s.Lists[0])
 }
 
-// ArchivedElsewhere reports whether a manager of the original TDF archived the task: the id is in
+// ArchivedByOriginal reports whether a manager of the original TDF archived the task: the id is in
 // archived, and the hash keeps the state in which the task ended. That is no inconsistency.
-func (s Sighting) ArchivedElsewhere() bool {
-	return s.Task != nil && len(s.Lists) == 1 && s.Lists[0] == Archived && s.Task.State.Judged()
+func (s Placement) ArchivedByOriginal() bool {
+	return s.Task != nil && len(s.Lists) == 1 && s.Lists[0] == Archived && s.Task.State.Settled()
 }
 
 // complete writes into the hash of such a task what a manager of this project writes when it
 // archives: the state archived, and the outcome. The id keeps its score.
-func (s Sighting) complete() Move {
+func (s Placement) complete() Move {
 	t := s.Task
 	m, _ := t.Archive()
-	m.Mend = true
+	m.Repair = true
 	m.Note = "archived by a manager of the original TDF"
 	if t.Outcome == "" {
 		m.set(fieldOutcome, string(t.State))
@@ -165,9 +165,9 @@ func (s Sighting) complete() Move {
 	return m
 }
 
-// takeOn makes the step that the original TDF's server did not get to: the round has timed
+// finishStep makes the step that the original TDF's server did not get to: the round has timed
 // out or failed, and the task is open again or ends.
-func (s Sighting) takeOn() Move {
+func (s Placement) finishStep() Move {
 	t := *s.Task
 	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // it stopped after it had counted
 	var m Move
@@ -185,17 +185,17 @@ func (s Sighting) takeOn() Move {
 		m, _ = t.fail()
 	}
 	m.From = s.Task.State
-	m.Mend = true
+	m.Repair = true
 	return m
 }
 
-// Restore writes the task's places in what is derived from it anew.
-func (s Sighting) Restore(why string) Move { return s.putBack(s.Task.State, why) }
+// Reindex writes the task's places in what is derived from it anew.
+func (s Placement) Reindex(why string) Move { return s.putBack(s.Task.State, why) }
 
-// Miscounted says how a task's counters and its round contradict each other; "" if they do
+// CounterMismatch says how a task's counters and its round contradict each other; "" if they do
 // not. Each round but the current one ended in one count; an ending that was final was
 // counted without a new round, and stays counted when the task is opened again.
-func (t *Task) Miscounted() string {
+func (t *Task) CounterMismatch() string {
 	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	most := t.Reopens
 	if t.State.Finished() {

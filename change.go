@@ -21,7 +21,7 @@ type Changes struct {
 var ErrUnchanged = errors.New("it is like that already")
 
 // Apply returns the definition with the changes made.
-func (c Changes) Apply(d Definition) Definition {
+func (c Changes) Apply(d Properties) Properties {
 	set(&d.Program, c.Program)
 	set(&d.Source, c.Source)
 	set(&d.Input, c.Input)
@@ -74,7 +74,7 @@ func (t *Task) ReopenWith(c Changes) (Move, error) {
 // change adds what makes the changes to a move that leads to open, and returns the names of the
 // properties that they are made to.
 func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
-	d := c.Apply(t.Definition)
+	d := c.Apply(t.Properties)
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
 			changed = append(changed, f.Name)
 		}
 	}
-	m.Look = until(d.EndBefore)
+	m.NextDue = until(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
 	if m.Verb == VerbChange {
 		m.requeue(t, d.StartAfter)

@@ -10,9 +10,9 @@ const (
 	FailOnAny    FailOn = "any"    // either
 )
 
-// A Definition is what a manager says of a task: what to run, when, and how much to forgive.
-// [Define] fills in the defaults; a Definition made otherwise must set every property.
-type Definition struct {
+// A Properties is what a manager says of a task: what to run, when, and how much to forgive.
+// [Defaults] fills in the defaults; a Properties made otherwise must set every property.
+type Properties struct {
 	Program string // the program's name, and its directory on a worker
 	Source  string // where workers get the program from (docs/programs.md)
 	Input   string // the arguments of run.sh, split into words as a POSIX shell does
@@ -30,11 +30,11 @@ type Definition struct {
 	FailOn FailOn
 }
 
-// Define returns the definition of a task with the defaults of a project without
+// Defaults returns the definition of a task with the defaults of a project without
 // configuration: no limits of time, nothing forgiven but three losses, no group, and
 // failure judged by stderr.
-func Define(program, source, input string) Definition {
-	return Definition{
+func Defaults(program, source, input string) Properties {
+	return Properties{
 		Program: program, Source: source, Input: input,
 		EndBefore: Never, Timeout: Forever, MaxLosses: 3, FailOn: FailOnStderr,
 	}

@@ -21,10 +21,10 @@ type Move struct {
 	Clear []string
 	Group string // the group of the task, for its index
 	Score Moment // in the list it goes to
-	Look  Moment // when the server must look at the task next
+	NextDue  Moment // when the server must look at the task next
 	Note  string // for the log
 
-	Mend bool // not a transition but a repair: the id is taken out of every other list
+	Repair bool // not a transition but a repair: the id is taken out of every other list
 }
 
 // NoClaim is the fence of a round that must not have a claim: a worker of the original TDF ran it, or none.
@@ -61,7 +61,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	}
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
-		Group: t.Group, Look: until(Never), Note: string(to),
+		Group: t.Group, NextDue: until(Never), Note: string(to),
 	}
 	if to == None {
 		return m, nil
@@ -80,10 +80,10 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	switch {
 	case to == Open:
 		m.Score = Moment{Min: t.StartAfter}
-		m.Look = until(t.EndBefore)
+		m.NextDue = until(t.EndBefore)
 	case to == Executed:
-		m.Look = Now
-	case to.Judged():
+		m.NextDue = Now
+	case to.Settled():
 		m.set(fieldOutcome, outcomeOf(v, to))
 	}
 	return m, nil
@@ -121,11 +121,11 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// VerbLook is the verb of a move that moves nothing: the server has looked, and says when
+// VerbReschedule is the verb of a move that moves nothing: the server has looked, and says when
 // it wants to look again.
-const VerbLook Verb = "look"
+const VerbReschedule Verb = "look"
 
-// LookAgain has the server look at the task at the time given.
-func (t *Task) LookAgain(at Time) Move {
-	return Move{ID: t.ID, Verb: VerbLook, From: t.State, Round: t.Round, Next: t.Round, Look: until(at)}
+// Reschedule has the server look at the task at the time given.
+func (t *Task) Reschedule(at Time) Move {
+	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: until(at)}
 }

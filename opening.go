@@ -5,8 +5,8 @@ import "strconv"
 // OpenFields returns what is written when a task is opened, but its id, log and stamp: all
 // defaults, and of the properties that the original TDF does not know those that differ
 // from theirs. What is looked up most comes first: Redis searches small hashes in order.
-func (d *Definition) OpenFields(namespace string) []Field {
-	plain := Define("", "", "")
+func (d *Properties) OpenFields(namespace string) []Field {
+	plain := Defaults("", "", "")
 	fields := []Field{
 		{fieldState, string(Open)},
 		{fieldRound, "0"},
@@ -34,7 +34,7 @@ func (d *Definition) OpenFields(namespace string) []Field {
 	return fields
 }
 
-// Opening returns a new task's score among the open ones, and when the server must look at it.
-func (d *Definition) Opening() (score, look Moment) {
+// Schedule returns a new task's score among the open ones, and when the server must look at it.
+func (d *Properties) Schedule() (score, look Moment) {
 	return Moment{Min: d.StartAfter}, until(d.EndBefore)
 }

@@ -31,7 +31,7 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	} else if t.Ready > 0 {
 		m.Clear = append(m.Clear, fieldReady)
 	}
-	m.Score, m.Look = exactly(ready), exactly(t.EndBefore)
+	m.Score, m.NextDue = exactly(ready), exactly(t.EndBefore)
 	m.Note = "open: a new place in the queue, since Redis's clock was set back"
 	return m, err == nil
 }
@@ -60,7 +60,7 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 		at.Deadline = max(lease, t.Deadline.Add(-t.setBack(now, lease)))
 		m.set(fieldDeadline, at.Deadline.String())
 	}
-	m.Score, m.Look = exactly(score), exactly(at.Look(now))
+	m.Score, m.NextDue = exactly(score), exactly(at.NextDue(now))
 	m.Note = "running: its lease counts from now, since Redis's clock was set back"
 	return m, err == nil
 }
@@ -79,7 +79,7 @@ func (t *Task) restart(score, now Time) (Move, bool) {
 	}
 	m, err := t.move(VerbRescore, Running)
 	m.stamp(string(Running), exactly(now))
-	m.Score, m.Look = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(lookAgain)))
+	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(lookAgain)))
 	m.Note = "running: its timeout counts from now, since Redis's clock was set back"
 	return m, err == nil
 }

@@ -40,7 +40,7 @@ func TestRescore(t *testing.T) {
 				ready = f.Value
 			}
 		}
-		if m.Score != exactly(c.want) || stamp != c.stamp || ready != c.ready || m.Look != exactly(9000) || m.From != Open || m.To != Open || m.Next != 2 {
+		if m.Score != exactly(c.want) || stamp != c.stamp || ready != c.ready || m.NextDue != exactly(9000) || m.From != Open || m.To != Open || m.Next != 2 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -92,7 +92,7 @@ func TestRescoreRunning(t *testing.T) {
 		if c.wantDeadline > 0 {
 			deadline = c.wantDeadline.String()
 		}
-		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.Look != exactly(c.look) || m.Score != exactly(77) || m.Next != 2 || len(m.Stamp) > 0 {
+		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.NextDue != exactly(c.look) || m.Score != exactly(77) || m.Next != 2 || len(m.Stamp) > 0 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -108,7 +108,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		if ok != want {
 			t.Errorf("%v: %v, %+v", entered, ok, m)
 		}
-		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", exactly(100)} || m.Look != exactly(140) || m.Score != exactly(77)) {
+		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", exactly(100)} || m.NextDue != exactly(140) || m.Score != exactly(77)) {
 			t.Errorf("%v: %+v", entered, m)
 		}
 	}

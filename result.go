@@ -11,7 +11,7 @@ type Result struct {
 	Output string // stdout, to the byte
 	Error  string // stderr, to the byte; or why the program could not be run
 	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
-	Why    string // explains an end that does not explain itself, in a line behind Error; "" for none
+	Reason    string // explains an end that does not explain itself, in a line behind Error; "" for none
 
 	// Refused says that the round has failed whatever Exit says, for the reason in Why. Exit is not kept
 	// then, but what the round cost is (docs/lifecycle.md, "What makes a round fail").
@@ -26,8 +26,8 @@ type Result struct {
 	OutputBytes, ErrorBytes int64   // true sizes of what Output and Error are cut from; 0: that of the text
 	JSON                    string  // what the program left in result.json; "" for none
 
-	// Told says that the round has properties that only make sense while it runs, which are to go.
-	Told bool
+	// ClearLive says that the round has properties that only make sense while it runs, which are to go.
+	ClearLive bool
 }
 
 // Execute reports the current round's result, fenced by the claim. The round counts as
@@ -67,7 +67,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	if r.JSON != "" {
 		m.setRound(roundResult, r.JSON)
 	}
-	if r.Told {
+	if r.ClearLive {
 		for _, name := range []string{RoundTail, RoundPID, RoundLastOutput} {
 			m.Clear = append(m.Clear, RoundField(m.Round, name))
 		}
@@ -95,10 +95,10 @@ func (m *Move) addCost(r Result) {
 func (r Result) explained(f FailOn) string {
 	round := Round{Exit: r.Exit, Failed: r.Error != ""}
 	switch {
-	case r.Why != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
-		return r.Error + r.Why
-	case r.Why != "":
-		return r.Error + "\n" + r.Why
+	case r.Reason != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
+		return r.Error + r.Reason
+	case r.Reason != "":
+		return r.Error + "\n" + r.Reason
 	case r.Error != "":
 		return r.Error
 	case r.Refused:

@@ -9,7 +9,7 @@ import (
 
 // Settle says what the server does with a task at the time now (docs/lifecycle.md, "What
 // the server decides"); invalid is what [ParseTask] found wrong with it. False: nothing yet;
-// then [Task.Look] says when to ask again.
+// then [Task.NextDue] says when to ask again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -48,9 +48,9 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 // whose time is over, and to report what it had printed.
 const TimeoutMargin = Seconds(10)
 
-// Absence is how long a server may be silent before it is taken for absent. It is as long as the shortest
+// ServerAbsence is how long a server may be silent before it is taken for absent. It is as long as the shortest
 // leap of Redis's clock that a server notices: after such a leap no heartbeat is as young as that.
-const Absence = Seconds(5)
+const ServerAbsence = Seconds(5)
 
 // alive: the worker has sent a heartbeat lately.
 func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
@@ -71,9 +71,9 @@ func (t *Task) judge() (Move, bool) {
 	return m, err == nil
 }
 
-// Look returns the moment at which the server must look at a task again that Settle leaves
+// NextDue returns the moment at which the server must look at a task again that Settle leaves
 // where it is; Never if nothing can happen to it by itself.
-func (t *Task) Look(now Time) Time {
+func (t *Task) NextDue(now Time) Time {
 	switch t.State {
 	case Open:
 		return t.EndBefore
@@ -160,7 +160,7 @@ func (t *Task) lose(found State) (Move, error) {
 func (t *Task) lostWorkers() []string {
 	var names []string
 	for i, r := range t.Rounds.All() {
-		if (r.Lost > 0 || i == t.Round) && r.Worker != "" {
+		if (r.LostAt > 0 || i == t.Round) && r.Worker != "" {
 			names = append(names, r.Worker)
 		}
 	}

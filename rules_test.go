@@ -121,7 +121,7 @@ func field(m Move, name string) string {
 func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task := taskIn(Running)
 	task.Losses, task.MaxLosses = 2, 2
-	task.Rounds.At(0).Worker, task.Rounds.At(0).Lost = "alpha", 5
+	task.Rounds.At(0).Worker, task.Rounds.At(0).LostAt = "alpha", 5
 	task.Rounds.At(1).Worker = "beta" // gave it back
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
@@ -179,7 +179,7 @@ func TestResultIsExplained(t *testing.T) {
 // A round that is refused has failed under every rule; what it cost is kept, and true sizes.
 func TestExecuteRefused(t *testing.T) {
 	task := taskIn(Running)
-	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Why: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
+	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Reason: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
 	for _, f := range []FailOn{FailOnStderr, FailOnExit, FailOnAny} {
 		task.FailOn = f
 		m, err := task.Execute("claim", r)
@@ -187,7 +187,7 @@ func TestExecuteRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{
-			RoundExit: "", RoundError: r.Why, roundOutputBytes: "2000", roundErrorBytes: "0",
+			RoundExit: "", RoundError: r.Reason, roundOutputBytes: "2000", roundErrorBytes: "0",
 			roundSeconds: "3", roundCPUSeconds: "2", roundMaxRSS: "4096",
 		} {
 			if got := field(m, RoundField(2, name)); got != want {
@@ -282,7 +282,7 @@ func TestLookMissesNothing(t *testing.T) {
 		if _, ok := task.Settle(now, nil); ok {
 			return
 		}
-		look := task.Look(now)
+		look := task.NextDue(now)
 		for later := now; later < min(look, 1200); later++ {
 			if m, ok := task.Settle(later, nil); ok {
 				t.Fatalf("%s at %v, but the server looks at %v", m.Verb, later, look)

@@ -22,10 +22,10 @@ const None State = ""
 // States lists all states in the order of a task's life.
 var States = []State{Open, Running, Executed, Succeeded, Failed, TimedOut, Expired, Archived}
 
-// Judged reports whether s is one of the four endings that wait for the manager.
-func (s State) Judged() bool {
+// Settled reports whether s is one of the four endings that wait for the manager.
+func (s State) Settled() bool {
 	return s == Succeeded || s == Failed || s == TimedOut || s == Expired
 }
 
 // Finished reports whether a task in s runs no more, unless it is opened again by hand.
-func (s State) Finished() bool { return s.Judged() || s == Archived }
+func (s State) Finished() bool { return s.Settled() || s == Archived }

@@ -11,7 +11,7 @@ import (
 
 // A Task is a definition and what became of it.
 type Task struct {
-	Definition
+	Properties
 	ID    int64
 	State State
 	Round int // the current one; the first is 0
@@ -53,9 +53,9 @@ const Cancelled = "cancelled"
 // A Round is one execution of a task, or the wait for it.
 type Round struct {
 	Entered map[State]Time // when the task entered that state in this round
-	Timeout Time           // when the round timed out; 0: it did not
-	Failure Time           // when the round was found to have failed; 0: it was not
-	Lost    Time           // when the round was lost with its worker; 0: it was not
+	TimedOutAt Time           // when the round timed out; 0: it did not
+	FailedAt Time           // when the round was found to have failed; 0: it was not
+	LostAt    Time           // when the round was lost with its worker; 0: it was not
 	Started Time           // when the program was there and began, if that was later than the claim; else 0
 
 	Worker string // who ran it
@@ -198,7 +198,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
 	t := &Task{
 		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound),
-		Definition: p.definition(),
+		Properties: p.definition(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, maxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
@@ -218,8 +218,8 @@ type parser struct {
 	err error
 }
 
-func (p *parser) definition() Definition {
-	d := Define(p.h[fieldProgram], p.h[fieldSource], p.h[fieldInput])
+func (p *parser) definition() Properties {
+	d := Defaults(p.h[fieldProgram], p.h[fieldSource], p.h[fieldInput])
 	d.StartAfter = p.time(fieldStartAfter, d.StartAfter)
 	d.EndBefore = p.time(fieldEndBefore, d.EndBefore)
 	d.Timeout = Seconds(p.time(fieldTimeout, Time(d.Timeout)))
@@ -320,7 +320,7 @@ func (p *parser) rounds(current int) Rounds {
 func (p *parser) round(i int) *Round {
 	text := func(name string) string { return p.h[RoundField(i, name)] }
 	r := &Round{
-		Timeout: p.stamp(i, roundTimeout), Failure: p.stamp(i, roundFailure), Lost: p.stamp(i, roundLost),
+		TimedOutAt: p.stamp(i, roundTimeout), FailedAt: p.stamp(i, roundFailure), LostAt: p.stamp(i, roundLost),
 		Started: p.stamp(i, RoundStarted),
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
 		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
@@ -359,8 +359,8 @@ func (p *parser) committed(i int, r *Round) bool {
 // ErrNoTask says that there is no task of that id.
 var ErrNoTask = errors.New("there is no such task")
 
-// LeaseOver reports whether a running task has a claim that its worker no longer renews: the server is about to
+// LeaseExpired reports whether a running task has a claim that its worker no longer renews: the server is about to
 // declare the round lost (docs/lifecycle.md).
-func (t *Task) LeaseOver(now Time) bool {
+func (t *Task) LeaseExpired(now Time) bool {
 	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
 }

@@ -49,7 +49,7 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if r := got.Rounds.At(17); r.Timeout != 12.5 || !got.Current().Committed || len(got.Rounds) != 5 {
+	if r := got.Rounds.At(17); r.TimedOutAt != 12.5 || !got.Current().Committed || len(got.Rounds) != 5 {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 // taskIn returns a task that could well be in state s.
 func taskIn(s State) *Task {
-	d := Define("p", "rsync:/p/run.sh", "1")
+	d := Defaults("p", "rsync:/p/run.sh", "1")
 	d.EndBefore = 1000
-	t := &Task{ID: 7, Definition: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: Rounds{0: {}, 1: {}, 2: {}}}
+	t := &Task{ID: 7, Properties: d, State: s, Round: 2, Fails: 1, Timeouts: 1, Rounds: Rounds{0: {}, 1: {}, 2: {}}}
 	for i := range t.Rounds {
 		t.Rounds.At(i).Entered = map[State]Time{}
 	}
@@ -144,7 +144,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
 		t.Errorf("%s does not note when the task became %s: %v", m.Verb, m.To, m.Stamp)
 	}
-	if m.To.Judged() != (set["outcome"] != "") {
+	if m.To.Settled() != (set["outcome"] != "") {
 		t.Errorf("%s: %s -> %s: outcome %q", m.Verb, m.From, m.To, set["outcome"])
 	}
 }

@@ -30,7 +30,7 @@ func property(name, format string, args ...any) error {
 
 // Validate returns a *[PropertyError] for the first property that makes no sense, or nil.
 // Opening a task calls it; the server calls it for tasks that came by other hands.
-func (d *Definition) Validate() error {
+func (d *Properties) Validate() error {
 	for _, check := range []func() error{
 		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkTexts,
 	} {
@@ -41,7 +41,7 @@ func (d *Definition) Validate() error {
 	return nil
 }
 
-func (d *Definition) checkProgram() error {
+func (d *Properties) checkProgram() error {
 	p := d.Program
 	switch {
 	case p == "":
@@ -67,14 +67,14 @@ func checkName(name, s string) error {
 	return nil
 }
 
-func (d *Definition) checkSource() error {
+func (d *Properties) checkSource() error {
 	if _, err := ParseSource(d.Source); err != nil {
 		return property("source", "%v", err)
 	}
 	return nil
 }
 
-func (d *Definition) checkInput() error {
+func (d *Properties) checkInput() error {
 	if len(d.Input) > MaxInput {
 		return property("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
 	}
@@ -87,7 +87,7 @@ func (d *Definition) checkInput() error {
 	return nil
 }
 
-func (d *Definition) checkTimes() error {
+func (d *Properties) checkTimes() error {
 	switch {
 	case !validSeconds(float64(d.StartAfter)) || d.StartAfter == Never:
 		return property("start_after", "%v is not a unix time in seconds", float64(d.StartAfter))
@@ -101,7 +101,7 @@ func (d *Definition) checkTimes() error {
 	return nil
 }
 
-func (d *Definition) checkCounts() error {
+func (d *Properties) checkCounts() error {
 	for _, c := range []struct {
 		name  string
 		value int
@@ -113,7 +113,7 @@ func (d *Definition) checkCounts() error {
 	return nil
 }
 
-func (d *Definition) checkTexts() error {
+func (d *Properties) checkTexts() error {
 	if len(d.Meta) > MaxMeta {
 		return property("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
 	}

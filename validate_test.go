@@ -13,48 +13,48 @@ import (
 func TestValidateRefuses(t *testing.T) {
 	for _, c := range []struct {
 		property string
-		change   func(*Definition)
+		change   func(*Properties)
 		words    string
 	}{
-		{"program", func(d *Definition) { d.Program = "" }, "is empty"},
-		{"program", func(d *Definition) { d.Program = "a/b" }, "slash"},
-		{"program", func(d *Definition) { d.Program = `a\b` }, "slash"},
-		{"program", func(d *Definition) { d.Program = ".." }, `begins with "."`},
-		{"program", func(d *Definition) { d.Program = ".hidden" }, `begins with "."`},
-		{"program", func(d *Definition) { d.Program = "-rf" }, `begins with "-"`},
-		{"program", func(d *Definition) { d.Program = "a\x00b" }, "control character"},
-		{"program", func(d *Definition) { d.Program = "a\nb" }, "control character"},
-		{"program", func(d *Definition) { d.Program = "\xff" }, "UTF-8"},
-		{"program", func(d *Definition) { d.Program = strings.Repeat("x", 201) }, "201 bytes"},
-		{"source", func(d *Definition) { d.Source = "" }, "empty"},
-		{"source", func(d *Definition) { d.Source = "ftp://h/run.sh" }, `unknown scheme "ftp"`},
-		{"source", func(d *Definition) { d.Source = "http://h/program.rar" }, "ending"},
-		{"input", func(d *Definition) { d.Input = "'a" }, "quote is not closed"},
-		{"input", func(d *Definition) { d.Input = `"a` }, "quote is not closed"},
-		{"input", func(d *Definition) { d.Input = `a\` }, "backslash"},
-		{"input", func(d *Definition) { d.Input = "a\x00" }, "NUL"},
-		{"input", func(d *Definition) { d.Input = "a\nb" }, "line break"},
-		{"input", func(d *Definition) { d.Input = strings.Repeat("x", 200_000) }, "200000 bytes"},
-		{"start_after", func(d *Definition) { d.StartAfter = Time(math.NaN()) }, "NaN"},
-		{"start_after", func(d *Definition) { d.StartAfter = -1 }, "-1"},
-		{"start_after", func(d *Definition) { d.StartAfter = Never }, "Inf"},
-		{"end_before", func(d *Definition) { d.EndBefore = Time(math.NaN()) }, "NaN"},
-		{"end_before", func(d *Definition) { d.StartAfter, d.EndBefore = 20, 10 }, "is not after start_after, 20"},
-		{"end_before", func(d *Definition) { d.EndBefore = 0 }, "is not after start_after"},
-		{"timeout", func(d *Definition) { d.Timeout = 0 }, "above 0"},
-		{"timeout", func(d *Definition) { d.Timeout = -5 }, "above 0"},
-		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.NaN()) }, "above 0"},
-		{"timeout", func(d *Definition) { d.Timeout = Seconds(math.Inf(-1)) }, "above 0"},
-		{"max_fails", func(d *Definition) { d.MaxFails = -1 }, "-1 is not a number from 0"},
-		{"max_fails", func(d *Definition) { d.MaxFails = 1_000_000_001 }, "1000000001 is not a number from 0 to 1000000000"},
-		{"max_timeouts", func(d *Definition) { d.MaxTimeouts = -1 }, "-1"},
-		{"max_losses", func(d *Definition) { d.MaxLosses = -1 }, "-1"},
-		{"meta", func(d *Definition) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
-		{"meta", func(d *Definition) { d.Meta = "a\x00b" }, "NUL"},
-		{"fail_on", func(d *Definition) { d.FailOn = "" }, "none of stderr, exit, any"},
-		{"group", func(d *Definition) { d.Group = "a\tb" }, "control character"},
+		{"program", func(d *Properties) { d.Program = "" }, "is empty"},
+		{"program", func(d *Properties) { d.Program = "a/b" }, "slash"},
+		{"program", func(d *Properties) { d.Program = `a\b` }, "slash"},
+		{"program", func(d *Properties) { d.Program = ".." }, `begins with "."`},
+		{"program", func(d *Properties) { d.Program = ".hidden" }, `begins with "."`},
+		{"program", func(d *Properties) { d.Program = "-rf" }, `begins with "-"`},
+		{"program", func(d *Properties) { d.Program = "a\x00b" }, "control character"},
+		{"program", func(d *Properties) { d.Program = "a\nb" }, "control character"},
+		{"program", func(d *Properties) { d.Program = "\xff" }, "UTF-8"},
+		{"program", func(d *Properties) { d.Program = strings.Repeat("x", 201) }, "201 bytes"},
+		{"source", func(d *Properties) { d.Source = "" }, "empty"},
+		{"source", func(d *Properties) { d.Source = "ftp://h/run.sh" }, `unknown scheme "ftp"`},
+		{"source", func(d *Properties) { d.Source = "http://h/program.rar" }, "ending"},
+		{"input", func(d *Properties) { d.Input = "'a" }, "quote is not closed"},
+		{"input", func(d *Properties) { d.Input = `"a` }, "quote is not closed"},
+		{"input", func(d *Properties) { d.Input = `a\` }, "backslash"},
+		{"input", func(d *Properties) { d.Input = "a\x00" }, "NUL"},
+		{"input", func(d *Properties) { d.Input = "a\nb" }, "line break"},
+		{"input", func(d *Properties) { d.Input = strings.Repeat("x", 200_000) }, "200000 bytes"},
+		{"start_after", func(d *Properties) { d.StartAfter = Time(math.NaN()) }, "NaN"},
+		{"start_after", func(d *Properties) { d.StartAfter = -1 }, "-1"},
+		{"start_after", func(d *Properties) { d.StartAfter = Never }, "Inf"},
+		{"end_before", func(d *Properties) { d.EndBefore = Time(math.NaN()) }, "NaN"},
+		{"end_before", func(d *Properties) { d.StartAfter, d.EndBefore = 20, 10 }, "is not after start_after, 20"},
+		{"end_before", func(d *Properties) { d.EndBefore = 0 }, "is not after start_after"},
+		{"timeout", func(d *Properties) { d.Timeout = 0 }, "above 0"},
+		{"timeout", func(d *Properties) { d.Timeout = -5 }, "above 0"},
+		{"timeout", func(d *Properties) { d.Timeout = Seconds(math.NaN()) }, "above 0"},
+		{"timeout", func(d *Properties) { d.Timeout = Seconds(math.Inf(-1)) }, "above 0"},
+		{"max_fails", func(d *Properties) { d.MaxFails = -1 }, "-1 is not a number from 0"},
+		{"max_fails", func(d *Properties) { d.MaxFails = 1_000_000_001 }, "1000000001 is not a number from 0 to 1000000000"},
+		{"max_timeouts", func(d *Properties) { d.MaxTimeouts = -1 }, "-1"},
+		{"max_losses", func(d *Properties) { d.MaxLosses = -1 }, "-1"},
+		{"meta", func(d *Properties) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
+		{"meta", func(d *Properties) { d.Meta = "a\x00b" }, "NUL"},
+		{"fail_on", func(d *Properties) { d.FailOn = "" }, "none of stderr, exit, any"},
+		{"group", func(d *Properties) { d.Group = "a\tb" }, "control character"},
 	} {
-		d := Define("p", "rsync:/p/run.sh", "1")
+		d := Defaults("p", "rsync:/p/run.sh", "1")
 		if err := d.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestValidateRefuses(t *testing.T) {
 // What is opened is read back as it was.
 func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := Define("p", "rsync:/p/run.sh", rapid.StringMatching(`[a-z0-9 $;]*`).Draw(t, "input"))
+		d := Defaults("p", "rsync:/p/run.sh", rapid.StringMatching(`[a-z0-9 $;]*`).Draw(t, "input"))
 		d.StartAfter = Time(rapid.Int64Range(0, 4e9).Draw(t, "start"))
 		d.EndBefore = rapid.SampledFrom([]Time{Never, 5e9, 4e9 + 0.25}).Draw(t, "end")
 		d.Timeout = rapid.SampledFrom([]Seconds{Forever, 0.5, 90}).Draw(t, "timeout")
@@ -82,7 +82,7 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 			h[f.Name] = f.Value
 		}
 		got, err := ParseTask(3, h)
-		if err != nil || got.Definition != d || got.State != Open || got.Round != 0 {
+		if err != nil || got.Properties != d || got.State != Open || got.Round != 0 {
 			t.Fatalf("%+v, %v; want %+v", got, err, d)
 		}
 	})

@@ -146,13 +146,13 @@ func TestEndToEnd(t *testing.T) {
 	worker.logs(`"msg":"working"`)
 
 	store := connect(t, "127.0.0.1:"+port, "N")
-	ids, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:"+source, "'a b'"))
+	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:"+source, "'a b'"))
 	must(t, err)
 	var task *tdf.Task
 	eventually(t, "the task's end", func() bool {
 		task, err = store.Task(t.Context(), ids[0])
 		must(t, err)
-		return task.State.Judged()
+		return task.State.Settled()
 	})
 	host, err := os.Hostname()
 	must(t, err)
@@ -177,7 +177,7 @@ func TestSecondSignal(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "p"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "p", "run.sh"), []byte("#!/bin/sh\ntrap '' TERM\n>begun\nwhile :; do sleep 1; done\n"), 0o755))
 	store := connect(t, addr, ns)
-	ids, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:/nowhere/run.sh", ""))
+	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", ""))
 	must(t, err)
 	worker := start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=%s\n[redis]\nport=%s\n[worker]\ndirectory=%s\ngrace=inf\nkill_grace=1000\n", ns, port, dir))
 	eventually(t, "the program's begin", func() bool {

@@ -68,9 +68,9 @@ func (s *site) program(name, script string) {
 // open opens tasks with the program p, one for each input.
 func (s *site) open(inputs ...string) []int64 {
 	s.Helper()
-	definitions := make([]tdf.Definition, len(inputs))
+	definitions := make([]tdf.Properties, len(inputs))
 	for i, input := range inputs {
-		definitions[i] = tdf.Define("p", "rsync:/nowhere/run.sh", input)
+		definitions[i] = tdf.Defaults("p", "rsync:/nowhere/run.sh", input)
 		definitions[i].MaxLosses = 1000
 	}
 	ids, err := s.store.Open(s.Context(), "test", definitions...)

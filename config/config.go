@@ -93,7 +93,7 @@ type Manager struct {
 
 	// TaskDefaults holds what a task gets that does not say otherwise. Program, Source and
 	// Input are empty.
-	TaskDefaults         tdf.Definition
+	TaskDefaults         tdf.Properties
 	AddRandomStartOffset bool // add a random part of a second to each StartAfter; default: false
 	Log                  Log
 }

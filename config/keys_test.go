@@ -182,7 +182,7 @@ func TestDefaults(t *testing.T) {
 			MaxOutput: 1 << 20,
 			Limits:    Limits{Bytes: 1 << 30, Entries: 100_000, Depth: 32, Ratio: 200},
 		},
-		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Define("", "", "")},
+		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Defaults("", "", "")},
 	}
 	if diff := cmp.Diff(want, []any{server, worker, manager}); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -56,7 +56,7 @@ type Program struct {
 
 // Fetch makes ./$program/ complete if it is not, and returns it. Of many calls at once, in any
 // number of processes, one fetches and the others wait for it. If it fails, ./$program/ is as
-// it was. The error is an *[Error], or what [tdf.Definition.Validate] says of the two names.
+// it was. The error is an *[Error], or what [tdf.Properties.Validate] says of the two names.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -100,7 +100,7 @@ type job struct {
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
-	d := tdf.Define(program, source, "")
+	d := tdf.Defaults(program, source, "")
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}

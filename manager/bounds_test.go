@@ -40,7 +40,7 @@ func onEmbedded(t *testing.T) *Manager {
 func TestPagesEndAtTheirBounds(t *testing.T) {
 	m := onEmbedded(t)
 	const many = 1200
-	var defs []tdf.Definition
+	var defs []tdf.Properties
 	for i := range many {
 		defs = append(defs, m.Define("p", "rsync:/p/run.sh", strconv.Itoa(10_000+i))) // 5 bytes each
 	}

@@ -43,13 +43,13 @@ var ErrNotYet = errors.New("not yet")
 // A Task is one that is done, as its callback gets it.
 type Task struct {
 	*tdf.Task
-	followUps []tdf.Definition
+	followUps []tdf.Properties
 }
 
 // Open has tasks opened in the same atomic step that archives t: both happen or neither does,
 // whatever becomes of the manager. If the callback returns an error, nothing is opened. A
 // definition that makes no sense, and more than [MaxFollowUps], count as such an error.
-func (t *Task) Open(definitions ...tdf.Definition) {
+func (t *Task) Open(definitions ...tdf.Properties) {
 	t.followUps = append(t.followUps, definitions...)
 }
 

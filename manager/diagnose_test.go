@@ -158,7 +158,7 @@ func silentSince(v *vitals, name string, ago tdf.Seconds) Worker {
 }
 
 func aLongRun(id int64) longRun {
-	return longRun{&tdf.Task{ID: id, Definition: tdf.Define("p", "", ""), Rounds: tdf.Rounds{0: {Worker: "w1"}}}, 900, 3}
+	return longRun{&tdf.Task{ID: id, Properties: tdf.Defaults("p", "", ""), Rounds: tdf.Rounds{0: {Worker: "w1"}}}, 900, 3}
 }
 
 func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
@@ -185,10 +185,10 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 func TestLongRuns(t *testing.T) {
 	const now = 10_000
 	ran := func(program string, seconds tdf.Seconds) *tdf.Task {
-		return &tdf.Task{Definition: tdf.Define(program, "", ""), Rounds: tdf.Rounds{0: {Seconds: seconds}}}
+		return &tdf.Task{Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Seconds: seconds}}}
 	}
 	runs := func(id int64, program string, since tdf.Time) *tdf.Task {
-		return &tdf.Task{ID: id, Definition: tdf.Define(program, "", ""), Rounds: tdf.Rounds{0: {Entered: map[tdf.State]tdf.Time{tdf.Running: now - since}}}}
+		return &tdf.Task{ID: id, Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Entered: map[tdf.State]tdf.Time{tdf.Running: now - since}}}}
 	}
 	var ended []*tdf.Task
 	for i := range 100 {

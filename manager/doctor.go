@@ -152,7 +152,7 @@ func (m *Manager) vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vit
 	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
 	for _, t := range page.Tasks {
 		last := t.Rounds.At(t.LastRun())
-		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.Failure, last.Timeout, last.Lost)
+		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt, last.LostAt)
 	}
 	return err
 }

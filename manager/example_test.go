@@ -19,7 +19,7 @@ func Example() {
 	defer done()
 	ctx := context.Background()
 
-	var tasks []tdf.Definition
+	var tasks []tdf.Properties
 	for n := 1; n <= 4; n++ {
 		d := m.Define("square", "https://example.org/square.tar.gz", fmt.Sprint(n))
 		d.Timeout = 30 // seconds

@@ -15,9 +15,9 @@ const testNow = tdf.Time(1_800_000_000)
 
 // waiting is an open task that nothing holds, changed as wanted.
 func waiting(change func(*situation)) *situation {
-	d := tdf.Define("p", "rsync:/p/run.sh", "x")
+	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
-		task: &tdf.Task{Definition: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, now: testNow, server: testNow - 1,
+		task: &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, now: testNow, server: testNow - 1,
 		place: redisstate.Standing{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
 		workers: []redisstate.SeenWorker{working("w1"), working("w2")},
 	}
@@ -155,7 +155,7 @@ func TestGatesOfTasksThatRan(t *testing.T) {
 	if got := holding(unjudged.executed()); got != "server: no server was ever seen in this namespace" {
 		t.Errorf("executed: %q", got)
 	}
-	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", Failure: testNow - 1, Error: "no luck", Entered: at}).finished()
+	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
 	if failed[0].What != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Cure != "tdf retry 7 opens it again" || holding(failed) != "" {
 		t.Errorf("failed: %+v", failed)
 	}
@@ -164,10 +164,10 @@ func TestGatesOfTasksThatRan(t *testing.T) {
 		outcome string
 		round   tdf.Round
 	}{
-		"timed out 1.0 s ago: it ran for longer than 2 s": {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", Timeout: testNow - 1, Error: "timed out: it ran for longer than 2 s", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
-		"timed out 1.0 s ago: timed outside":              {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", Timeout: testNow - 1, Error: "timed outside", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
+		"timed out 1.0 s ago: it ran for longer than 2 s": {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed out: it ran for longer than 2 s", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
+		"timed out 1.0 s ago: timed outside":              {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed outside", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
 		"expired 1.0 s ago: before it ran":                {tdf.Expired, "expired", tdf.Round{Entered: map[tdf.State]tdf.Time{tdf.Expired: testNow - 1}}},
-		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", Failure: testNow - 1, Error: "no run.sh", Entered: at}},
+		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
 	} {
 		gates := ended(c.state, c.outcome, c.round).finished()
 		if gates[0].What != want {
@@ -227,7 +227,7 @@ func TestQuotedNamesMeanThemselves(t *testing.T) {
 	for _, name := range []string{"p", "a*b", "a?", "[x]", `a\b`, "*"} {
 		q := Query{Program: quoted(name), States: []tdf.State{tdf.Open}}
 		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
-			task := &tdf.Task{Definition: tdf.Definition{Program: other}, State: tdf.Open}
+			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
 			if got := q.head(task); got != (other == name) {
 				t.Errorf("%q means %q: %v", name, other, got)
 			}

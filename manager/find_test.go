@@ -277,7 +277,7 @@ func TestFindRefusesWhatMakesNoSense(t *testing.T) {
 func TestFindAmongTasksThatMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	var defs []tdf.Definition
+	var defs []tdf.Properties
 	for i := range 600 {
 		d := m.Define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
 		d.StartAfter = 5e9 // all have their place in the list from this: some hundred scores are equal

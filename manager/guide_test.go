@@ -28,7 +28,7 @@ func ExampleLoad() {
 	defer m.Close()
 
 	const source = "https://example.org/primes.tar.gz"
-	var tasks []tdf.Definition
+	var tasks []tdf.Properties
 	for n := 0; n < 100; n++ {
 		input := fmt.Sprintf("%d %d", n*1000, (n+1)*1000)
 		tasks = append(tasks, m.Define("primes", source, input))
@@ -104,7 +104,7 @@ func countdown(m *manager.Manager) manager.Callbacks {
 }
 
 // openOnce opens the tasks of a group, unless an earlier start of the manager has.
-func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []tdf.Definition) error {
+func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []tdf.Properties) error {
 	for i := range tasks {
 		tasks[i].Group = group
 	}
@@ -140,7 +140,7 @@ func TestStartingAgain(t *testing.T) {
 	})
 	m := tm.Manager
 	for range 2 {
-		tasks := []tdf.Definition{m.Define("double", "https://example.org/run.sh", "1"), m.Define("double", "https://example.org/run.sh", "2")}
+		tasks := []tdf.Properties{m.Define("double", "https://example.org/run.sh", "1"), m.Define("double", "https://example.org/run.sh", "2")}
 		if err := openOnce(t.Context(), m, "g", tasks); err != nil {
 			t.Fatal(err)
 		}

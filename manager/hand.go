@@ -173,7 +173,7 @@ func (h *hand) move(s redisstate.Seen) (tdf.Move, error) {
 		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.act.Verb, State: t.State, Round: t.Round}
 	}
 	move, err := h.decide(t)
-	if err == nil && h.act.Verb == tdf.VerbReopen && h.act.Changes.Apply(t.Definition).EndBefore <= h.now {
+	if err == nil && h.act.Verb == tdf.VerbReopen && h.act.Changes.Apply(t.Properties).EndBefore <= h.now {
 		err = ErrPast
 	}
 	var elsewhere *tdf.StateError

@@ -76,7 +76,7 @@ func (m *Manager) Close() error { return m.store.Close() }
 
 // Define returns the definition of a task as the configuration's [task_defaults] say, to be
 // changed as needed and given to [Manager.Open] or [Task.Open].
-func (m *Manager) Define(program, source, input string) tdf.Definition {
+func (m *Manager) Define(program, source, input string) tdf.Properties {
 	d := m.cfg.TaskDefaults
 	d.Program, d.Source, d.Input = program, source, input
 	return d

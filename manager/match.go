@@ -83,7 +83,7 @@ func (q *Query) head(t *tdf.Task) bool {
 
 // outcome is told by the state of a task that a component of the original TDF has judged.
 func outcome(t *tdf.Task) string {
-	if t.Outcome == "" && t.State.Judged() {
+	if t.Outcome == "" && t.State.Settled() {
 		return string(t.State)
 	}
 	return t.Outcome

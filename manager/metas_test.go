@@ -15,7 +15,7 @@ import (
 func TestMetasWhileTasksMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	var all []tdf.Definition
+	var all []tdf.Properties
 	var want []string
 	for i := range 2500 {
 		d := m.Define("p", source, "")

@@ -13,7 +13,7 @@ import (
 // Open opens tasks and returns their ids, which ascend. All definitions are checked before
 // anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 250 tasks are opened
 // in one atomic step, more in several: on any other error the ids tell which were opened.
-func (m *Manager) Open(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
+func (m *Manager) Open(ctx context.Context, definitions ...tdf.Properties) ([]int64, error) {
 	return m.open(ctx, definitions, m.store.Open)
 }
 
@@ -23,12 +23,12 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // OpenGroup opens tasks like Open, but none if the group of the first one has tasks already,
 // whatever their state: the error then wraps [ErrGroupTaken]. So of two that open the same group
 // at the same moment only one does. More tasks are added to it by Open.
-func (m *Manager) OpenGroup(ctx context.Context, definitions ...tdf.Definition) ([]int64, error) {
+func (m *Manager) OpenGroup(ctx context.Context, definitions ...tdf.Properties) ([]int64, error) {
 	return m.open(ctx, definitions, m.store.OpenGroup)
 }
 
-func (m *Manager) open(ctx context.Context, definitions []tdf.Definition,
-	open func(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error),
+func (m *Manager) open(ctx context.Context, definitions []tdf.Properties,
+	open func(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error),
 ) ([]int64, error) {
 	if err := validate(definitions); err != nil {
 		return nil, fmt.Errorf("opening tasks: %w", err)
@@ -44,7 +44,7 @@ func (m *Manager) open(ctx context.Context, definitions []tdf.Definition,
 	return ids, nil
 }
 
-func validate(definitions []tdf.Definition) error {
+func validate(definitions []tdf.Properties) error {
 	for i := range definitions {
 		if err := definitions[i].Validate(); err != nil {
 			return fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
@@ -56,7 +56,7 @@ func validate(definitions []tdf.Definition) error {
 // scatter adds the random offsets of add_random_start_offset (docs/configuration.md,
 // "[task_defaults]"): whole milliseconds below a second, to start_after or, where that is
 // past, to now.
-func (m *Manager) scatter(ctx context.Context, definitions []tdf.Definition) ([]tdf.Definition, error) {
+func (m *Manager) scatter(ctx context.Context, definitions []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(definitions) == 0 {
 		return definitions, nil
 	}

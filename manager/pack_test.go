@@ -246,7 +246,7 @@ func TestPackedNames(t *testing.T) {
 		if got := p.Name[:len(p.Name)-9]; got != want {
 			t.Errorf("%s is named %s, want %s", base, got, want)
 		}
-		d := tdf.Define(p.Name, p.Source, "")
+		d := tdf.Defaults(p.Name, p.Source, "")
 		check(t, d.Validate())
 	}
 	dir := plant(t, filepath.Join(t.TempDir(), "here"), map[string]string{"run.sh": packedScript})

@@ -22,7 +22,7 @@ func TestRemovePrograms(t *testing.T) {
 		}
 		sources = append(sources, s)
 	}
-	var all []tdf.Definition
+	var all []tdf.Properties
 	for i := range 2500 {
 		all = append(all, m.Define([]string{"p", "q"}[i%2], sources[0], ""), m.Define("p", source, ""))
 	}

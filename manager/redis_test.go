@@ -125,7 +125,7 @@ func TestTwoManagersOnRedis(t *testing.T) {
 	works(t, cfg)
 	const many = 1500
 	first := newManager(t, cfg, manager.WithLog(silent))
-	var defs []tdf.Definition
+	var defs []tdf.Properties
 	for i := range many {
 		d := first.Define("p", source, strconv.Itoa(i))
 		d.Group = fmt.Sprint("g", i%2)

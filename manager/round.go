@@ -15,7 +15,7 @@ const (
 )
 
 // judged are the states that wait for a manager, in the order in which a round takes them.
-var judged = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Judged() })
+var judged = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Settled() })
 
 // A round is the work on one.
 type round struct {

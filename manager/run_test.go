@@ -56,7 +56,7 @@ func newTester(t *testing.T) (*managertest.Tester, *logged) {
 // open opens one task of p for each input.
 func open(t testing.TB, m *manager.Manager, inputs ...string) []int64 {
 	t.Helper()
-	var defs []tdf.Definition
+	var defs []tdf.Properties
 	for _, input := range inputs {
 		d := m.Define("p", source, input)
 		if strings.HasPrefix(input, "hang") {
@@ -210,10 +210,10 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 			task.Open(m.Define("p", source, "fine"), m.Define("", source, ""))
 		}, "task 2 of 2: program: is empty"},
 		"too many": {func(m *manager.Manager, task *manager.Task) {
-			task.Open(slices.Repeat([]tdf.Definition{m.Define("p", source, "x")}, manager.MaxFollowUps+1)...)
+			task.Open(slices.Repeat([]tdf.Properties{m.Define("p", source, "x")}, manager.MaxFollowUps+1)...)
 		}, "opens 1001 tasks"},
 		"too long": {func(m *manager.Manager, task *manager.Task) {
-			task.Open(slices.Repeat([]tdf.Definition{m.Define("p", source, strings.Repeat("x", 100_000))}, 50)...)
+			task.Open(slices.Repeat([]tdf.Properties{m.Define("p", source, strings.Repeat("x", 100_000))}, 50)...)
 		}, "bytes; at most"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (f *failure) line() string {
 // at is when the round had failed.
 func (f *failure) at() tdf.Time {
 	r := f.task.Rounds.At(f.round)
-	return max(r.Failure, r.Timeout, r.Lost, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
+	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
 
 // How rounds failed, where that is neither an exit status nor a signal.
@@ -90,11 +90,11 @@ func howFailed(t *tdf.Task, round int) string {
 		ended = outcome(t)
 	}
 	switch {
-	case r.Timeout > 0 || ended == string(tdf.TimedOut):
+	case r.TimedOutAt > 0 || ended == string(tdf.TimedOut):
 		return howTimedOut
-	case r.Lost > 0:
+	case r.LostAt > 0:
 		return howLost
-	case r.Failure > 0 || ended == string(tdf.Failed):
+	case r.FailedAt > 0 || ended == string(tdf.Failed):
 		return howExited(r)
 	case ended == string(tdf.Expired):
 		return howExpired(r)

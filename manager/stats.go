@@ -155,7 +155,7 @@ func (m *Manager) lost(ctx context.Context, now tdf.Time) (int, error) {
 	page, err := m.Find(ctx, Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
 	n := 0
 	for _, t := range page.Tasks {
-		if t.LeaseOver(now) {
+		if t.LeaseExpired(now) {
 			n++
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // package managertest brings one without.
 type Store interface {
 	Now(ctx context.Context) (tdf.Time, error)
-	Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error)
-	OpenGroup(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error)
+	Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
+	OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
 	Task(ctx context.Context, id int64) (*tdf.Task, error)

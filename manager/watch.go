@@ -229,7 +229,7 @@ func (m *Manager) lastRuns(ctx context.Context, q Query) ([]tdf.Seconds, error) 
 
 // runTime is how long a round ran: by its worker's account, or else by when it was reported.
 func runTime(r *tdf.Round) (took tdf.Seconds, ran bool) {
-	end := max(r.Entered[tdf.Executed], r.Timeout)
+	end := max(r.Entered[tdf.Executed], r.TimedOutAt)
 	switch {
 	case r.Seconds > 0:
 		return r.Seconds, true

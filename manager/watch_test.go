@@ -143,8 +143,8 @@ func TestCancelOpen(t *testing.T) {
 	}
 }
 
-func many(d tdf.Definition, n int) []tdf.Definition {
-	all := make([]tdf.Definition, n)
+func many(d tdf.Properties, n int) []tdf.Properties {
+	all := make([]tdf.Properties, n)
 	for i := range all {
 		all[i] = d
 	}

@@ -146,7 +146,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 }
 
 // grouped returns the tasks' places in the indexes of their groups; nil for those that have none.
-func (s *Store) grouped(ctx context.Context, sightings []tdf.Sighting) ([]*redis.FloatCmd, error) {
+func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
 	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, sighting := range sightings {
@@ -158,10 +158,10 @@ func (s *Store) grouped(ctx context.Context, sightings []tdf.Sighting) ([]*redis
 	return all, err
 }
 
-func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
-	if m, wrong := s.Mend(now); wrong {
-		sound := s.ArchivedElsewhere()
-		return Finding{Problem: m.Note, Mend: m, Sure: sound || s.Lingers(), Sound: sound, Sign: sign(s, m)}, true
+func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
+	if m, wrong := s.Repair(now); wrong {
+		sound := s.ArchivedByOriginal()
+		return Finding{Problem: m.Note, Mend: m, Sure: sound || s.LeftByOriginalServer(), Sound: sound, Sign: sign(s, m)}, true
 	}
 	t := s.Task
 	if t == nil {
@@ -177,25 +177,25 @@ func (x index) examine(s tdf.Sighting, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Mend: m, Sure: true}, true
 	}
 	if x.late(t, now) {
-		return Finding{Problem: "the server would not look at it in time", Mend: t.LookAgain(t.Look(now)), Sure: true}, true
+		return Finding{Problem: "the server would not look at it in time", Mend: t.Reschedule(t.NextDue(now)), Sure: true}, true
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not have it as " + string(t.State)
-		return Finding{Problem: why, Mend: s.Restore(why), Sign: why}, true
+		return Finding{Problem: why, Mend: s.Reindex(why), Sign: why}, true
 	}
-	if why := t.Miscounted(); why != "" {
+	if why := t.CounterMismatch(); why != "" {
 		return Finding{Problem: why}, true
 	}
 	return Finding{}, false
 }
 
-func sign(s tdf.Sighting, m tdf.Move) string {
+func sign(s tdf.Placement, m tdf.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
 // late: the server does not know that it must look at the task by then.
 func (x index) late(t *tdf.Task, now tdf.Time) bool {
-	look := t.Look(now)
+	look := t.NextDue(now)
 	if t.State == tdf.Executed {
 		look = now
 	}

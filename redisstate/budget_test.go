@@ -27,7 +27,7 @@ func TestCallsThatTakeTooLongGoOn(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded one runs none but the scripts of a release
 	withoutTime(t, s)
 	const tasks = 100
-	var definitions []tdf.Definition
+	var definitions []tdf.Properties
 	for i := range tasks {
 		definitions = append(definitions, define(fmt.Sprint(i)))
 	}
@@ -72,7 +72,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
 	for i := range 100 {
-		units = append(units, Unit{Open: []tdf.Definition{define(fmt.Sprint(i))}})
+		units = append(units, Unit{Open: []tdf.Properties{define(fmt.Sprint(i))}})
 	}
 	withoutTime(t, s)
 	done, err := s.transact(t.Context(), "m", units, true)

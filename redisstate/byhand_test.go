@@ -165,7 +165,7 @@ func TestRequeueElsewhere(t *testing.T) {
 // A task that a worker must not run does not hide those behind it.
 func TestNotOnIsPassedOver(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var all []tdf.Definition
+		var all []tdf.Properties
 		for i := range 500 {
 			all = append(all, define(strconv.Itoa(i)))
 		}

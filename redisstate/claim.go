@@ -92,7 +92,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		args := []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.Absence.String(), s.keys.passedPrefix(),
+			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(),
 		}
 		args = append(args, len(avoid))
 		for _, program := range avoid {

@@ -20,7 +20,7 @@ func inputs(claims []Claim) string {
 
 func TestClaimIsFirstInFirstOut(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var definitions []tdf.Definition
+		var definitions []tdf.Properties
 		var want []string
 		for i := range 300 {
 			definitions = append(definitions, define(fmt.Sprint(i)))
@@ -212,7 +212,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 // Programs that a worker leaves alone are left to others, however many tasks of theirs come first.
 func TestClaimAvoidsPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var definitions []tdf.Definition
+		var definitions []tdf.Properties
 		for range 1000 {
 			d := define("x")
 			d.Program = "broken"
@@ -241,7 +241,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 // A claim of many tasks stays an answer of bearable size.
 func TestClaimIsBoundedInBytes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var definitions []tdf.Definition
+		var definitions []tdf.Properties
 		for range 60 {
 			definitions = append(definitions, define(strings.Repeat("x", 100_000)))
 		}

@@ -71,11 +71,11 @@ func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
 		mend := ""
-		if s.first.Mend {
+		if s.first.Repair {
 			mend = "1"
 		}
 		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), mend)
-		e.add(moment(s.first.Score), moment(s.first.Look), s.first.Note)
+		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.count(len(s.first.Stamp))
 		for _, stamp := range s.first.Stamp {
@@ -103,8 +103,8 @@ func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 	}
 }
 
-func (e *encoder) opening(d *tdf.Definition, fields, shared []tdf.Field) {
-	score, look := d.Opening()
+func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
+	score, look := d.Schedule()
 	e.add(d.Group, moment(score), moment(look))
 	own := slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
 	e.fields(own)

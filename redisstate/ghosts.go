@@ -129,7 +129,7 @@ func (s *Store) ghostsOf(ctx context.Context, group string, ids []int64) ([]Find
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
-		m, _ := tdf.Sighting{ID: id, Group: group}.Mend(0)
+		m, _ := tdf.Placement{ID: id, Group: group}.Repair(0)
 		ghosts = append(ghosts, Finding{ID: id, Problem: m.Note, Mend: m, Sure: true})
 	}
 	return ghosts, nil

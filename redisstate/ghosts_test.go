@@ -16,7 +16,7 @@ func TestGhostsAreTakenOutOfGroups(t *testing.T) {
 		ctx := t.Context()
 		grouped := define("x")
 		grouped.Group = "a:b"
-		mustOpen(t, s, slices.Repeat([]tdf.Definition{grouped}, 300)...)
+		mustOpen(t, s, slices.Repeat([]tdf.Properties{grouped}, 300)...)
 		for id := int64(1); id <= 300; id += 2 {
 			s.rdb.Del(ctx, s.keys.Task(id))
 			s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
@@ -46,7 +46,7 @@ func TestGhostsAreTakenOutOfGroups(t *testing.T) {
 // The walk through the indexes is made in bounded pages, and comes to each group.
 func TestGhostsOfManyGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var opened []tdf.Definition
+		var opened []tdf.Properties
 		for i := range 100 {
 			d := define("x")
 			d.Group = fmt.Sprint("g", i)
@@ -54,7 +54,7 @@ func TestGhostsOfManyGroups(t *testing.T) {
 		}
 		big := define("x")
 		big.Group = "big"
-		opened = append(opened, slices.Repeat([]tdf.Definition{big}, 500)...)
+		opened = append(opened, slices.Repeat([]tdf.Properties{big}, 500)...)
 		ids := mustOpen(t, s, opened...)
 		for _, id := range ids {
 			s.rdb.Del(t.Context(), s.keys.Task(id))

@@ -62,7 +62,7 @@ func (s *Store) Glance(ctx context.Context, ids []int64, rounds int, keep func(*
 
 func head(id int64, h tdf.Hash) *tdf.Task {
 	return &tdf.Task{
-		ID: id, State: tdf.State(h["state"]), Outcome: h["outcome"], Definition: tdf.Definition{Program: h["program"], Group: h["group"]},
+		ID: id, State: tdf.State(h["state"]), Outcome: h["outcome"], Properties: tdf.Properties{Program: h["program"], Group: h["group"]},
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Store) involved(ctx context.Context, units []Unit) involved {
 			v.wakes = append(v.wakes, wakeList{s.keys.wakeOpen(), list})
 		case list == tdf.Executed:
 			v.wakes = append(v.wakes, wakeList{s.keys.wakeServer(), list})
-		case list.Judged():
+		case list.Settled():
 			for _, boot := range s.managersToWake(ctx) {
 				v.wakes = append(v.wakes, wakeList{s.keys.wakeManager(boot), list})
 			}
@@ -45,7 +45,7 @@ func listsOf(units []Unit) []tdf.State {
 		}
 		for j := range units[i].Moves {
 			m := &units[i].Moves[j]
-			if m.Mend {
+			if m.Repair {
 				return tdf.Lists
 			}
 			used[m.From], used[m.To] = true, true

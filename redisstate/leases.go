@@ -11,7 +11,7 @@ import (
 // leasesOf returns the longest lease that the worker of each running task may have; 0: not known. That is the lease of
 // the worker's last heartbeat. If the task's lease ends later, as after a worker has started again with a shorter one,
 // it is the longest of all workers seen within a day, if that is longer.
-func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Sighting, now tdf.Time) ([]tdf.Seconds, error) {
+func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf.Time) ([]tdf.Seconds, error) {
 	read := map[string]*redis.StringCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i := range sightings {
@@ -47,7 +47,7 @@ func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Sighting, now tdf.
 }
 
 // leaseholder names the worker of a running task whose lease lives; "": there is none.
-func leaseholder(s *tdf.Sighting, now tdf.Time) string {
+func leaseholder(s *tdf.Placement, now tdf.Time) string {
 	if t := s.Task; t != nil && t.State == tdf.Running && t.LeaseUntil > now && t.Current().Claim != "" {
 		return t.Current().Worker
 	}

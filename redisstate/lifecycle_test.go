@@ -133,7 +133,7 @@ func TestMovesAreFenced(t *testing.T) {
 func refused(t *testing.T, s *Store, m tdf.Move, state tdf.State) {
 	t.Helper()
 	before := dump(t, s)
-	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("follow-up")}})
+	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 			return tdf.Move{ID: id, Verb: tdf.VerbArchive, From: tdf.Succeeded, To: tdf.Archived, Set: []tdf.Field{{Name: "state", Value: "archived"}}}
 		}
 		outcomes, err := s.Apply(t.Context(), "manager",
-			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Definition{define("never")}},
-			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Definition{define("1"), define("2")}},
+			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
+			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
 		)
 		if err != nil || outcomes[0].Err == nil || outcomes[1].Err != nil {
 			t.Fatalf("%v %v", outcomes, err)

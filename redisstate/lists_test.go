@@ -12,7 +12,7 @@ import (
 
 func TestCountsAndListsByGroup(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		inGroup := func(group string) tdf.Definition {
+		inGroup := func(group string) tdf.Properties {
 			d := define("x")
 			d.Group = group
 			return d
@@ -53,7 +53,7 @@ func TestCountsAndListsByGroup(t *testing.T) {
 
 func TestLargeBatchesAreSplit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		definitions := make([]tdf.Definition, 2500)
+		definitions := make([]tdf.Properties, 2500)
 		for i := range definitions {
 			definitions[i] = define(fmt.Sprint(i))
 		}

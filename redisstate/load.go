@@ -175,7 +175,7 @@ func (s *Store) loadTexts(ctx context.Context, ids []int64, hashes []tdf.Hash) e
 }
 
 // Sight reads tasks together with the lists that hold them.
-func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) {
+func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Placement, error) {
 	seen, err := s.load(ctx, ids, more)
 	if err != nil {
 		return nil, err
@@ -191,9 +191,9 @@ func (s *Store) Sight(ctx context.Context, ids []int64) ([]tdf.Sighting, error) 
 	if err != nil {
 		return nil, fmt.Errorf("looking tasks up: redis: %w", err)
 	}
-	sightings := make([]tdf.Sighting, len(ids))
+	sightings := make([]tdf.Placement, len(ids))
 	for i := range ids {
-		sightings[i] = tdf.Sighting{ID: ids[i], Task: seen[i].Task, Invalid: seen[i].Invalid}
+		sightings[i] = tdf.Placement{ID: ids[i], Task: seen[i].Task, Invalid: seen[i].Invalid}
 		for j, list := range tdf.Lists {
 			if scores[i][j].Err() == nil {
 				sightings[i].Lists = append(sightings[i].Lists, list)

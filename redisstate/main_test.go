@@ -119,9 +119,9 @@ func changed(t testing.TB, before, after world) string {
 	return cmp.Diff(before, after)
 }
 
-func define(input string) tdf.Definition { return tdf.Define("p", "rsync:/p/run.sh", input) }
+func define(input string) tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", input) }
 
-func mustOpen(t testing.TB, s *Store, definitions ...tdf.Definition) []int64 {
+func mustOpen(t testing.TB, s *Store, definitions ...tdf.Properties) []int64 {
 	t.Helper()
 	ids, err := s.Open(t.Context(), "manager", definitions...)
 	if err != nil {

@@ -18,13 +18,14 @@ import (
 // A ledger is what clients know of tasks from the answers that they got: the moves that
 // were made. It is the model that Redis has to agree with.
 type ledger struct {
-	mu    sync.Mutex
-	tasks map[int64]*entry
+	mu      sync.Mutex
+	tasks   map[int64]*entry
+	removed int // of these
 }
 
 // An entry is one task in the ledger. left says where each (state, round) was left for.
 type entry struct {
-	d     tdf.Definition
+	d     tdf.Properties
 	left  map[place]place
 	made  map[tdf.Verb]int // moves that count
 	twice string
@@ -37,7 +38,7 @@ type place struct {
 
 func newLedger() *ledger { return &ledger{tasks: map[int64]*entry{}} }
 
-func (l *ledger) opened(ids []int64, definitions []tdf.Definition) {
+func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, id := range ids {
@@ -60,7 +61,7 @@ func (l *ledger) entry(id int64) *entry {
 }
 
 func (l *ledger) moved(m tdf.Move) {
-	if m.Verb == tdf.VerbLook {
+	if m.Verb == tdf.VerbReschedule {
 		return
 	}
 	l.mu.Lock()
@@ -72,6 +73,9 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
+	if m.Verb == tdf.VerbRemove {
+		l.removed++
+	}
 }
 
 // at follows the moves from the beginning.
@@ -87,15 +91,7 @@ func (e *entry) at() (place, int) {
 }
 
 // there counts the tasks that were opened and not removed.
-func (l *ledger) there() int {
-	n := 0
-	for _, e := range l.tasks {
-		if e.made[tdf.VerbRemove] == 0 {
-			n++
-		}
-	}
-	return n
-}
+func (l *ledger) there() int { return len(l.tasks) - l.removed }
 
 // agrees compares a task in Redis with the ledger.
 func (l *ledger) agrees(id int64, t *tdf.Task) string {
@@ -139,7 +135,7 @@ func (p *player) step(ctx context.Context) {
 
 func (p *player) chance(percent int) bool { return p.rand.IntN(100) < percent }
 
-func (p *player) definition() tdf.Definition {
+func (p *player) definition() tdf.Properties {
 	d := define("x")
 	d.MaxFails, d.MaxTimeouts, d.MaxLosses = p.rand.IntN(3), p.rand.IntN(3), p.rand.IntN(3)
 	if p.chance(30) {
@@ -158,7 +154,7 @@ func (p *player) definition() tdf.Definition {
 }
 
 func (p *player) open(ctx context.Context) {
-	definitions := make([]tdf.Definition, 1+p.rand.IntN(4))
+	definitions := make([]tdf.Properties, 1+p.rand.IntN(4))
 	for i := range definitions {
 		definitions[i] = p.definition()
 	}
@@ -175,7 +171,7 @@ func (p *player) claim(ctx context.Context) {
 		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
-		if d := claim.Task.Definition; d.EndBefore <= c.Now || d.StartAfter > c.Now {
+		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
 			p.t.Errorf("task %d was handed out though it was not its time", claim.Task.ID)
 		}
 	}
@@ -268,7 +264,7 @@ func (p *player) settle(ctx context.Context) {
 		}
 		m, ok := t.Task.Settle(now, t.Invalid)
 		if !ok {
-			m = t.Task.LookAgain(t.Task.Look(now))
+			m = t.Task.Reschedule(t.Task.NextDue(now))
 		}
 		m.Due = due[i].Score
 		moves = append(moves, m)
@@ -321,7 +317,7 @@ func (p *player) archive(ctx context.Context) {
 			}
 			u := Unit{Moves: []tdf.Move{m}}
 			if p.chance(30) {
-				u.Open = []tdf.Definition{p.definition()}
+				u.Open = []tdf.Properties{p.definition()}
 			}
 			outcomes, err := p.s.Apply(ctx, "player", u)
 			p.must(err)
@@ -338,7 +334,7 @@ func (p *player) apply(ctx context.Context, moves ...tdf.Move) {
 	outcomes, err := p.s.Apply(ctx, "player", unitsOf(moves)...)
 	p.must(err)
 	for i, m := range moves {
-		if m.Verb != tdf.VerbLook {
+		if m.Verb != tdf.VerbReschedule {
 			p.expect(m, outcomes[i].Err, false)
 		}
 		if outcomes[i].Err == nil {

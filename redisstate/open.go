@@ -10,13 +10,13 @@ import (
 // Open opens tasks and returns their ids, which ascend. Up to 250 tasks or 4 MiB are
 // opened in one atomic call, more in several: on an error the ids tell how far it got.
 // A definition that makes no sense is refused before anything is opened.
-func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	return s.open(ctx, who, "", definitions)
 }
 
 // OpenGroup opens tasks like Open, but none if the group of the first one has tasks already: of
 // two that open one new group at once, one gets [ErrGroupTaken].
-func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	group := ""
 	if len(definitions) > 0 {
 		group = definitions[0].Group
@@ -24,7 +24,7 @@ func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.De
 	return s.open(ctx, who, group, definitions)
 }
 
-func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Definition) ([]int64, error) {
+func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
 	for i := range definitions {
 		if err := definitions[i].Validate(); err != nil {
 			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
@@ -49,7 +49,7 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 // maxOpenedAtOnce bounds what is opened in one step, which Redis does nothing else during.
 const maxOpenedAtOnce = 250
 
-func openBatch(definitions []tdf.Definition) int {
+func openBatch(definitions []tdf.Properties) int {
 	bytes := 0
 	for i := range definitions {
 		u := Unit{Open: definitions[i : i+1]}

@@ -10,10 +10,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-func ofGroup(group string, n int) []tdf.Definition {
+func ofGroup(group string, n int) []tdf.Properties {
 	d := define("x")
 	d.Group = group
-	all := make([]tdf.Definition, n)
+	all := make([]tdf.Properties, n)
 	for i := range all {
 		all[i] = d
 	}

@@ -97,10 +97,10 @@ func (e *encoder) record(r *Record) {
 	list, look := 0, "-"
 	score := tdf.Time(0)
 	if code := slices.Index(tdf.Lists, t.State); code >= 0 {
-		places := tdf.Sighting{ID: r.ID, Task: t}.Restore("")
+		places := tdf.Placement{ID: r.ID, Task: t}.Reindex("")
 		list, score = code+3, places.Score.Min
-		if places.Look.Min < tdf.Never {
-			look = places.Look.Min.String()
+		if places.NextDue.Min < tdf.Never {
+			look = places.NextDue.Min.String()
 		}
 	}
 	e.args = append(e.args, r.ID, list, groupCode(t.State))

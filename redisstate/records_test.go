@@ -91,7 +91,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		m, err := seen.Archive()
 		must(t, err)
 		before := dump(t, s)
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("follow-up")}})
+		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
 		if err != nil || outcomes[0].Err == nil {
 			t.Errorf("archived a result that was not seen: %v, %v", outcomes, err)
 		}

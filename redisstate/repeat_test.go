@@ -58,7 +58,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Archive()
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{define("next")}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("next")}}))
 		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Remove()

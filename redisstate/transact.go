@@ -22,7 +22,7 @@ const (
 // with them.
 type Unit struct {
 	Moves    []tdf.Move
-	Open     []tdf.Definition
+	Open     []tdf.Properties
 	NewGroup string // refused with [ErrGroupTaken] if this group has tasks already; "": of no interest
 }
 

@@ -140,7 +140,7 @@ func TestReports(t *testing.T) {
 			t.Error("followed, and not told")
 		}
 
-		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", Told: true})
+		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
 		if r := task(t, s, 1).Current(); r.Tail != "" || r.Progress.Fraction != 0.25 {
 			t.Errorf("%+v", r)
 		}

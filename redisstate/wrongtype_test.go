@@ -28,7 +28,7 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		mustSettle(t, s, ids[0])
 		m, err := task(t, s, ids[0]).Archive()
 		follow := define("not grouped")
-		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Definition{follow}})
+		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{follow}})
 		if err != nil || applyErr != nil || outcomes[0].Err != nil {
 			t.Fatal(err, applyErr, outcomes)
 		}

@@ -56,7 +56,7 @@ func TestGhostsDoNotKeepAGroupFromBeingDone(t *testing.T) {
 	onEach(t, func(s *site) {
 		d := define()
 		d.Group = "g"
-		s.open(slices.Repeat([]tdf.Definition{d}, 3)...)
+		s.open(slices.Repeat([]tdf.Properties{d}, 3)...)
 		for id := 1; id <= 3; id++ {
 			s.do("DEL", "$task:"+itoa(id))
 		}

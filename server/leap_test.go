@@ -182,7 +182,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 func TestRescoringIsResumed(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
-		definitions := slices.Repeat([]tdf.Definition{define()}, 2*aheadPages*aheadSize+300)
+		definitions := slices.Repeat([]tdf.Properties{define()}, 2*aheadPages*aheadSize+300)
 		s.open(definitions...)
 		s.leap(-3600)
 		first := s.round()
@@ -395,7 +395,7 @@ func TestClaimLeavesExpiryToAServerThatIsAway(t *testing.T) {
 		s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})
 		over := define()
 		over.EndBefore = s.now().Add(-1)
-		s.open(slices.Repeat([]tdf.Definition{over}, 50)...)
+		s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
 		id := s.open(define())[0]
 		if ids := s.claimable(); fmt.Sprint(ids) != fmt.Sprint([]int64{id}) {
 			s.Errorf("claimed %v, want %v", ids, id)

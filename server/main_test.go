@@ -100,7 +100,7 @@ func (s *site) now() tdf.Time {
 	return now
 }
 
-func (s *site) open(definitions ...tdf.Definition) []int64 {
+func (s *site) open(definitions ...tdf.Properties) []int64 {
 	s.Helper()
 	ids, err := s.store.Open(s.Context(), "manager", definitions...)
 	if err != nil {
@@ -153,4 +153,4 @@ func (s *site) sound() {
 	}
 }
 
-func define() tdf.Definition { return tdf.Define("p", "rsync:/p/run.sh", "1") }
+func define() tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", "1") }

@@ -74,7 +74,7 @@ func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time
 
 // signPause is how long a server is silent at most, however long its rounds are: less than what others take for an [absence], so
 // that a server that is started beside it sees it, and much less than the 10 s after which managers and tdf miss it.
-const signPause = time.Duration(tdf.Absence * 2 / 5 * tdf.Seconds(time.Second))
+const signPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
 
 // sign tells Redis that the server is there: that it was when it looked last, and has seen all that happened
 // to Redis before (docs/operations.md, "Names of workers").

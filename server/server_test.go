@@ -51,7 +51,7 @@ func TestRoundSettlesWhatIsDue(t *testing.T) {
 
 func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
 	onEach(t, func(s *site) {
-		var definitions []tdf.Definition
+		var definitions []tdf.Properties
 		for range 1234 {
 			d := define()
 			d.EndBefore = 5

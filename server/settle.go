@@ -91,19 +91,19 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 
 func (s *Server) decideOne(t redisstate.Seen, now tdf.Time, grace redisstate.Grace) tdf.Move {
 	if t.Task == nil {
-		m, _ := tdf.Sighting{ID: t.ID, Lists: tdf.Lists}.Mend(now)
+		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
 		return m
 	}
 	m, ok := t.Task.Settle(now, t.Invalid)
 	switch {
 	case ok && now < grace.Holds(&m):
-		return t.Task.LookAgain(grace.Holds(&m))
+		return t.Task.Reschedule(grace.Holds(&m))
 	case ok:
 		return m
 	case t.Task.State == tdf.Executed:
 		s.audit.suspect(t.ID)
 	}
-	return t.Task.LookAgain(t.Task.Look(now))
+	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
 // carryOut makes the moves and counts those that were still due.
@@ -115,11 +115,11 @@ func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) erro
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
 	for i, o := range outcomes {
 		m := &moves[i]
-		if o.Err != nil || m.Verb == tdf.VerbLook {
+		if o.Err != nil || m.Verb == tdf.VerbReschedule {
 			continue
 		}
 		done[described(*m)]++
-		if m.Mend && m.Verb != tdf.VerbArchive {
+		if m.Repair && m.Verb != tdf.VerbArchive {
 			s.log.Warn("mended a task that somebody left half-way", "task", m.ID, "how", m.Note)
 		}
 	}
@@ -131,7 +131,7 @@ func described(m tdf.Move) string {
 	switch {
 	case m.Verb == tdf.VerbArchive:
 		return string(m.To)
-	case m.Verb == tdf.VerbMend || m.Mend:
+	case m.Verb == tdf.VerbRepair || m.Repair:
 		return "mended"
 	case m.Verb == tdf.VerbRescore:
 		return "rescored"

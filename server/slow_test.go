@@ -13,7 +13,7 @@ import (
 // Due tasks with large inputs are settled also where the link is slow.
 func TestSettlesOverASlowLink(t *testing.T) {
 	s := newSite(t, redistest.Shared(t))
-	large := tdf.Define("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
+	large := tdf.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
 	large.EndBefore = s.now().Add(0.001)
 	s.open(large, large)
 	proxy := redistest.NewProxy(t, s.addr)

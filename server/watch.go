@@ -66,8 +66,8 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 
 // Differences that are no event.
 const (
-	absence = tdf.Absence // between two servers
-	leap    = tdf.Absence // between Redis's clock and ours, from one look to the next
+	absence = tdf.ServerAbsence // between two servers
+	leap    = tdf.ServerAbsence // between Redis's clock and ours, from one look to the next
 )
 
 // look returns the time by Redis's clock, and the grace period that is kept.

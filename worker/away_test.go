@@ -159,7 +159,7 @@ func (w *distant) outlastLease() {
 
 func (w *distant) wellDone(took time.Duration) {
 	w.Helper()
-	eventually(w, "the end", func() bool { return w.task(w.id).State.Judged() })
+	eventually(w, "the end", func() bool { return w.task(w.id).State.Settled() })
 	task := w.task(w.id)
 	r := task.Current()
 	if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Round != 0 {

@@ -83,7 +83,7 @@ func TestTheClockIsSet(t *testing.T) {
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
 			p := w.pipe()
 			began := time.Now()
-			id := w.open(p.path, func(d *tdf.Definition) { d.Timeout = 600 })
+			id := w.open(p.path, func(d *tdf.Properties) { d.Timeout = 600 })
 			ctx, stop := context.WithCancel(t.Context())
 			wait := w.until(ctx, w.worker())
 			p.begun()
@@ -94,7 +94,7 @@ func TestTheClockIsSet(t *testing.T) {
 			}
 			p.ended()
 			p.release()
-			eventually(t, "the end", func() bool { serve(); return w.task(id).State.Judged() })
+			eventually(t, "the end", func() bool { serve(); return w.task(id).State.Settled() })
 			task := w.task(id)
 			r := task.Current()
 			if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Timeouts+task.Round != 0 {

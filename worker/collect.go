@@ -26,7 +26,7 @@ func (w *Worker) mostOutput() int64 {
 // collect takes what the round left: its result, and an error if that is refused.
 func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
-		Exit: ended.Exit, Why: d.secrets.Mask(ended.Why), ProgramSHA256: ended.ProgramSHA256,
+		Exit: ended.Exit, Reason: d.secrets.Mask(ended.Why), ProgramSHA256: ended.ProgramSHA256,
 		Seconds: ended.Seconds, CPUSeconds: ended.CPUSeconds, MaxRSS: ended.MaxRSS,
 	}
 	e.reportLast(d)
@@ -46,10 +46,10 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 		e.keepScratch(d, true)
 		return result, masked(d, err)
 	}
-	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error+result.Why != ""}).HasFailed(e.task.FailOn)
+	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
 	// A full disk may have kept from stderr what the program had to say.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
-		result.Why, failed = appendLine(result.Why, "the worker's disk is full"), true
+		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true
 	}
 	e.keepScratch(d, failed)
 	return result, nil

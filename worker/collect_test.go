@@ -64,7 +64,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"
 	must(t, os.WriteFile(w.path("p.env"), []byte("MODE=time\n"), 0o600))
-	r := w.begin(waiting, func(d *tdf.Definition) { d.Timeout = 1000 })
+	r := w.begin(waiting, func(d *tdf.Properties) { d.Timeout = 1000 })
 	r.timers.fireBetween(t, 900*time.Second, 1000*time.Second)
 	r.timers.fire(t, w.cfg.KillGrace)
 	r.wait()

@@ -177,7 +177,7 @@ func TestTheNextRoundFindsNothingOfTheLast(t *testing.T) {
 			r.script("p", noting+script+"\n")
 			r.over(r.open(""))
 			r.script("look", "#!/bin/sh\n"+look)
-			task := r.over(r.open("", func(d *tdf.Definition) { d.Program = "look" }))
+			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
 			if want := ". d 700\n./files d 755\n./scratch d 755\n"; task.LastOutput() != want || task.State != tdf.Succeeded {
 				t.Errorf("it is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
 			}

@@ -16,7 +16,7 @@ func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {
 			script: "echo here",
-			task:   func(d *tdf.Definition) { d.Program = "big" },
+			task:   func(d *tdf.Properties) { d.Program = "big" },
 			want:   ended{State: tdf.Open},
 			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 				has(t, task.Log, "given back: fetching rsync:")
@@ -26,7 +26,7 @@ func TestDiskFull(t *testing.T) {
 		},
 		"at the output": {
 			script: "echo here",
-			task:   func(d *tdf.Definition) { d.Program = "p" },
+			task:   func(d *tdf.Properties) { d.Program = "p" },
 			want:   ended{State: tdf.Open},
 			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 				has(t, task.Log, "given back: the worker's disk is full: ")
@@ -51,10 +51,10 @@ func TestDiskFull(t *testing.T) {
 			case "at the fetch":
 				source := w.archive("run.sh", good, "data", strings.Repeat("x", 5_000_000))
 				named := f.task
-				f.task = func(d *tdf.Definition) { named(d); d.Source = source }
+				f.task = func(d *tdf.Properties) { named(d); d.Source = source }
 			case "at the output":
 				named := f.task
-				f.task = func(d *tdf.Definition) { named(d); w.fill() }
+				f.task = func(d *tdf.Properties) { named(d); w.fill() }
 			}
 			f.happen(t, w)
 		})

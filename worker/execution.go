@@ -68,7 +68,7 @@ func (e *execution) run(ctx context.Context) {
 	e.cause = cutShort(ctx, err)
 	if err != nil && e.cause == nil {
 		e.why = err.Error()
-		result.Refused, result.Why = true, appendLine(e.why, result.Why)
+		result.Refused, result.Reason = true, appendLine(e.why, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {

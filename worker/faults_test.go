@@ -15,7 +15,7 @@ import (
 type fault struct {
 	script string // behind a first line that notes its process; with a #! of its own it stands as it is
 	set    func(w *world)
-	task   func(d *tdf.Definition)
+	task   func(d *tdf.Properties)
 	during func(r *runningWorker) // when two processes run; the worker's timers run out by hand then
 
 	want  ended
@@ -151,7 +151,7 @@ var ends = map[string]fault{
 		script: "rm -r \"$(cd .. && pwd)\"; cd /; echo end",
 		want:   ended{tdf.Succeeded, "end\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
-			task := r.over(r.open("", func(d *tdf.Definition) { d.Program = "other" }))
+			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "other" }))
 			if task.State != tdf.Open || task.Releases != 1 {
 				t.Errorf("the next one is %s: %s", task.State, task.Log)
 			}
@@ -212,7 +212,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.set(w)
 	}
 	r := w.work(f)
-	id := r.open("", func(d *tdf.Definition) {
+	id := r.open("", func(d *tdf.Properties) {
 		if f.task != nil {
 			f.task(d)
 		}
@@ -277,8 +277,8 @@ func cutFrom(t *testing.T, text string, size int64, file string) {
 	}
 }
 
-func failOn(rule tdf.FailOn) func(*tdf.Definition) {
-	return func(d *tdf.Definition) { d.FailOn = rule }
+func failOn(rule tdf.FailOn) func(*tdf.Properties) {
+	return func(d *tdf.Properties) { d.FailOn = rule }
 }
 
 func has(t testing.TB, text, part string) {

@@ -29,8 +29,8 @@ func (w *world) archive(files ...string) string {
 	return "rsync:" + path
 }
 
-func from(source string) func(*tdf.Definition) {
-	return func(d *tdf.Definition) { d.Source = source }
+func from(source string) func(*tdf.Properties) {
+	return func(d *tdf.Properties) { d.Source = source }
 }
 
 const good = "#!/bin/sh\necho good\n"
@@ -77,7 +77,7 @@ func TestProgramSHA256(t *testing.T) {
 		}
 	}
 	w.script("q", good)
-	id := w.open("", func(d *tdf.Definition) { d.Program = "q" })
+	id := w.open("", func(d *tdf.Properties) { d.Program = "q" })
 	w.runOnce(worker)
 	if got := w.task(id).Current().ProgramSHA256; got != "" {
 		t.Errorf("a program made by hand has the sum %q", got)
@@ -113,7 +113,7 @@ func TestProgramFromRedis(t *testing.T) {
 	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
 		t.Errorf("it is %s: %s", got.State, got.LastError())
 	}
-	missing := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Definition) { d.Program = "q" })
+	missing := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.Program = "q" })
 	w.runOnce(worker)
 	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
 		t.Errorf("it is %s: %s", got.State, got.LastError())

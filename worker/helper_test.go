@@ -93,9 +93,9 @@ func (w *world) path(parts ...string) string {
 }
 
 // open opens a task with the program p.
-func (w *world) open(input string, change ...func(*tdf.Definition)) int64 {
+func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	w.Helper()
-	d := tdf.Define("p", handMade, input)
+	d := tdf.Defaults("p", handMade, input)
 	for _, c := range change {
 		c(&d)
 	}
@@ -147,7 +147,7 @@ func (w *world) finished(id int64) *tdf.Task {
 	eventually(w, "the task's end", func() bool {
 		_, err := s.RunOnce(w.Context())
 		must(w, err)
-		return w.task(id).State.Judged()
+		return w.task(id).State.Settled()
 	})
 	return w.task(id)
 }

@@ -18,7 +18,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Lease = 60 * time.Millisecond
 			p := w.pipe()
-			change := func(*tdf.Definition) {}
+			change := func(*tdf.Properties) {}
 			if fetching {
 				change = from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000"))
 			} else {
@@ -51,7 +51,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Definition) { d.EndBefore = now.Add(6) }) // it must begin before
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // it must begin before
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	if got := w.finished(id).State; got != tdf.Expired {
@@ -97,7 +97,7 @@ func TestNextRenewal(t *testing.T) {
 	} {
 		w := &Worker{}
 		w.cfg.Lease = 30 * time.Second
-		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Definition: tdf.Definition{EndBefore: c.endBefore}}}
+		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
 		if got := e.nextRenewal(local.Add(c.after), local.Add(c.after)); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

@@ -48,7 +48,7 @@ func TestProgramsByRule(t *testing.T) {
 			t.Run(name+"/"+string(rule), func(t *testing.T) {
 				w := newWorld(t)
 				w.script("p", "#!/bin/sh\n"+c.script)
-				id := w.open("", func(d *tdf.Definition) { d.FailOn = rule })
+				id := w.open("", func(d *tdf.Properties) { d.FailOn = rule })
 				w.runOnce(w.worker())
 				want := c.want
 				want.State = state
@@ -91,7 +91,7 @@ func TestOddPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c.make(w)
-			id := w.open("'a b'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+			id := w.open("'a b'", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
@@ -140,7 +140,7 @@ func TestInvalidTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			task := &tdf.Task{Definition: tdf.Define("p", handMade, ""), ID: 1}
+			task := &tdf.Task{Properties: tdf.Defaults("p", handMade, ""), ID: 1}
 			c.change(task)
 			worker := w.worker()
 			dismantle, err := worker.setUp()
@@ -150,7 +150,7 @@ func TestInvalidTasks(t *testing.T) {
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause
-			if cause != nil || r.Exit != "" || !r.Refused || !strings.Contains(r.Why, c.want) {
+			if cause != nil || r.Exit != "" || !r.Refused || !strings.Contains(r.Reason, c.want) {
 				t.Errorf("got %+v, %v", r, cause)
 			}
 			if _, err := os.Stat(w.path("p")); !errors.Is(err, fs.ErrNotExist) {

@@ -158,13 +158,13 @@ for d in ../.tdf/.rounds/*/*; do cat $d/result.json && echo read; done
 for d in /proc/[0-9]*; do grep -q TDF_TASK_ID=1 $d/environ && echo "read $d"; done
 exit 0
 `)
-	first := w.open("first", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+	first := w.open("first", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
 	worker := w.worker()
 	stopped, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(stopped) }()
 	p.begun()
-	second := w.open("second", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+	second := w.open("second", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
 	if got := w.finished(second).LastOutput(); got != "2\n" {
 		t.Errorf("the second round: %q", got)
 	}

@@ -44,7 +44,7 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	worker := w.workerOn(w.connect(proxy.Addr))
-	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *tdf.Definition) { d.Program = "q" })
+	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *tdf.Properties) { d.Program = "q" })
 	seen := map[string]bool{}
 	proxy.DropReplies(10, func(command []string) bool {
 		if !redistest.Scripts(command) || seen[strings.Join(command, "\n")] {

@@ -24,7 +24,7 @@ sh -c 'echo begun >&3; exec sleep 1000' &
 wait
 `
 
-func timeout(d *tdf.Definition) { d.Timeout = 1000 }
+func timeout(d *tdf.Properties) { d.Timeout = 1000 }
 
 func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
 	w := newWorld(t)
@@ -72,7 +72,7 @@ func TestTimeout(t *testing.T) {
 			w := newWorld(t)
 			w.script("p", c.script)
 			p := w.pipe()
-			id := w.open(p.path, timeout, func(d *tdf.Definition) { d.MaxTimeouts = c.forgive })
+			id := w.open(p.path, timeout, func(d *tdf.Properties) { d.MaxTimeouts = c.forgive })
 			worker, timers := w.worker(), &clock{}
 			worker.after = timers.after
 			wait := w.background(t.Context(), worker)
@@ -89,7 +89,7 @@ func TestTimeout(t *testing.T) {
 			if c.exit == "5" {
 				output += "bye\n"
 			}
-			if task.State != c.state || r.Exit != c.exit || r.Output != output || r.Error != "err\n" || r.Timeout == 0 {
+			if task.State != c.state || r.Exit != c.exit || r.Output != output || r.Error != "err\n" || r.TimedOutAt == 0 {
 				t.Errorf("%s, round 0: %+v", task.State, r)
 			}
 			w.logged(`msg="timed out"`)
@@ -102,7 +102,7 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", waiting)
 	p := w.pipe()
-	id := w.open(p.path, func(d *tdf.Definition) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
+	id := w.open(p.path, func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
 	worker, timers := w.worker(), &clock{}
 	worker.after = timers.after
 	wait := w.background(t.Context(), worker)

@@ -183,7 +183,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2
-	odd := w.open("odd", func(d *tdf.Definition) { d.Group = "g" })
+	odd := w.open("odd", func(d *tdf.Properties) { d.Group = "g" })
 	other := w.open("other")
 	end := make(chan struct{})
 	worker := w.running(func(ctx context.Context, r *Round) (Ended, error) {

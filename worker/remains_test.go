@@ -77,7 +77,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 		_, err := s.RunOnce(r.Context())
 		must(r, err)
 		task := r.task(id)
-		return task.Round > 0 || task.State.Judged()
+		return task.Round > 0 || task.State.Settled()
 	})
 	return r.task(id)
 }
@@ -85,7 +85,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 // next runs a task that is good, of a program of its own.
 func (r *runningWorker) next() {
 	r.Helper()
-	id := r.open("", func(d *tdf.Definition) { d.Program = "next" })
+	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
 	if got := r.over(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
 		r.Errorf("the next task is %s: %s", got.State, got.LastError())
 	}

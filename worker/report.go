@@ -188,7 +188,7 @@ type verdict struct {
 // verdict says what is to be reported of an execution that has ended with a result.
 func (e *execution) verdict(r tdf.Result) verdict {
 	v := verdict{e: e}
-	r.Told = e.told
+	r.ClearLive = e.told
 	switch {
 	case e.cause == nil:
 		return e.executed(r)
@@ -215,7 +215,7 @@ func (e *execution) executed(r tdf.Result) verdict {
 		v.tell = func(ctx context.Context) { e.wasRefused(ctx, r.Exit) }
 		return v
 	}
-	round := tdf.Round{Exit: r.Exit, Failed: r.Error+r.Why != ""}
+	round := tdf.Round{Exit: r.Exit, Failed: r.Error+r.Reason != ""}
 	v.well = !round.HasFailed(e.task.FailOn)
 	v.tell = func(ctx context.Context) {
 		if v.well {
@@ -249,7 +249,7 @@ func (e *execution) unstored(why error) verdict {
 	r := e.result
 	e.why = fmt.Sprintf("the round's result is lost: %v", why)
 	return e.verdict(tdf.Result{
-		Exit: r.Exit, Refused: true, Why: e.why, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
+		Exit: r.Exit, Refused: true, Reason: e.why, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS,
 	})
 }
@@ -260,7 +260,7 @@ func (e *execution) givenBack(r tdf.Result) verdict {
 	m, err := e.task.Release(why.Error())
 	if errors.Is(err, tdf.ErrLastRound) {
 		e.why = fmt.Sprintf("%v, and the task cannot be given back: %v", why, err)
-		r.Refused, r.Why = true, e.why
+		r.Refused, r.Reason = true, e.why
 		return e.executed(r)
 	}
 	m.Claim = e.claim
@@ -272,7 +272,7 @@ func (e *execution) unfit(r tdf.Result) verdict {
 	e.why = e.cause.Error()
 	m, ok := e.task.ReleaseUnfit(short(e.why))
 	if !ok {
-		r.Refused, r.Why = true, e.why
+		r.Refused, r.Reason = true, e.why
 		return e.executed(r)
 	}
 	m.Claim = e.claim

@@ -141,7 +141,7 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Grace = 0
-			r := w.begin(resuming+c.script, func(d *tdf.Definition) { d.Timeout, d.MaxTimeouts, d.MaxFails = 1000, 1, 1 })
+			r := w.begin(resuming+c.script, func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts, d.MaxFails = 1000, 1, 1 })
 			c.end(r)
 			r.wait()
 			eventually(t, "the second round", func() bool {
@@ -179,7 +179,7 @@ type round struct {
 }
 
 // begin runs a program until it says so.
-func (w *world) begin(script string, change func(*tdf.Definition)) *round {
+func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	w.Helper()
 	w.cfg.Lease = 90 * time.Millisecond
 	w.script("p", script)
@@ -230,8 +230,8 @@ func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
 	w.script("p", good)
 	must(t, w.store.NoteSuccesses(t.Context(), "w2", "bad"))
 	must(t, w.store.NoteSuccesses(t.Context(), "w1", "sweep"))
-	of := func(program string) func(*tdf.Definition) {
-		return func(d *tdf.Definition) { d.Program = program }
+	of := func(program string) func(*tdf.Properties) {
+		return func(d *tdf.Properties) { d.Program = program }
 	}
 	var bad, others []int64
 	for range 10 {
@@ -269,7 +269,7 @@ func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0
 	w.script("p", "#!/bin/sh\ncat \"$TDF_DIR/last_error\" 2>/dev/null\necho \"round $TDF_ROUND\" >&2\n")
-	id := w.open("", func(d *tdf.Definition) { d.MaxFails = 2 })
+	id := w.open("", func(d *tdf.Properties) { d.MaxFails = 2 })
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())
 	task := w.finished(id)

@@ -65,7 +65,7 @@ func TestGoRunner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			id := w.open("a 'b c'", func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit })
+			id := w.open("a 'b c'", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
 			w.runOnce(w.running(c.run))
 			got := endOf(w.finished(id))
 			if strings.HasPrefix(got.Error, c.want.Error) && (c.want.Exit == "" || c.want.Exit == exitPanic) {
@@ -127,7 +127,7 @@ func (w *world) manager() *manager.Manager {
 func TestATaskOfARunnerWaitsForNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
-	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Definition) { d.StartAfter = 9e9 })
+	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.StartAfter = 9e9 })
 	explained := func() manager.Gate {
 		e, err := w.manager().Explain(t.Context(), id)
 		must(t, err)

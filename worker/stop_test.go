@@ -91,7 +91,7 @@ func TestStopInTheLastRound(t *testing.T) {
 	w.cfg.Grace = 0
 	w.script("p", waiting)
 	p := w.pipe()
-	id := w.open(p.path, func(d *tdf.Definition) { d.MaxFails = 5 })
+	id := w.open(p.path, func(d *tdf.Properties) { d.MaxFails = 5 })
 	w.inLastRound(id)
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())

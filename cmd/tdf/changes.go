@@ -61,7 +61,7 @@ func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *m
 
 // wrongForAll refuses at once what makes no sense whichever task it is done to.
 func wrongForAll(c tdf.Changes) error {
-	d := c.Apply(tdf.Define("any", "rsync:/any/run.sh", ""))
+	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
 	if err := d.Validate(); err != nil {
 		return usage("%v", err)
 	}

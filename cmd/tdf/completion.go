@@ -102,7 +102,7 @@ func stateValues() []string {
 func outcomeValues() []string {
 	var all []string
 	for _, s := range tdf.States {
-		if s.Judged() {
+		if s.Settled() {
 			all = append(all, string(s))
 		}
 	}

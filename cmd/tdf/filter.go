@@ -84,7 +84,7 @@ func (f *filter) read(ids []string) (manager.Query, error) {
 		return q, err
 	}
 	for _, o := range f.outcomes {
-		if o != tdf.Cancelled && !tdf.State(o).Judged() {
+		if o != tdf.Cancelled && !tdf.State(o).Settled() {
 			return q, usage("--outcome %q is none of succeeded, failed, timed_out, expired, cancelled", o)
 		}
 	}

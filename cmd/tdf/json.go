@@ -196,8 +196,8 @@ func endedAt(t *tdf.Task, round int) tdf.Time {
 	switch {
 	case r.Entered[tdf.Executed] > 0:
 		return r.Entered[tdf.Executed]
-	case r.Timeout+r.Lost > 0:
-		return max(r.Timeout, r.Lost)
+	case r.TimedOutAt+r.LostAt > 0:
+		return max(r.TimedOutAt, r.LostAt)
 	case round < t.Round: // it was given back
 		return t.Rounds.At(round + 1).Entered[tdf.Open]
 	}

@@ -206,7 +206,7 @@ func (p *taskPrinter) age(t *tdf.Task) string {
 
 // stateAt is stateText, and says of a running task that its worker has stopped renewing the lease.
 func stateAt(t *tdf.Task, now tdf.Time) string {
-	if t.LeaseOver(now) {
+	if t.LeaseExpired(now) {
 		return stateText(t) + " (lease over)"
 	}
 	return stateText(t)

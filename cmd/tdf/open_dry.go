@@ -36,7 +36,7 @@ func (p *plan) showCommon() error {
 	s.row("tasks", fmt.Sprint(p.found.admitted))
 	s.row("program", p.base.Program)
 	s.row("source", tdf.HideCredentials(p.base.Source))
-	defaults := tdf.Define(p.base.Program, p.base.Source, p.base.Input)
+	defaults := tdf.Defaults(p.base.Program, p.base.Source, p.base.Input)
 	plain := defaults.OpenFields("")
 	for _, f := range p.base.OpenFields("") {
 		if f.Name != "meta" && !slices.Contains(plain, f) {

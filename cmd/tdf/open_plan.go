@@ -19,13 +19,13 @@ type plan struct {
 	m      *manager.Manager
 	sweep  *rowSource
 	packed *manager.Packed // nil: the program has a source of its own
-	base   tdf.Definition  // of every task, but for input and meta
+	base   tdf.Properties  // of every task, but for input and meta
 	rule   string          // what makes a round fail, and who says so
 	fresh  bool            // the campaign is new: nobody else may open it meanwhile
 
 	points tally            // what the campaign has is in it with --extend only
 	found  *walk            // through all rows; nil: they can be read once only
-	first  []tdf.Definition // the first few tasks
+	first  []tdf.Properties // the first few tasks
 }
 
 // prepare finds out everything that may be wrong, as far as that can be done before anything is opened.

@@ -52,7 +52,7 @@ type openRun struct {
 	*plan
 	walk   *walk
 	bar    *progressbar.ProgressBar
-	batch  []tdf.Definition
+	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
 	unsure int // tasks of which nobody knows whether they were opened

@@ -119,12 +119,12 @@ func (o *opening) reader() (func(io.Reader) iter.Seq2[sweep.Row, error], error) 
 
 // A candidate is a task that may be opened.
 type candidate struct {
-	definition tdf.Definition
+	definition tdf.Properties
 	point      sweep.Point
 }
 
 // candidates fills a definition for each row.
-func (s *rowSource) candidates(d tdf.Definition) iter.Seq2[candidate, error] {
+func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[candidate, error] {
 	return func(yield func(candidate, error) bool) {
 		if s.rows == nil {
 			yield(candidate{definition: d}, nil)
@@ -150,7 +150,7 @@ func (s *rowSource) candidates(d tdf.Definition) iter.Seq2[candidate, error] {
 	}
 }
 
-func (s *rowSource) candidate(d tdf.Definition, row sweep.Row) (candidate, error) {
+func (s *rowSource) candidate(d tdf.Properties, row sweep.Row) (candidate, error) {
 	var err error
 	if s.input != nil {
 		d.Input, err = s.input.Fill(&row)

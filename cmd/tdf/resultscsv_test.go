@@ -10,7 +10,7 @@ import (
 )
 
 func resulting(meta, result string) *tdf.Task {
-	return &tdf.Task{ID: 1, Definition: tdf.Definition{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
+	return &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
 }
 
 func TestColumns(t *testing.T) {

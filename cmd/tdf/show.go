@@ -191,7 +191,7 @@ func (v *view) sinceText() string {
 
 // definition tells what differs from the defaults.
 func (v *view) definition() []fact {
-	d, plain := v.Definition, tdf.Define("", "", "")
+	d, plain := v.Properties, tdf.Defaults("", "", "")
 	unless := func(usual bool, text string) string {
 		if usual {
 			return ""
@@ -245,11 +245,11 @@ func (v *view) updatesText() string {
 func (v *view) ending(round int) string {
 	r := v.Rounds.At(round)
 	switch {
-	case r.Timeout > 0:
+	case r.TimedOutAt > 0:
 		return "timed out"
-	case r.Lost > 0:
+	case r.LostAt > 0:
 		return "lost with its worker"
-	case r.Failure > 0:
+	case r.FailedAt > 0:
 		return "failed"
 	case round < v.Round:
 		return "given back, or opened again"

@@ -87,7 +87,7 @@ func (v *view) roundJSON(round int) roundJSON {
 	for s, at := range r.Entered {
 		j.Entered[string(s)] = stamp(at)
 	}
-	for name, at := range map[string]tdf.Time{"timeout": r.Timeout, "failure": r.Failure, "lost": r.Lost} {
+	for name, at := range map[string]tdf.Time{"timeout": r.TimedOutAt, "failure": r.FailedAt, "lost": r.LostAt} {
 		if at > 0 {
 			j.Entered[name] = stamp(at)
 		}

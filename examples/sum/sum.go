@@ -74,7 +74,7 @@ func (s *sum) begin(ctx context.Context) error {
 	if err := s.readArchived(ctx); err != nil {
 		return err
 	}
-	var missing []tdf.Definition
+	var missing []tdf.Properties
 	for i := int64(0); i < s.widths[0] && s.failure == nil; i++ {
 		if at := (place{0, i}); !there[at] {
 			missing = append(missing, s.task(at, s.numbers(i)))
@@ -84,7 +84,7 @@ func (s *sum) begin(ctx context.Context) error {
 	return err
 }
 
-func (s *sum) task(at place, input string) tdf.Definition {
+func (s *sum) task(at place, input string) tdf.Properties {
 	d := s.m.Define(program, s.source, input)
 	meta, _ := json.Marshal(at) // two numbers
 	d.Group, d.Meta = s.group, string(meta)

@@ -126,8 +126,8 @@ func TestProperties(t *testing.T) {
 
 // A task that is opened by default has the defaults that the page tells.
 func TestDefaults(t *testing.T) {
-	defaults := map[string]string{"max_losses": strconv.Itoa(tdf.Define("", "", "").MaxLosses), "fail_on": string(tdf.FailOnStderr)}
-	d := tdf.Define("", "", "")
+	defaults := map[string]string{"max_losses": strconv.Itoa(tdf.Defaults("", "", "").MaxLosses), "fail_on": string(tdf.FailOnStderr)}
+	d := tdf.Defaults("", "", "")
 	for _, f := range d.OpenFields("") {
 		defaults[f.Name] = f.Value
 	}

@@ -87,7 +87,7 @@ func open(t *testing.T, running *TDF, store *redisstate.Store, script string, in
 		t.Fatal(err)
 	}
 	for _, input := range inputs {
-		if _, err := store.Open(t.Context(), "test", tdf.Define("p", "rsync:/nowhere/run.sh", input)); err != nil {
+		if _, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", input)); err != nil {
 			t.Fatal(err)
 		}
 	}

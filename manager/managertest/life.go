@@ -42,7 +42,7 @@ func (w *world) pass(until tdf.Time) {
 // waiting reports whether a task waits for the manager.
 func (w *world) waiting() bool {
 	for _, e := range w.tasks {
-		if e.state().Judged() {
+		if e.state().Settled() {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (w *world) next() tdf.Time {
 			continue
 		}
 		t := w.task(id)
-		at := t.Look(w.now)
+		at := t.NextDue(w.now)
 		switch t.State {
 		case tdf.Open:
 			at = min(at, e.score)

@@ -37,7 +37,7 @@ func Example() {
 	err := m.Run(context.Background(), manager.Callbacks{
 		Succeeded: func(_ context.Context, task *manager.Task) error {
 			if task.LastOutput() != "1000" {
-				next := task.Definition
+				next := task.Properties
 				next.Input = task.LastOutput()
 				task.Open(next)
 			}
@@ -65,7 +65,7 @@ func (r *recorder) Errorf(f string, args ...any) {
 func (r *recorder) Output() io.Writer { return io.Discard }
 
 // lives runs one task and tells its rounds: how each ended.
-func lives(t *testing.T, change func(*tdf.Definition), results ...managertest.Result) *tdf.Task {
+func lives(t *testing.T, change func(*tdf.Properties), results ...managertest.Result) *tdf.Task {
 	t.Helper()
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result { return results[min(r.Round, len(results)-1)] })
@@ -84,20 +84,20 @@ func TestLives(t *testing.T) {
 	hangs, fails := managertest.Result{Seconds: tdf.Forever}, managertest.Result{Error: "no"}
 	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Seconds: 5}
 	for name, c := range map[string]struct {
-		change  func(*tdf.Definition)
+		change  func(*tdf.Properties)
 		results []managertest.Result
 		outcome string
 		counts  [4]int // rounds, fails, timeouts, losses
 		took    tdf.Seconds
 	}{
-		"succeeds":     {func(*tdf.Definition) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
-		"fails":        {func(*tdf.Definition) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},
-		"fails once":   {func(d *tdf.Definition) { d.MaxFails = 1 }, []managertest.Result{fails, good}, "succeeded", [4]int{1, 1, 0, 0}, 5},
-		"exit status":  {func(d *tdf.Definition) { d.FailOn = tdf.FailOnExit }, []managertest.Result{{Exit: 3}}, "failed", [4]int{0, 1, 0, 0}, 0},
-		"times out":    {func(d *tdf.Definition) { d.Timeout = 7; d.MaxTimeouts = 1 }, []managertest.Result{hangs}, "timed_out", [4]int{1, 0, 2, 0}, 14},
-		"late":         {func(d *tdf.Definition) { d.Timeout = 4 }, []managertest.Result{good}, "timed_out", [4]int{0, 0, 1, 0}, 4},
-		"is lost":      {func(d *tdf.Definition) { d.MaxLosses = 1 }, []managertest.Result{lost}, "failed", [4]int{1, 0, 0, 2}, 60},
-		"is lost once": {func(*tdf.Definition) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
+		"succeeds":     {func(*tdf.Properties) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
+		"fails":        {func(*tdf.Properties) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"fails once":   {func(d *tdf.Properties) { d.MaxFails = 1 }, []managertest.Result{fails, good}, "succeeded", [4]int{1, 1, 0, 0}, 5},
+		"exit status":  {func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }, []managertest.Result{{Exit: 3}}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"times out":    {func(d *tdf.Properties) { d.Timeout = 7; d.MaxTimeouts = 1 }, []managertest.Result{hangs}, "timed_out", [4]int{1, 0, 2, 0}, 14},
+		"late":         {func(d *tdf.Properties) { d.Timeout = 4 }, []managertest.Result{good}, "timed_out", [4]int{0, 0, 1, 0}, 4},
+		"is lost":      {func(d *tdf.Properties) { d.MaxLosses = 1 }, []managertest.Result{lost}, "failed", [4]int{1, 0, 0, 2}, 60},
+		"is lost once": {func(*tdf.Properties) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := lives(t, c.change, c.results...)

@@ -26,13 +26,13 @@ func (s store) Now(context.Context) (tdf.Time, error) {
 // LastServer is now: there always is one.
 func (s store) LastServer(ctx context.Context) (tdf.Time, error) { return s.Now(ctx) }
 
-func (s store) Open(_ context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+func (s store) Open(_ context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.apply(who, redisstate.Unit{Open: definitions}).IDs, nil
 }
 
-func (s store) OpenGroup(_ context.Context, who string, definitions ...tdf.Definition) ([]int64, error) {
+func (s store) OpenGroup(_ context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := redisstate.Unit{Open: definitions}

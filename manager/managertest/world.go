@@ -61,10 +61,10 @@ func (w *world) task(id int64) *tdf.Task {
 	return t
 }
 
-func (w *world) open(who string, d *tdf.Definition) int64 {
+func (w *world) open(who string, d *tdf.Properties) int64 {
 	w.lastID++
 	id := w.lastID
-	score, _ := d.Opening()
+	score, _ := d.Schedule()
 	e := &entry{hash: tdf.Hash{"id": strconv.FormatInt(id, 10)}, score: w.moment(score)}
 	for _, f := range d.OpenFields("managertest") {
 		e.hash[f.Name] = f.Value
@@ -114,7 +114,7 @@ func (w *world) move(who string, m *tdf.Move) {
 	}
 	e.score = w.moment(m.Score)
 	e.run = nil
-	if m.To.Judged() {
+	if m.To.Settled() {
 		w.done++
 	}
 	e.note(w.now, who, m.Note)
