@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 // changes are the flags of what is to be changed about tasks.
@@ -41,7 +42,7 @@ func (c *changes) check() error {
 }
 
 // read returns the changes that the flags ask for, and the program, if that is a directory, which is to be stored.
-func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *manager.Packed, error) {
+func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *program.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
 		return all, nil, err
@@ -69,7 +70,7 @@ func wrongForAll(c tdf.Changes) error {
 }
 
 // readProgram adds the program to the changes.
-func (c *changes) readProgram(all *tdf.Changes) (*manager.Packed, error) {
+func (c *changes) readProgram(all *tdf.Changes) (*program.Packed, error) {
 	if !c.task.changed("program") {
 		return nil, nil
 	}
@@ -77,7 +78,7 @@ func (c *changes) readProgram(all *tdf.Changes) (*manager.Packed, error) {
 	if c.source != "" {
 		return nil, nil
 	}
-	packed, err := manager.Pack(c.program)
+	packed, err := program.Pack(c.program)
 	if err != nil {
 		return nil, usage("%v", err)
 	}

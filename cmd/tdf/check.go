@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -30,7 +31,7 @@ func newCheck(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			findings, err := m.Check(c.Context())
+			findings, err := admin.New(m).Check(c.Context())
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,7 @@ func newCheck(a *app) *cobra.Command {
 }
 
 // tellFindings writes a line for each.
-func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding) string) error {
+func (a *app) tellFindings(findings []admin.Finding, line func(admin.Finding) string) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(a.stdout, oneLine(line(f), 0)); err != nil {
 			return err
@@ -64,7 +65,7 @@ func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding
 }
 
 // proposed says what is wrong, and what would be done about it.
-func proposed(f manager.Finding) string {
+func proposed(f admin.Finding) string {
 	putBack := "put back as " + string(f.Mend.To)
 	wrong, mended, _ := strings.Cut(f.Problem, ": ")
 	switch {
@@ -81,18 +82,18 @@ func proposed(f manager.Finding) string {
 }
 
 // remaining says what is wrong after everything was done about it.
-func remaining(f manager.Finding) string {
+func remaining(f admin.Finding) string {
 	if mendable(f) {
 		return f.String() + " (not done yet)"
 	}
 	return f.String() + "; --repair cannot mend that"
 }
 
-func mendable(f manager.Finding) bool { return f.Mend.Verb != "" }
+func mendable(f admin.Finding) bool { return f.Mend.Verb != "" }
 
 // repair mends what it may, and returns what is left.
-func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager.Finding, pause time.Duration) ([]manager.Finding, error) {
-	var sure, others []manager.Finding
+func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
+	var sure, others []admin.Finding
 	for _, f := range findings {
 		switch {
 		case !mendable(f):
@@ -110,26 +111,26 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
-		now, err := m.Check(ctx)
+		now, err := admin.New(m).Check(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := a.mend(ctx, m, manager.Unchanged(others, now)); err != nil {
+		if err := a.mend(ctx, m, admin.Unchanged(others, now)); err != nil {
 			return nil, err
 		}
 	}
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	return m.Check(ctx)
+	return admin.New(m).Check(ctx)
 }
 
 // mend says of each what was done about it.
-func (a *app) mend(ctx context.Context, m *manager.Manager, findings []manager.Finding) error {
+func (a *app) mend(ctx context.Context, m *manager.Manager, findings []admin.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	n, err := m.Repair(ctx, findings)
+	n, err := admin.New(m).Repair(ctx, findings)
 	if err != nil {
 		return err
 	}

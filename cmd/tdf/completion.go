@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
@@ -177,7 +179,7 @@ func programOf(t *tdf.Task) string  { return t.Program }
 // completeFailures offers groups of failures, with how they ended.
 func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
-	found, _ := m.Failures(ctx, manager.Query{Group: campaign}, "")
+	found, _ := admin.New(m).Failures(ctx, manager.Query{Group: campaign}, "")
 	var all []string
 	for _, g := range found.Groups {
 		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))
@@ -186,7 +188,7 @@ func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command)
 }
 
 func storedNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
-	stored, _ := m.StoredPrograms(ctx)
+	stored, _ := program.List(ctx, m)
 	var all []string
 	for _, p := range stored {
 		all = append(all, redisSource+p.SHA256+"\t"+size(p.Bytes))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/admin"
 )
 
 func newDoctor(a *app) *cobra.Command {
@@ -50,13 +50,13 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 		return err
 	}
 	defer m.Close()
-	all, err := m.Diagnose(ctx)
+	all, err := admin.New(m).Diagnose(ctx)
 	if err != nil {
 		return err
 	}
 	well := true
 	for _, d := range all {
-		bad := d.Severity == manager.SeverityProblem
+		bad := d.Severity == admin.SeverityProblem
 		well = well && !bad
 		if quiet && !bad {
 			continue
@@ -72,7 +72,7 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 }
 
 // tellDiagnosis writes a line, on a terminal with the cure below it.
-func (a *app) tellDiagnosis(d manager.Diagnosis, asJSON bool) error {
+func (a *app) tellDiagnosis(d admin.Diagnosis, asJSON bool) error {
 	subject, text, cure := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
 	var err error
 	switch {

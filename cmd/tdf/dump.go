@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/admin"
 )
 
 func newDump(a *app) *cobra.Command {
@@ -26,7 +26,7 @@ func newDump(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			done, err := m.Dump(c.Context(), a.stdout)
+			done, err := admin.New(m).Dump(c.Context(), a.stdout)
 			if err == nil {
 				a.say("dumped %s and %s", counted(done.Tasks, "task"), counted(done.Programs, "program"))
 			}
@@ -75,8 +75,8 @@ func (a *app) load(ctx context.Context, in io.Reader) error {
 		return err
 	}
 	defer m.Close()
-	done, err := m.Restore(ctx, in)
-	if errors.As(err, new(*manager.DumpError)) || errors.Is(err, manager.ErrOccupied) {
+	done, err := admin.New(m).Restore(ctx, in)
+	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
 		return usage("%v", err)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -40,7 +41,7 @@ func newExplain(a *app) *cobra.Command {
 }
 
 func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON bool) error {
-	e, err := m.Explain(ctx, id)
+	e, err := admin.New(m).Explain(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}
@@ -58,9 +59,9 @@ func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON 
 	return err
 }
 
-var marks = map[manager.GateState]string{manager.Passed: "ok", manager.Holds: "HOLDS", manager.Ahead: "ahead"}
+var marks = map[admin.GateState]string{admin.Passed: "ok", admin.Holds: "HOLDS", admin.Ahead: "ahead"}
 
-func (a *app) checklist(e manager.Explanation) error {
+func (a *app) checklist(e admin.Explanation) error {
 	var b strings.Builder
 	state := string(e.State)
 	if e.Outcome != "" && e.Outcome != state {
@@ -79,12 +80,12 @@ func (a *app) checklist(e manager.Explanation) error {
 	return err
 }
 
-func explanationToJSON(e manager.Explanation) any {
+func explanationToJSON(e admin.Explanation) any {
 	type gate struct {
-		Name  string            `json:"name"`
-		State manager.GateState `json:"state"`
-		What  string            `json:"what"`
-		Cure  string            `json:"cure,omitempty"`
+		Name  string          `json:"name"`
+		State admin.GateState `json:"state"`
+		What  string          `json:"what"`
+		Cure  string          `json:"cure,omitempty"`
 	}
 	all := struct {
 		ID      int64     `json:"id"`

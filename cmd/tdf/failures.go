@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/admin"
 )
 
 // A postMortem is a call of failures.
@@ -60,10 +60,10 @@ func (p *postMortem) run(ctx context.Context, args []string) error {
 	if p.forgiven && len(q.States) == 0 {
 		q.States = tdf.States
 	}
-	found, err := m.Failures(ctx, q, p.paging.cursor)
+	found, err := admin.New(m).Failures(ctx, q, p.paging.cursor)
 	for p.paging.all && err == nil && found.Next != "" {
-		var page manager.Failures
-		if page, err = m.Failures(ctx, q, found.Next); err == nil {
+		var page admin.Failures
+		if page, err = admin.New(m).Failures(ctx, q, found.Next); err == nil {
 			found.Merge(page)
 		}
 	}
@@ -76,7 +76,7 @@ func (p *postMortem) run(ctx context.Context, args []string) error {
 	return p.a.tellMissing(ctx, m, args, nil)
 }
 
-func (p *postMortem) print(found manager.Failures) error {
+func (p *postMortem) print(found admin.Failures) error {
 	shown := found.Groups
 	if !p.paging.all {
 		shown = shown[:min(len(shown), p.paging.limit)]
@@ -102,7 +102,7 @@ func (p *postMortem) print(found manager.Failures) error {
 	return nil
 }
 
-func (p *postMortem) groups(groups []manager.FailureGroup) error {
+func (p *postMortem) groups(groups []admin.FailureGroup) error {
 	if p.asJSON {
 		for _, g := range groups {
 			if err := jsonLines(p.a.stdout).Encode(failureToJSON(g)); err != nil {
@@ -126,7 +126,7 @@ func (p *postMortem) groups(groups []manager.FailureGroup) error {
 }
 
 // paragraphs are for people: lines are long, and say most.
-func (p *postMortem) paragraphs(groups []manager.FailureGroup) error {
+func (p *postMortem) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, tasks(g.Tasks), counted(g.Rounds, "round"), oneLine(g.How, 0))
@@ -165,7 +165,7 @@ func counts(of map[string]int) string {
 }
 
 // failureToJSON tells all of a group.
-func failureToJSON(g manager.FailureGroup) any {
+func failureToJSON(g admin.FailureGroup) any {
 	type example struct {
 		ID    int64  `json:"id"`
 		Round int    `json:"round"`

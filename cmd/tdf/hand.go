@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 // A hand is a command that does something to the tasks that its arguments and filters name.
@@ -85,7 +86,7 @@ func (h *hand) run(ctx context.Context, args []string) error {
 }
 
 // carryOut does it to these, if that is really what is wanted.
-func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *manager.Packed, found []manager.Found) error {
+func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *program.Packed, found []manager.Found) error {
 	if err := h.confirm(ctx); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act
 }
 
 // plan reads what is to be done, and packs the program that it may be done with.
-func (h *hand) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *manager.Packed, err error) {
+func (h *hand) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *program.Packed, err error) {
 	act = manager.Act{Verb: h.verb, Elsewhere: h.elsewhere}
 	if h.with != nil {
 		act.Changes, packed, err = h.with.read(ctx, m)

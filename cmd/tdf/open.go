@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 // An opening is one call of tdf open: its flags.
@@ -114,12 +114,12 @@ func (o *opening) check() error {
 }
 
 // packed returns the program if it is a directory; nil: it is a name.
-func (o *opening) packed() (*manager.Packed, error) {
+func (o *opening) packed() (*program.Packed, error) {
 	info, err := os.Stat(o.program)
 	isDir := err == nil && info.IsDir()
 	switch {
 	case isDir && o.source == "":
-		packed, err := manager.Pack(o.program)
+		packed, err := program.Pack(o.program)
 		if err != nil {
 			return nil, usage("%v", err)
 		}

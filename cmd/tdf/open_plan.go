@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -18,7 +19,7 @@ type plan struct {
 	*opening
 	m      *manager.Manager
 	sweep  *rowSource
-	packed *manager.Packed // nil: the program has a source of its own
+	packed *program.Packed // nil: the program has a source of its own
 	base   tdf.Properties  // of every task, but for input and meta
 	rule   string          // what makes a round fail, and who says so
 	fresh  bool            // the campaign is new: nobody else may open it meanwhile

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -158,7 +159,7 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 		if err := p.more(&tail, t.Rounds.At(p.round).Tail); err != nil {
 			return err
 		}
-		if err := p.m.Follow(ctx, p.id); err != nil {
+		if err := admin.New(p.m).Follow(ctx, p.id); err != nil {
 			return err
 		}
 		if err := sleep(ctx, followPause); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 func newPrograms(a *app) *cobra.Command {
@@ -45,7 +46,7 @@ type programJSON struct {
 }
 
 func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool) error {
-	stored, err := m.StoredPrograms(ctx)
+	stored, err := program.List(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool)
 		a.say("no program is stored in this namespace: tdf push, or tdf open --program DIR, stores one")
 		return nil
 	}
-	uses, err := m.ProgramUses(ctx)
+	uses, err := program.Uses(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (r *removal) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer m.Close()
-	stored, err := m.StoredPrograms(ctx)
+	stored, err := program.List(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -126,8 +127,8 @@ func (r *removal) run(ctx context.Context, args []string) error {
 	if err := (&hand{a: r.a, yes: r.yes, question: "remove"}).confirm(ctx); err != nil {
 		return err
 	}
-	err = m.RemovePrograms(ctx, sums...)
-	if used := new(manager.ProgramUsedError); errors.As(err, &used) {
+	err = program.Remove(ctx, m, sums...)
+	if used := new(program.UsedError); errors.As(err, &used) {
 		r.a.say("%v", used)
 		r.a.say("nothing was removed")
 		return errNotWell
@@ -150,8 +151,8 @@ func (r *removal) list(sums []string) error {
 	return nil
 }
 
-func unusedPrograms(ctx context.Context, m *manager.Manager, stored []manager.StoredProgram) ([]string, error) {
-	uses, err := m.ProgramUses(ctx)
+func unusedPrograms(ctx context.Context, m *manager.Manager, stored []program.Stored) ([]string, error) {
+	uses, err := program.Uses(ctx, m)
 	var sums []string
 	for _, p := range stored {
 		if uses[p.SHA256].Tasks == 0 {
@@ -167,7 +168,7 @@ const (
 	leastPrefix = 8 // hex digits, as the names of packed programs have
 )
 
-func namedPrograms(stored []manager.StoredProgram, names []string) ([]string, error) {
+func namedPrograms(stored []program.Stored, names []string) ([]string, error) {
 	var sums []string
 	for _, name := range names {
 		prefix := strings.TrimPrefix(name[strings.LastIndexByte(name, '-')+1:], redisSource)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 func newPush(a *app) *cobra.Command {
@@ -29,7 +30,7 @@ results/ or data/*.csv.`,
 }
 
 func (a *app) push(ctx context.Context, dir string) error {
-	packed, err := manager.Pack(dir)
+	packed, err := program.Pack(dir)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -46,8 +47,8 @@ func (a *app) push(ctx context.Context, dir string) error {
 }
 
 // store brings a packed program to Redis, and says so.
-func (a *app) store(ctx context.Context, m *manager.Manager, packed manager.Packed) error {
-	p, err := m.PushPacked(ctx, packed)
+func (a *app) store(ctx context.Context, m *manager.Manager, packed program.Packed) error {
+	p, err := program.PushPacked(ctx, m, packed)
 	if err == nil {
 		a.say("program %s is stored: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
 	}

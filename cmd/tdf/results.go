@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -106,7 +107,7 @@ func (e *export) finished(ctx context.Context, m *manager.Manager) error {
 
 // waitForAll says what it waits for, and what would have it wait for ever.
 func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
-	watch, missing := m.Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
+	watch, missing := admin.New(m).Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
 	for told := false; ; told = true {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()

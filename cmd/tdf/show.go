@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -81,8 +82,8 @@ func (a *app) showOne(v *view, asJSON bool) error {
 type view struct {
 	*tdf.Task
 	now     tdf.Time
-	updates []manager.Update
-	worker  *manager.Worker // that has it now; nil: none, or it is not known
+	updates []admin.Update
+	worker  *admin.Worker // that has it now; nil: none, or it is not known
 	raw     bool
 }
 
@@ -97,14 +98,14 @@ func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, er
 	if v.now, err = m.Now(ctx); err != nil {
 		return nil, err
 	}
-	if v.updates, err = m.Updates(ctx, id, manager.Update{}, mostUpdates); err != nil {
+	if v.updates, err = admin.New(m).Updates(ctx, id, admin.Update{}, mostUpdates); err != nil {
 		return nil, err
 	}
 	if t.State != tdf.Running {
 		return v, nil
 	}
-	workers, err := m.Workers(ctx)
-	if i := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == t.Current().Worker }); i >= 0 {
+	workers, err := admin.New(m).Workers(ctx)
+	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == t.Current().Worker }); i >= 0 {
 		v.worker = &workers[i]
 	}
 	return v, err

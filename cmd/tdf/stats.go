@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/admin"
 )
 
 func newStats(a *app) *cobra.Command {
@@ -56,7 +56,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 		return nil, err
 	}
 	defer m.Close()
-	s, err := m.Stats(ctx)
+	s, err := admin.New(m).Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 	return text.Bytes(), err
 }
 
-func (a *app) statsSheet(s *manager.Stats) error {
+func (a *app) statsSheet(s *admin.Stats) error {
 	sheet := a.sheet("what", "is")
 	for _, state := range tdf.States {
 		sheet.row(string(state), count(s.Counts[state]))
@@ -81,7 +81,7 @@ func (a *app) statsSheet(s *manager.Stats) error {
 	sheet.row("oldest open waits for", ago(s.Waited))
 	sheet.row("server is behind by", ago(s.DueLag))
 	sheet.row("server seen", seen(s.At, s.Server))
-	for _, state := range manager.WorkerStates {
+	for _, state := range admin.WorkerStates {
 		sheet.row("workers "+state, strconv.Itoa(s.Workers[state]))
 	}
 	sheet.row("slots busy", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
@@ -99,7 +99,7 @@ func seen(now, at tdf.Time) string {
 	return ago(now.Sub(at)) + " ago"
 }
 
-func memory(m manager.Memory) string {
+func memory(m admin.Memory) string {
 	switch {
 	case m.Used == 0:
 		return "it does not say"
@@ -123,7 +123,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.3g %cB", f, units[unit])
 }
 
-func statsJSON(namespace string, s *manager.Stats) any {
+func statsJSON(namespace string, s *admin.Stats) any {
 	counts := map[tdf.State]int64{}
 	for _, state := range tdf.States {
 		counts[state] = s.Counts[state]
@@ -150,14 +150,14 @@ func statsJSON(namespace string, s *manager.Stats) any {
 }
 
 // exposition writes the numbers as gauges that are labelled with the namespace.
-func exposition(namespace string, s *manager.Stats) ([]byte, error) {
+func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	e := exporter{namespace: namespace}
 	tasks := e.family("tdf_tasks", "Tasks by state.")
 	for _, state := range tdf.States {
 		e.add(tasks, float64(s.Counts[state]), "state", string(state))
 	}
 	workers := e.family("tdf_workers", "Workers by state; silent: their leases are over.")
-	for _, state := range manager.WorkerStates {
+	for _, state := range admin.WorkerStates {
 		e.add(workers, float64(s.Workers[state]), "state", state)
 	}
 	e.gauge("tdf_done_per_second", "Tasks done in a second, over the last minute.", s.Rate)

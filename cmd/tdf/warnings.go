@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/admin"
 )
 
 // warnings say what keeps tasks from being done to somebody who waits for them, each thing once.
@@ -15,7 +15,7 @@ type warnings struct {
 	told     []string
 }
 
-func (w *warnings) about(s *manager.Status) {
+func (w *warnings) about(s *admin.Status) {
 	if s.Counts.Unfinished() == 0 {
 		return
 	}

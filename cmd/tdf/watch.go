@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -74,10 +75,10 @@ func (w *watching) run(ctx context.Context) (err error) {
 	}
 	defer w.m.Close()
 	defer w.endLine()
-	return w.watch(ctx, w.m.Watch(w.campaign))
+	return w.watch(ctx, admin.New(w.m).Watch(w.campaign))
 }
 
-func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
+func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 	for {
 		s, err := watch.Look(ctx)
 		if err != nil {
@@ -114,7 +115,7 @@ func (w *watching) ofCampaign() string {
 }
 
 // stop cancels what is open when too much has failed, also what is opened again afterwards.
-func (w *watching) stop(ctx context.Context, s *manager.Status) error {
+func (w *watching) stop(ctx context.Context, s *admin.Status) error {
 	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
 		return nil
@@ -141,7 +142,7 @@ func (w *watching) rewrites() bool { return w.a.style.out && !w.json }
 
 // show writes the line anew on a terminal; elsewhere it writes one if something changed, but not too often, and
 // in any case the first and the last.
-func (w *watching) show(s *manager.Status, last bool) error {
+func (w *watching) show(s *admin.Status, last bool) error {
 	now := time.Now()
 	var err error
 	switch {
@@ -158,7 +159,7 @@ func (w *watching) show(s *manager.Status, last bool) error {
 }
 
 // what tells whether something changed.
-func what(s *manager.Status) string {
+func what(s *admin.Status) string {
 	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 	for _, p := range s.Pauses {
 		text += fmt.Sprint(p.Program, p.Workers, p.Of)
@@ -174,7 +175,7 @@ func (w *watching) endLine() {
 	w.shown = ""
 }
 
-func (w *watching) line(s *manager.Status) string {
+func (w *watching) line(s *admin.Status) string {
 	if w.json {
 		text, _ := marshal(w.object(s))
 		return string(text)
@@ -182,7 +183,7 @@ func (w *watching) line(s *manager.Status) string {
 	return printable(joined(pieces(s)))
 }
 
-func (w *watching) object(s *manager.Status) any {
+func (w *watching) object(s *admin.Status) any {
 	counts := map[tdf.State]int64{}
 	for _, state := range tdf.States {
 		counts[state] = s.Counts[state]
@@ -226,7 +227,7 @@ type pauseJSON struct {
 	Why     string  `json:"why"`
 }
 
-func pausesToJSON(pauses []manager.Pause) []pauseJSON {
+func pausesToJSON(pauses []admin.Pause) []pauseJSON {
 	var all []pauseJSON
 	for _, p := range pauses {
 		all = append(all, pauseJSON{p.Program, p.Workers, p.Of, float64(p.Until), p.Why})
@@ -244,9 +245,9 @@ func allSucceeded(outcomes map[string]int64) bool {
 }
 
 // close says how it went.
-func (w *watching) close(ctx context.Context, s *manager.Status) error {
+func (w *watching) close(ctx context.Context, s *admin.Status) error {
 	w.endLine()
-	outcomes, err := w.m.Outcomes(ctx, w.campaign)
+	outcomes, err := admin.New(w.m).Outcomes(ctx, w.campaign)
 	if err != nil {
 		return err
 	}

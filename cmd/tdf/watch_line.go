@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -33,7 +34,7 @@ const (
 )
 
 // pieces are all there are, in the order in which they are shown.
-func pieces(s *manager.Status) []piece {
+func pieces(s *admin.Status) []piece {
 	all := []piece{{fmt.Sprintf("%d/%d done", s.Done(), s.Counts.Total()), needDone}}
 	if s.Counts.Unfinished() > 0 {
 		all = append(all, piece{left(s.Estimate), needLeft})
@@ -63,7 +64,7 @@ func pieces(s *manager.Status) []piece {
 }
 
 // pausedText names the program that most workers pause, and until when.
-func pausedText(s *manager.Status) string {
+func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until > s.At {
@@ -82,7 +83,7 @@ func inStates(counts manager.Counts, states []tdf.State) string {
 	return strings.Join(parts, ", ")
 }
 
-func workersText(s *manager.Status) string {
+func workersText(s *admin.Status) string {
 	text := fmt.Sprintf("%s, %d/%d busy", counted(s.Workers, "worker"), s.Busy, s.Slots)
 	if s.Drained > 0 {
 		text += fmt.Sprintf(", %d not claiming", s.Drained)
@@ -93,7 +94,7 @@ func workersText(s *manager.Status) string {
 func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
 
 // left says when all will be done that may run now.
-func left(e manager.Estimate) string {
+func left(e admin.Estimate) string {
 	low, high := ago(e.Low), ago(e.High)
 	switch {
 	case e.Unknown != "":
@@ -113,7 +114,7 @@ func joined(all []piece) string {
 }
 
 // terminalLine is a line of so many characters at most: what is needed most, and with what room is left a bar.
-func terminalLine(s *manager.Status, width int) string {
+func terminalLine(s *admin.Status, width int) string {
 	line := oneLine(joined(fitting(pieces(s), width)), width)
 	if b := bar(s, width-utf8.RuneCountInString(line)-1); b != "" {
 		return b + " " + line
@@ -151,7 +152,7 @@ const (
 )
 
 // bar draws how much is done in so many characters at most; "" where these are too few.
-func bar(s *manager.Status, room int) string {
+func bar(s *admin.Status, room int) string {
 	width := min(mostBar, room-barFrame)
 	if width < leastBar {
 		return ""

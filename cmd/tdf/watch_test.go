@@ -7,15 +7,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // On any terminal the estimate is whole, and what is left out is what is needed least.
 func TestTerminalLine(t *testing.T) {
-	s := &manager.Status{
+	s := &admin.Status{
 		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
 		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
-		Estimate: manager.Estimate{Low: 98, High: 180},
+		Estimate: admin.Estimate{Low: 98, High: 180},
 	}
 	for width, want := range map[int]string{
 		10:  "65/400 do…",
@@ -47,10 +48,10 @@ func TestTerminalLine(t *testing.T) {
 
 // A pause is reported once, with its remedy, and the line shows it.
 func TestAPauseIsTold(t *testing.T) {
-	s := &manager.Status{
+	s := &admin.Status{
 		At: 1_700_000_000, Server: 1_700_000_000, Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
-		Pauses:   []manager.Pause{{Program: "bad", Workers: 3, Of: 3, Until: 1_700_000_045, Why: "exit 4"}},
-		Estimate: manager.Estimate{Unknown: "all workers pause bad"},
+		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: 1_700_000_045, Why: "exit 4"}},
+		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
 	}
 	var told []string
 	w := warnings{campaign: "sweep 7", say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -40,7 +41,7 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 	if err != nil {
 		return err
 	}
-	workers, err := m.Workers(ctx)
+	workers, err := admin.New(m).Workers(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,14 +71,14 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 	return s.write()
 }
 
-func stateOf(w manager.Worker) string {
+func stateOf(w admin.Worker) string {
 	if !w.Alive && w.State != "gone" {
 		return "silent"
 	}
 	return w.State
 }
 
-func remarks(w manager.Worker) string {
+func remarks(w admin.Worker) string {
 	var all []string
 	if w.Drained != "" {
 		all = append(all, "told to drain by "+w.Drained)
@@ -92,7 +93,7 @@ func remarks(w manager.Worker) string {
 const heartbeatSlack = tdf.Seconds(2)
 
 // runsText is what the worker ran at its last heartbeat, and how long ago that was if the next one is overdue.
-func runsText(w manager.Worker, now tdf.Time) string {
+func runsText(w admin.Worker, now tdf.Time) string {
 	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
 	if runs != "" && age > w.Lease/3+heartbeatSlack {
 		return fmt.Sprintf("%s (%s ago)", runs, ago(age))
@@ -130,7 +131,7 @@ func ago(d tdf.Seconds) string {
 	}
 }
 
-func workerJSON(w manager.Worker) any {
+func workerJSON(w admin.Worker) any {
 	return struct {
 		Name    string  `json:"name"`
 		Host    string  `json:"host"`
@@ -153,7 +154,7 @@ type pause struct {
 	Why     string `json:"why"`
 }
 
-func pausesOf(w manager.Worker) []pause {
+func pausesOf(w admin.Worker) []pause {
 	var all []pause
 	for _, p := range w.Pauses {
 		all = append(all, pause{p.Program, stamp(w.Seen.Add(p.For)), p.Why})
@@ -170,7 +171,7 @@ func (a *app) completeWorkers(c *cobra.Command, args []string, _ string) ([]stri
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer m.Close()
-	workers, _ := m.Workers(ctx)
+	workers, _ := admin.New(m).Workers(ctx)
 	var names []string
 	for _, w := range workers {
 		if !slices.Contains(args, w.Name) {
@@ -198,9 +199,9 @@ func newDrain(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			order, said := m.Drain, "told to drain"
+			order, said := admin.New(m).Drain, "told to drain"
 			if undo {
-				order, said = m.Resume, "told to go on"
+				order, said = admin.New(m).Resume, "told to go on"
 			}
 			for _, name := range args {
 				if err := order(c.Context(), name); err != nil {

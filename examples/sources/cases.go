@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 // A try is one task, and what is expected of it.
@@ -44,7 +45,7 @@ func (s *shop) good(ctx context.Context, m *manager.Manager, run string) ([]try,
 		if err != nil {
 			return nil, err
 		}
-		source, err := m.PutProgram(ctx, packed)
+		source, err := program.Put(ctx, m, packed)
 		if err != nil {
 			return nil, err
 		}

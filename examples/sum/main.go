@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/examples/local"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 func main() {
@@ -82,7 +83,7 @@ func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	source, err := m.PutProgram(ctx, packed)
+	source, err := program.Put(ctx, m, packed)
 	if err != nil {
 		return 0, err
 	}

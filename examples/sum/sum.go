@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-const program = "sum"
+const programName = "sum"
 
 // A sum computes a plan's sum with the tasks of one group.
 //
@@ -85,7 +85,7 @@ func (s *sum) begin(ctx context.Context) error {
 }
 
 func (s *sum) task(at place, input string) tdf.Properties {
-	d := s.m.Define(program, s.source, input)
+	d := s.m.Define(programName, s.source, input)
 	meta, _ := json.Marshal(at) // two numbers
 	d.Group, d.Meta = s.group, string(meta)
 	return d
