@@ -31,7 +31,7 @@ func installing(dir string) bool {
 	return err == nil
 }
 
-// repair undoes what an earlier installation left in a directory without run.sh.
+// repair undoes an earlier installation if the directory has no run.sh.
 func (j *job) repair() error {
 	var old journal
 	err := readJSON(filepath.Join(j.dir, journalName), &old)
