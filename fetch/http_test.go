@@ -192,7 +192,7 @@ func TestRedirects(t *testing.T) {
 	fetchWorks(t, newFetcher(t), base+"/9/run.sh") // ten redirects
 	fails := map[string]string{
 		"/10/run.sh":   "download: more than 10 redirects",
-		"/loop/run.sh": "download: the redirects go in a circle, back to " + base + "/loop/run.sh",
+		"/loop/run.sh": "download: the redirects form a loop through " + base + "/loop/run.sh",
 		"/file/run.sh": "redirected to file:///etc/passwd, which is neither http nor https",
 	}
 	for path, want := range fails {
