@@ -38,7 +38,7 @@ func TestSourceGateShowsNothingOfALocation(t *testing.T) {
 		"http://u:hush@h.example:x/?k=hush":    "redirected to a Location that is not a valid URL",
 		"mailto:x?token=hush":                  "redirected to mailto:x?token=***, which is neither http nor https",
 		"gopher://u:hush@h.example/?hush#hush": "which is neither http nor https",
-		"/x.zip?token=hush":                    "the redirects go in a circle",
+		"/x.zip?token=hush":                    "the redirects form a loop",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Location"] = []string{location}

@@ -205,11 +205,11 @@ func TestArguments(t *testing.T) {
 			{[]string{"-h"}, 0, "usage: " + command + " NAME FILE.cfg", ""},
 			{[]string{"--help"}, 0, "docs/configuration.md", ""},
 			{[]string{"--version"}, 0, command + " ", ""},
-			{nil, 2, "", "two arguments are needed, NAME and FILE.cfg, and 0 are given\nusage: " + command},
-			{[]string{"a"}, 2, "", "and 1 are given"},
-			{[]string{"a", "b", "c"}, 2, "", "and 3 are given"},
+			{nil, 2, "", "got 0 arguments; want NAME and FILE.cfg\nusage: " + command},
+			{[]string{"a"}, 2, "", "got 1 arguments"},
+			{[]string{"a", "b", "c"}, 2, "", "got 3 arguments"},
 			{[]string{"--verbose", "a", "b"}, 2, "", "-verbose"},
-			{[]string{"", "b"}, 2, "", "the name \"\" is not one of 1 to 200 bytes"},
+			{[]string{"", "b"}, 2, "", "invalid name \"\": want 1 to 200 bytes"},
 			{[]string{"a\nb", "b"}, 2, "", "control characters"},
 			{[]string{"a", "/no/such.cfg"}, 2, "", command + ": /no/such.cfg: cannot be read: no such file or directory; expected a configuration file\n"},
 			{[]string{"a", write(t, "[tdf]\nnamespace=N\n[worker]\nlease=x\n")}, 2, "", `[worker] lease: "x" is not a number of seconds above 0`},
@@ -222,7 +222,7 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	start(t, "tdf-worker", "a/b", "f").exits(2, "has a slash")
-	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is for the server alone`)
+	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is only for the server`)
 }
 
 // What Redis says no to ends both commands at once.

@@ -85,7 +85,7 @@ var workerKeys = []key{
 	},
 }
 
-// programKeys are about what programs may do, and what becomes of what they leave.
+// programKeys are the worker's keys about programs: their isolation, and the files that they leave.
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),

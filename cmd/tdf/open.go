@@ -137,7 +137,7 @@ func (o *opening) failOn(tool config.Tool) (rule, why string) {
 	switch {
 	case o.changed("fail-on"):
 		return o.task.failOn, "as --fail-on says"
-	case tool.Says("task_defaults", "fail_on"):
+	case tool.IsSet("task_defaults", "fail_on"):
 		return string(tool.Manager.TaskDefaults.FailOn), "as the configuration says"
 	}
 	return "exit", "a task fails when its exit status is not 0 (--fail-on says otherwise)"

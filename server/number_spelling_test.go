@@ -6,9 +6,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A property that other hands wrote is either valid for the claim and the server alike, or invalid for
-// both: a task that only one of them rejects would be put off for ever.
-func TestClaimAndServerReadPropertiesAlike(t *testing.T) {
+// The claim script and the server agree whether a property is valid. A task that only one of them rejects would be
+// postponed for ever.
+func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 	onEach(t, func(s *site) {
 		id := 0
 		for property, values := range map[string][]string{
@@ -28,7 +28,7 @@ func TestClaimAndServerReadPropertiesAlike(t *testing.T) {
 				s.round()
 				state := s.do("HGET", "$task:"+itoa(id), "state")
 				if claimed := len(c.Claims) == 1; claimed != (state == string(tdf.Running)) || !claimed && state != string(tdf.Failed) {
-					s.Errorf("%s=%q: claimed: %v, and it is %v", property, value, claimed, state)
+					s.Errorf("%s=%q: claimed: %v, state: %v", property, value, claimed, state)
 				}
 				s.do("DEL", "$task:"+itoa(id))
 				for _, list := range []string{"open", "due", "running", "failed"} {
