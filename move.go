@@ -16,13 +16,13 @@ type Move struct {
 	Claim string // fence: the claim that the round must belong to, or NoClaim; "": any
 	Due   string // fence: the score that the task must have among the due ones; "": whichever
 
-	Set   []Field // properties to write
-	Stamp []Stamp // properties to write the moment into
-	Clear []string
-	Group string // the group of the task, for its index
-	Score Moment // in the list it goes to
-	NextDue  Moment // when the server must look at the task next
-	Note  string // for the log
+	Set     []Field // properties to write
+	Stamp   []Stamp // properties to write the moment into
+	Clear   []string
+	Group   string // the group of the task, for its index
+	Score   Moment // in the list it goes to
+	NextDue Moment // when the server must look at the task next
+	Note    string // for the log
 
 	Repair bool // not a transition but a repair: the id is taken out of every other list
 }

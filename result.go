@@ -11,7 +11,7 @@ type Result struct {
 	Output string // stdout, to the byte
 	Error  string // stderr, to the byte; or why the program could not be run
 	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
-	Reason    string // explains an end that does not explain itself, in a line behind Error; "" for none
+	Reason string // explains an end that does not explain itself, in a line behind Error; "" for none
 
 	// Refused says that the round has failed whatever Exit says, for the reason in Why. Exit is not kept
 	// then, but what the round cost is (docs/lifecycle.md, "What makes a round fail").

@@ -52,11 +52,11 @@ const Cancelled = "cancelled"
 
 // A Round is one execution of a task, or the wait for it.
 type Round struct {
-	Entered map[State]Time // when the task entered that state in this round
+	Entered    map[State]Time // when the task entered that state in this round
 	TimedOutAt Time           // when the round timed out; 0: it did not
-	FailedAt Time           // when the round was found to have failed; 0: it was not
-	LostAt    Time           // when the round was lost with its worker; 0: it was not
-	Started Time           // when the program was there and began, if that was later than the claim; else 0
+	FailedAt   Time           // when the round was found to have failed; 0: it was not
+	LostAt     Time           // when the round was lost with its worker; 0: it was not
+	Started    Time           // when the program was there and began, if that was later than the claim; else 0
 
 	Worker string // who ran it
 	Claim  string // the claim's random id; "" for a worker of the original TDF
