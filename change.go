@@ -22,21 +22,21 @@ var ErrUnchanged = errors.New("it is like that already")
 
 // Apply returns the definition with the changes made.
 func (c Changes) Apply(d Properties) Properties {
-	set(&d.Program, c.Program)
-	set(&d.Source, c.Source)
-	set(&d.Input, c.Input)
-	set(&d.StartAfter, c.StartAfter)
-	set(&d.EndBefore, c.EndBefore)
-	set(&d.Timeout, c.Timeout)
-	set(&d.MaxFails, c.MaxFails)
-	set(&d.MaxTimeouts, c.MaxTimeouts)
-	set(&d.MaxLosses, c.MaxLosses)
-	set(&d.Meta, c.Meta)
-	set(&d.FailOn, c.FailOn)
+	replace(&d.Program, c.Program)
+	replace(&d.Source, c.Source)
+	replace(&d.Input, c.Input)
+	replace(&d.StartAfter, c.StartAfter)
+	replace(&d.EndBefore, c.EndBefore)
+	replace(&d.Timeout, c.Timeout)
+	replace(&d.MaxFails, c.MaxFails)
+	replace(&d.MaxTimeouts, c.MaxTimeouts)
+	replace(&d.MaxLosses, c.MaxLosses)
+	replace(&d.Meta, c.Meta)
+	replace(&d.FailOn, c.FailOn)
 	return d
 }
 
-func set[T any](property, value *T) {
+func replace[T any](property, value *T) {
 	if value != nil {
 		*property = *value
 	}
@@ -50,7 +50,7 @@ func (t *Task) Change(c Changes) (Move, error) {
 	if err != nil {
 		return m, err
 	}
-	changed, err := m.change(t, c)
+	changed, err := m.applyChanges(t, c)
 	if err == nil && len(changed) == 0 {
 		err = ErrUnchanged
 	}
@@ -64,7 +64,7 @@ func (t *Task) ReopenWith(c Changes) (Move, error) {
 	if err != nil {
 		return m, err
 	}
-	changed, err := m.change(t, c)
+	changed, err := m.applyChanges(t, c)
 	if len(changed) > 0 {
 		m.Note += ", changed: " + strings.Join(changed, ", ")
 	}
@@ -73,7 +73,7 @@ func (t *Task) ReopenWith(c Changes) (Move, error) {
 
 // change adds what makes the changes to a move that leads to open, and returns the names of the
 // properties that they are made to.
-func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
+func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	d := c.Apply(t.Properties)
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -91,17 +91,17 @@ func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
 			changed = append(changed, f.Name)
 		}
 	}
-	m.NextDue = until(d.EndBefore)
+	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
 	if m.Verb == VerbChange {
-		m.requeue(t, d.StartAfter)
+		m.keepPlace(t, d.StartAfter)
 	}
 	return changed, nil
 }
 
 // requeue puts the task where it was in the queue; where its start_after is another one now, where
 // that says.
-func (m *Move) requeue(t *Task, startAfter Time) {
+func (m *Move) keepPlace(t *Task, startAfter Time) {
 	ready := max(startAfter, t.Current().Entered[Open])
 	if startAfter == t.StartAfter {
 		ready = max(ready, t.Ready)

@@ -17,7 +17,7 @@ func HideCredentials(s string) string {
 	}
 	rest, fragment, hasFragment := strings.Cut(rest, "#")
 	rest, query, hasQuery := strings.Cut(rest, "?")
-	if _, after, found := cutLast(rest, "@"); found && !plainUser(head, rest) {
+	if _, after, found := cutLast(rest, "@"); found && !isPlainUser(head, rest) {
 		rest = "***@" + after
 	}
 	if hasQuery {
@@ -30,7 +30,7 @@ func HideCredentials(s string) string {
 }
 
 // plainUser tells rsync's user@host, which holds no secret, from user:password@host.
-func plainUser(head, rest string) bool {
+func isPlainUser(head, rest string) bool {
 	user, _, _ := strings.Cut(rest, "@")
 	return strings.HasSuffix(head, "rsync") && !strings.ContainsAny(user, ":/")
 }

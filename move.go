@@ -50,7 +50,7 @@ type Moment struct {
 var Now = Moment{}
 
 // until returns the moment t, or the move's if that is later; for Never, never.
-func until(t Time) Moment { return Moment{Min: t} }
+func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
 // move starts a Move along the row (v, to) of the table, or says that the task is not where
 // that row begins.
@@ -61,7 +61,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	}
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
-		Group: t.Group, NextDue: until(Never), Note: string(to),
+		Group: t.Group, NextDue: noEarlierThan(Never), Note: string(to),
 	}
 	if to == None {
 		return m, nil
@@ -80,7 +80,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	switch {
 	case to == Open:
 		m.Score = Moment{Min: t.StartAfter}
-		m.NextDue = until(t.EndBefore)
+		m.NextDue = noEarlierThan(t.EndBefore)
 	case to == Executed:
 		m.NextDue = Now
 	case to.Settled():
@@ -127,5 +127,5 @@ const VerbReschedule Verb = "look"
 
 // Reschedule has the server look at the task at the time given.
 func (t *Task) Reschedule(at Time) Move {
-	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: until(at)}
+	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: noEarlierThan(at)}
 }

@@ -46,7 +46,7 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 		return Move{}, false
 	}
 	if t.Current().Claim == "" {
-		return t.restart(score, now)
+		return t.rescoreUnclaimed(score, now)
 	}
 	lease := now.Add(longest)
 	if longest <= 0 || t.LeaseUntil == Never || t.LeaseUntil <= lease.Add(scoreSlack) {
@@ -57,7 +57,7 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	at.LeaseUntil = lease
 	m.set(fieldLeaseUntil, lease.String())
 	if t.Deadline > 0 && t.Deadline < t.EndBefore {
-		at.Deadline = max(lease, t.Deadline.Add(-t.setBack(now, lease)))
+		at.Deadline = max(lease, t.Deadline.Add(-t.clockSetBackBy(now, lease)))
 		m.set(fieldDeadline, at.Deadline.String())
 	}
 	m.Score, m.NextDue = exactly(score), exactly(at.NextDue(now))
@@ -66,20 +66,20 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 }
 
 // setBack returns by how much the clock was set back at least, where a lease should end at the latest at the time given.
-func (t *Task) setBack(now, lease Time) Seconds {
+func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
 // restart has a round without a claim begin now if it began in the future: its deadline counts from there.
-func (t *Task) restart(score, now Time) (Move, bool) {
+func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Running)
 	m.stamp(string(Running), exactly(now))
-	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(lookAgain)))
+	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(recheckInterval)))
 	m.Note = "running: its timeout counts from now, since Redis's clock was set back"
 	return m, err == nil
 }

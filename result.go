@@ -93,7 +93,7 @@ func (m *Move) addCost(r Result) {
 // explained returns the round's error; where it would be empty though the round has failed,
 // one line says why.
 func (r Result) explained(f FailOn) string {
-	round := Round{Exit: r.Exit, Failed: r.Error != ""}
+	round := Round{Exit: r.Exit, HasError: r.Error != ""}
 	switch {
 	case r.Reason != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
 		return r.Error + r.Reason

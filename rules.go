@@ -21,7 +21,7 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	case t.State == Running:
 		return t.settleRunning(now)
 	case t.State == Executed && t.Current().Committed:
-		return t.judge()
+		return t.settleExecuted()
 	default:
 		return Move{}, false
 	}
@@ -34,7 +34,7 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	switch {
 	case now > t.EndBefore:
 		m, err = t.expire()
-	case now > t.deadline() && (!t.alive(now) || now > t.deadline().Add(TimeoutMargin)):
+	case now > t.deadline() && (!t.leaseHolds(now) || now > t.deadline().Add(TimeoutMargin)):
 		m, err = t.TimeOut()
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = t.lose(Running)
@@ -53,10 +53,10 @@ const TimeoutMargin = Seconds(10)
 const ServerAbsence = Seconds(5)
 
 // alive: the worker has sent a heartbeat lately.
-func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
+func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
 // judge decides over an executed round: on time or not, failed or not.
-func (t *Task) judge() (Move, bool) {
+func (t *Task) settleExecuted() (Move, bool) {
 	var m Move
 	var err error
 	r := t.Current()
@@ -81,15 +81,15 @@ func (t *Task) NextDue(now Time) Time {
 		if t.Current().Claim != "" {
 			return min(t.deadline().Add(TimeoutMargin), t.EndBefore, t.LeaseUntil)
 		}
-		return min(t.deadline(), t.EndBefore, now.Add(lookAgain)) // no lease: somebody else's worker
+		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // no lease: somebody else's worker
 	case Executed:
 		return now.Add(1) // its commit is still being written, or torn: the audit's
 	}
 	return Never
 }
 
-// lookAgain is how often the server looks at a running task that no moment of its own makes due.
-const lookAgain = Seconds(60)
+// recheckInterval is how often the server looks at a running task that no moment of its own makes due.
+const recheckInterval = Seconds(60)
 
 // deadline is when the current round has run for too long.
 func (t *Task) deadline() Time {
@@ -106,9 +106,9 @@ func (t *Task) deadline() Time {
 // HasFailed reports whether a committed round counts as failed under the rule f.
 func (r *Round) HasFailed(f FailOn) bool {
 	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
-		return r.Failed || strings.HasPrefix(r.Exit, exitSignal)
+		return r.HasError || strings.HasPrefix(r.Exit, exitSignal)
 	}
-	return r.Exit != "0" || f == FailOnAny && r.Failed
+	return r.Exit != "0" || f == FailOnAny && r.HasError
 }
 
 const exitSignal = "signal:"
@@ -125,7 +125,7 @@ func (t *Task) endOrReopen(v Verb, count, forgiven int, end State) (Move, error)
 func (t *Task) fail() (Move, error) {
 	m, err := t.endOrReopen(VerbFail, t.Fails, t.MaxFails, Failed)
 	m.stamp(roundFailure, Now)
-	m.Note = note(m, "failed")
+	m.Note = withReopened(m, "failed")
 	return m, err
 }
 
@@ -134,7 +134,7 @@ func (t *Task) fail() (Move, error) {
 func (t *Task) TimeOut() (Move, error) {
 	m, err := t.endOrReopen(VerbTimeOut, t.Timeouts, t.MaxTimeouts, TimedOut)
 	m.stamp(roundTimeout, Now)
-	m.Note = note(m, "timed out")
+	m.Note = withReopened(m, "timed out")
 	return m, err
 }
 
@@ -146,7 +146,7 @@ func (t *Task) lose(found State) (Move, error) {
 	m, err := running.endOrReopen(VerbLose, t.Losses, t.MaxLosses, Failed)
 	m.From = found
 	m.stamp(roundLost, Now)
-	m.Note = note(m, "lost with its worker "+t.Current().Worker)
+	m.Note = withReopened(m, "lost with its worker "+t.Current().Worker)
 	if m.To == Failed {
 		why := fmt.Sprintf("%d times, and only %d are forgiven (max_losses)", t.Losses+1, t.MaxLosses)
 		if t.Losses < t.MaxLosses {
@@ -167,7 +167,7 @@ func (t *Task) lostWorkers() []string {
 	return names
 }
 
-func note(m Move, what string) string {
+func withReopened(m Move, what string) string {
 	if m.To == Open {
 		return what + ", open again"
 	}

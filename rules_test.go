@@ -35,8 +35,8 @@ func TestSettle(t *testing.T) {
 		{name: "executed, well", state: Executed, now: 111, want: Succeeded},
 		{name: "executed, on time, looked at late", state: Executed, now: 5000, want: Succeeded},
 		{name: "executed, late", state: Executed, now: 1002, with: func(t *Task) { t.Current().Entered[Executed] = 1001 }, want: Expired},
-		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true }, want: Failed, note: "failed"},
-		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true; t.MaxFails = 2 }, want: Open, note: "failed, open again"},
+		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true }, want: Failed, note: "failed"},
+		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true; t.MaxFails = 2 }, want: Open, note: "failed, open again"},
 		{name: "executed, torn", state: Executed, now: 111, with: func(t *Task) { t.Current().Committed = false }},
 		{name: "succeeded", state: Succeeded, now: 5000},
 		{name: "archived", state: Archived, now: 5000},
@@ -147,7 +147,7 @@ func TestHasFailed(t *testing.T) {
 		{"", no, no, no, no}, // an original worker: judged by stderr
 		{"", yes, yes, yes, yes},
 	} {
-		r := Round{Exit: c.exit, Failed: c.stderr}
+		r := Round{Exit: c.exit, HasError: c.stderr}
 		got := [3]bool{r.HasFailed(FailOnStderr), r.HasFailed(FailOnExit), r.HasFailed(FailOnAny)}
 		if want := [3]bool{c.onStderr, c.onExit, c.onAny}; got != want {
 			t.Errorf("exit %q, stderr %v: %v, want %v", c.exit, c.stderr, got, want)
@@ -169,7 +169,7 @@ func TestResultIsExplained(t *testing.T) {
 		if r.Error != "" && text != r.Error {
 			t.Fatalf("the program's own words were changed: %q", text)
 		}
-		failed := r.Refused || (&Round{Exit: r.Exit, Failed: r.Error != ""}).HasFailed(f)
+		failed := r.Refused || (&Round{Exit: r.Exit, HasError: r.Error != ""}).HasFailed(f)
 		if (text != "") != (failed || r.Error != "") {
 			t.Fatalf("failed %v, error %q", failed, text)
 		}
@@ -207,7 +207,7 @@ func drawTask(t *rapid.T) *Task {
 	moments := rapid.SampledFrom([]Time{90, 100, 110, 120, 130, 1000, 1001, Never})
 	task.EndBefore, task.Deadline, task.LeaseUntil = moments.Draw(t, "end"), moments.Draw(t, "deadline"), moments.Draw(t, "lease")
 	r := task.Current()
-	r.Failed = rapid.Bool().Draw(t, "stderr")
+	r.HasError = rapid.Bool().Draw(t, "stderr")
 	if state == Executed {
 		r.Entered[Executed] = moments.Filter(func(at Time) bool { return at < Never }).Draw(t, "executed")
 	}
@@ -225,7 +225,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 		m, ok := task.Settle(now, nil)
 		if !ok {
 			over := task.deadline()
-			if task.alive(now) {
+			if task.leaseHolds(now) {
 				over = over.Add(TimeoutMargin)
 			}
 			if task.State == Running && now > min(over, task.EndBefore) {
@@ -244,7 +244,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 				t.Fatalf("expired before its time")
 			}
 		case VerbFail:
-			if !r.Failed || r.Entered[Executed] > task.EndBefore {
+			if !r.HasError || r.Entered[Executed] > task.EndBefore {
 				t.Fatalf("failed without a failure on time")
 			}
 			if (m.To == Open) != (task.Fails+1 <= task.MaxFails) {
@@ -265,7 +265,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 				t.Fatalf("with it %d losses, %d forgiven: %s", task.Losses+1, task.MaxLosses, m.To)
 			}
 		case VerbSucceed:
-			if r.Failed || r.Entered[Executed] > task.EndBefore {
+			if r.HasError || r.Entered[Executed] > task.EndBefore {
 				t.Fatalf("succeeded though it failed or was late")
 			}
 		default:

@@ -63,7 +63,7 @@ type Round struct {
 
 	Output string // stdout, to the byte
 	Error  string // stderr, to the byte; or why the program could not be run
-	Failed bool   // Error is not empty, also where the text itself was not loaded
+	HasError bool   // Error is not empty, also where the text itself was not loaded
 	Exit   string // "0" to "255", "signal: killed"; "" if there was none, or nobody noted it
 
 	// Committed says that the result is whole. One that a worker of the original TDF is
@@ -198,7 +198,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
 	t := &Task{
 		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound),
-		Properties: p.definition(),
+		Properties: p.properties(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, maxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
@@ -218,7 +218,7 @@ type parser struct {
 	err error
 }
 
-func (p *parser) definition() Properties {
+func (p *parser) properties() Properties {
 	d := Defaults(p.h[fieldProgram], p.h[fieldSource], p.h[fieldInput])
 	d.StartAfter = p.time(fieldStartAfter, d.StartAfter)
 	d.EndBefore = p.time(fieldEndBefore, d.EndBefore)
@@ -242,7 +242,7 @@ func (p *parser) count(name string, def, most int) int {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > most || strconv.Itoa(n) != s {
-		p.fail(property(name, "%q is not a number from 0 to %d", s, most))
+		p.fail(invalidProperty(name, "%q is not a number from 0 to %d", s, most))
 		return def
 	}
 	return n
@@ -255,7 +255,7 @@ func (p *parser) time(name string, def Time) Time {
 	}
 	t, err := ParseTime(strings.ToLower(s))
 	if err != nil {
-		p.fail(property(name, "%q is %v", s, err))
+		p.fail(invalidProperty(name, "%q is %v", s, err))
 		return def
 	}
 	return t
@@ -340,7 +340,7 @@ func (p *parser) round(i int) *Round {
 			r.Entered[s] = at
 		}
 	}
-	r.Failed = r.Error != ""
+	r.HasError = r.Error != ""
 	r.Committed = p.committed(i, r)
 	return r
 }

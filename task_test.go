@@ -13,7 +13,7 @@ func TestParseTaskLooksAtNoMoreThanThereIs(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
 		task, err := ParseTask(1, h)
-		if err != nil || task.Round != 99999 || !task.Rounds.At(7).Failed || task.Current().Entered[Open] != 5 {
+		if err != nil || task.Round != 99999 || !task.Rounds.At(7).HasError || task.Current().Entered[Open] != 5 {
 			t.Errorf("%v, %v", task.Round, err)
 		}
 	})
@@ -58,11 +58,11 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 func TestSummariesDoNotPretend(t *testing.T) {
 	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
 	whole, _ := ParseTask(1, h)
-	if whole.Summary() || whole.LastOutput() != "" {
+	if whole.IsSummary() || whole.LastOutput() != "" {
 		t.Errorf("the whole task: %+v", whole)
 	}
 	summary, err := ParseSummary(1, h)
-	if err != nil || !summary.Summary() || summary.Current().Unread.String() != "output, error, result, tail" {
+	if err != nil || !summary.IsSummary() || summary.Current().Unread.String() != "output, error, result, tail" {
 		t.Errorf("the summary: %+v, %v", summary, err)
 	}
 	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {

@@ -88,7 +88,7 @@ func ParseSeconds(s string) (Seconds, error) {
 
 func parseSeconds(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !validSeconds(f) || !plain(s) {
+	if err != nil || !validSeconds(f) || !isDecimal(s) {
 		return 0, errNotTime
 	}
 	return f, nil
@@ -96,7 +96,7 @@ func parseSeconds(s string) (float64, error) {
 
 // plain keeps out spellings that strconv reads and a script in Redis does not, such as 0x1p4: a claim
 // would put such a task off for ever.
-func plain(s string) bool {
+func isDecimal(s string) bool {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case "inf", "infinity":
 		return true

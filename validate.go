@@ -24,7 +24,7 @@ type PropertyError struct {
 
 func (e *PropertyError) Error() string { return e.Property + ": " + e.Reason }
 
-func property(name, format string, args ...any) error {
+func invalidProperty(name, format string, args ...any) error {
 	return &PropertyError{Property: name, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -45,11 +45,11 @@ func (d *Properties) checkProgram() error {
 	p := d.Program
 	switch {
 	case p == "":
-		return property("program", "is empty; it names the directory of the program on a worker")
+		return invalidProperty("program", "is empty; it names the directory of the program on a worker")
 	case strings.ContainsAny(p, "/\\"):
-		return property("program", "%q has a slash in it; it names one directory", p)
+		return invalidProperty("program", "%q has a slash in it; it names one directory", p)
 	case p[0] == '.' || p[0] == '-':
-		return property("program", "%q begins with %q", p, p[:1])
+		return invalidProperty("program", "%q begins with %q", p, p[:1])
 	}
 	return checkName("program", p)
 }
@@ -58,31 +58,31 @@ func (d *Properties) checkProgram() error {
 func checkName(name, s string) error {
 	switch {
 	case len(s) > MaxName:
-		return property(name, "has %d bytes; at most %d are allowed", len(s), MaxName)
+		return invalidProperty(name, "has %d bytes; at most %d are allowed", len(s), MaxName)
 	case !utf8.ValidString(s):
-		return property(name, "%q is not valid UTF-8", s)
+		return invalidProperty(name, "%q is not valid UTF-8", s)
 	case strings.IndexFunc(s, unicode.IsControl) >= 0:
-		return property(name, "%q has a control character in it", s)
+		return invalidProperty(name, "%q has a control character in it", s)
 	}
 	return nil
 }
 
 func (d *Properties) checkSource() error {
 	if _, err := ParseSource(d.Source); err != nil {
-		return property("source", "%v", err)
+		return invalidProperty("source", "%v", err)
 	}
 	return nil
 }
 
 func (d *Properties) checkInput() error {
 	if len(d.Input) > MaxInput {
-		return property("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
+		return invalidProperty("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
 	}
 	if strings.IndexByte(d.Input, 0) >= 0 {
-		return property("input", "has a NUL byte in it, which no argument of a program can have")
+		return invalidProperty("input", "has a NUL byte in it, which no argument of a program can have")
 	}
 	if _, err := SplitInput(d.Input); err != nil {
-		return property("input", "%v", err)
+		return invalidProperty("input", "%v", err)
 	}
 	return nil
 }
@@ -90,13 +90,13 @@ func (d *Properties) checkInput() error {
 func (d *Properties) checkTimes() error {
 	switch {
 	case !validSeconds(float64(d.StartAfter)) || d.StartAfter == Never:
-		return property("start_after", "%v is not a unix time in seconds", float64(d.StartAfter))
+		return invalidProperty("start_after", "%v is not a unix time in seconds", float64(d.StartAfter))
 	case !validSeconds(float64(d.EndBefore)):
-		return property("end_before", "%v is not a unix time in seconds, or inf", float64(d.EndBefore))
+		return invalidProperty("end_before", "%v is not a unix time in seconds, or inf", float64(d.EndBefore))
 	case d.EndBefore <= d.StartAfter:
-		return property("end_before", "%v is not after start_after, %v: it could never run", d.EndBefore, d.StartAfter)
+		return invalidProperty("end_before", "%v is not after start_after, %v: it could never run", d.EndBefore, d.StartAfter)
 	case !validSeconds(float64(d.Timeout)) || d.Timeout == 0:
-		return property("timeout", "%v is not a number of seconds above 0, or inf", float64(d.Timeout))
+		return invalidProperty("timeout", "%v is not a number of seconds above 0, or inf", float64(d.Timeout))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (d *Properties) checkCounts() error {
 		value int
 	}{{"max_fails", d.MaxFails}, {"max_timeouts", d.MaxTimeouts}, {"max_losses", d.MaxLosses}} {
 		if c.value < 0 || c.value > MaxCount {
-			return property(c.name, "%d is not a number from 0 to %d", c.value, MaxCount)
+			return invalidProperty(c.name, "%d is not a number from 0 to %d", c.value, MaxCount)
 		}
 	}
 	return nil
@@ -115,15 +115,15 @@ func (d *Properties) checkCounts() error {
 
 func (d *Properties) checkTexts() error {
 	if len(d.Meta) > MaxMeta {
-		return property("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
+		return invalidProperty("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
 	}
 	if strings.IndexByte(d.Meta, 0) >= 0 {
-		return property("meta", "has a NUL byte in it, which no variable of a program can have")
+		return invalidProperty("meta", "has a NUL byte in it, which no variable of a program can have")
 	}
 	switch d.FailOn {
 	case FailOnStderr, FailOnExit, FailOnAny:
 	default:
-		return property("fail_on", "%q is none of stderr, exit, any", string(d.FailOn))
+		return invalidProperty("fail_on", "%q is none of stderr, exit, any", string(d.FailOn))
 	}
 	return checkName("group", d.Group)
 }

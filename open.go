@@ -36,5 +36,5 @@ func (d *Properties) OpenFields(namespace string) []Field {
 
 // Schedule returns a new task's score among the open ones, and when the server must look at it.
 func (d *Properties) Schedule() (score, look Moment) {
-	return Moment{Min: d.StartAfter}, until(d.EndBefore)
+	return Moment{Min: d.StartAfter}, noEarlierThan(d.EndBefore)
 }

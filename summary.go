@@ -52,9 +52,9 @@ func ParseSummary(id int64, h Hash) (*Task, error) {
 	return t, err
 }
 
-// Summary reports whether the task was read without some of its texts, which are empty then. Task.Unread and
+// IsSummary reports whether the task was read without some of its texts, which are empty then. Task.Unread and
 // Round.Unread say which.
-func (t *Task) Summary() bool {
+func (t *Task) IsSummary() bool {
 	unread := t.Unread
 	for _, r := range t.Rounds {
 		unread |= r.Unread
@@ -65,14 +65,14 @@ func (t *Task) Summary() bool {
 // LastRun returns the number of the round that ran last: the current one, unless the task waits in it for a worker, or
 // expired or was cancelled while it waited; then the one before. It is 0 for a task that never ran.
 func (t *Task) LastRun() int {
-	if t.Current().Worker == "" && t.Round > 0 && t.unclaimed() {
+	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
 		return t.Round - 1
 	}
 	return t.Round
 }
 
 // unclaimed reports whether a task may be in its state, or have its outcome, without a claim of its current round.
-func (t *Task) unclaimed() bool {
+func (t *Task) mayLackClaim() bool {
 	return t.State == Open || t.State == Expired || t.State == Archived && (t.Outcome == string(Expired) || t.Outcome == Cancelled)
 }
 
