@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// The lists of the original TDF in which its server kept tasks between two steps.
+// LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps, and kept the task
+// in one of these lists between the steps.
 const (
 	LegacyTimeout State = "timeout"
 	LegacyFailure State = "failure"
 )
 
-// Lists are all lists that may hold a task's id: one for each state, and the two of the
-// original TDF.
+// Lists are all lists that may hold a task's id: one for each state, and the two legacy lists.
 var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
 
-// A Placement is a task as it was found, together with the lists that hold its id.
+// A Placement is a task together with the lists that hold its id, as the audit read them.
 type Placement struct {
 	ID      int64
-	Task    *Task // nil: there is no hash
-	Invalid error // what makes no sense about an open task
-	Lists   []State
-	Scores  []Time // in each of the lists
-	Group   string // a group whose index holds the id, where there is no hash; "": none is known
+	Task    *Task   // nil: the task has no hash
+	Invalid error   // the error of ParseTask for an open task
+	Lists   []State // the lists that hold the id
+	Scores  []Time  // the id's score in each of Lists
+	Group   string  // if Task is nil: a group whose index holds the id; "": none is known
 }
 
-// Score returns the score that the id has in a list; 0: it is not there.
+// Score returns the id's score in a list, or 0 if the list does not hold the id.
 func (p Placement) Score(list State) Time {
 	if i := slices.Index(p.Lists, list); i >= 0 && i < len(p.Scores) {
 		return p.Scores[i]
@@ -34,14 +34,14 @@ func (p Placement) Score(list State) Time {
 	return 0
 }
 
-// VerbRepair is the verb of a repair. It is no transition: it makes a task whole again that
-// somebody else left between two.
+// VerbRepair is the verb of a repair. A repair is not a transition: it makes an inconsistent task consistent again.
 const VerbRepair Verb = "repair"
 
-// Repair says what is wrong with a task and how it is put right, at the time now; false means
-// that nothing is wrong. What is wrong may be somebody's move that is under way, so a
-// caller mends only what it has seen wrong twice, some time apart and unchanged
-// (docs/guarantees.md, "The audit").
+// Repair returns the Move that makes an inconsistent task consistent at the time now. The Move's Note describes the
+// inconsistency. Repair returns false if the task is consistent.
+//
+// A component of the original TDF may be in the middle of a move. So callers must see the same inconsistency twice, some
+// time apart, before they carry out the repair (docs/guarantees.md, "The audit").
 func (p Placement) Repair(now Time) (Move, bool) {
 	if p.Task == nil {
 		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group}
@@ -67,8 +67,8 @@ func (p Placement) Repair(now Time) (Move, bool) {
 	return Move{}, false
 }
 
-// home returns the state that the task should have: the one that its hash names, but for
-// what the original TDF left half-way.
+// rightState returns the state that the task should have. That is the state in its hash, unless the original TDF left the
+// task half-way.
 func (p Placement) rightState() State {
 	t := p.Task
 	switch {
@@ -89,7 +89,7 @@ func (p Placement) rightState() State {
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-// abandoned: a running round that nothing will ever bring to an end.
+// neverEnds reports whether the current round is running but no component will ever end it.
 func (p Placement) neverEnds(now Time) bool {
 	r := p.Task.Current()
 	if r.Claim != "" {
@@ -98,7 +98,7 @@ func (p Placement) neverEnds(now Time) bool {
 	return r.Entered[Running] == 0 || !slices.Contains(p.Lists, Running)
 }
 
-// incomplete gives a round back to its worker while the worker's lease lives; else it is lost.
+// returnOrLose moves the task back to running if its worker's lease still lives. Otherwise the round is lost.
 func (p Placement) returnOrLose(why string, now Time) Move {
 	if r := p.Task.Current(); r.Claim != "" && now < p.Task.LeaseUntil {
 		return p.putBack(Running, why)
@@ -109,7 +109,7 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 	return m
 }
 
-// putBack puts the task into the one list where it belongs.
+// putBack moves the task to the list of the given state, and out of all others.
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
@@ -134,20 +134,20 @@ func (p Placement) putBack(home State, why string) Move {
 	return m
 }
 
-// LeftByOriginalServer reports whether the task was left by the original TDF's server between two steps.
-// That server must not run beside ours, so nobody will take the second step: it is mended at once.
+// LeftByOriginalServer reports whether the server of the original TDF left the task between two steps. That server must
+// not run beside this one. So it will not make the second step, and callers may repair the task at once.
 func (p Placement) LeftByOriginalServer() bool {
 	return len(p.Lists) == 1 && isLegacy(p.Lists[0])
 }
 
-// ArchivedByOriginal reports whether a manager of the original TDF archived the task: the id is in
-// archived, and the hash keeps the state in which the task ended. That is no inconsistency.
+// ArchivedByOriginal reports whether a manager of the original TDF archived the task. The id is then in the list
+// archived, while the hash keeps the state in which the task ended. This is not an inconsistency.
 func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// complete writes into the hash of such a task what a manager of this project writes when it
-// archives: the state archived, and the outcome. The id keeps its score.
+// completeArchive makes the hash of a task that the original's manager archived look like one that this project's manager
+// archived: it sets the state archived and the outcome. The id keeps its score.
 func (p Placement) completeArchive() Move {
 	t := p.Task
 	m, _ := t.Archive()
@@ -165,11 +165,11 @@ func (p Placement) completeArchive() Move {
 	return m
 }
 
-// finishStep makes the step that the original TDF's server did not get to: the round has timed
-// out or failed, and the task is open again or ends.
+// finishOriginalStep makes the step that the original TDF's server did not reach. The round has timed out or failed, and
+// the task is reopened or ends.
 func (p Placement) finishOriginalStep() Move {
 	t := *p.Task
-	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // it stopped after it had counted
+	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // that server stopped after it had raised the counter
 	var m Move
 	if p.Lists[0] == LegacyTimeout {
 		t.State = Running
@@ -189,12 +189,13 @@ func (p Placement) finishOriginalStep() Move {
 	return m
 }
 
-// Reindex writes the task's places in what is derived from it anew.
+// Reindex returns a Move that keeps the task's state, and writes its entries in $ns:due and in the group's index again.
 func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why) }
 
-// CounterMismatch says how a task's counters and its round contradict each other; "" if they do
-// not. Each round but the current one ended in one count; an ending that was final was
-// counted without a new round, and stays counted when the task is opened again.
+// CounterMismatch describes how the task's counters contradict its round number. It returns "" if they agree.
+//
+// Every round before the current one raised one counter. An ending that was final also raised a counter, but began no new
+// round. It stays counted when the task is reopened (docs/lifecycle.md, "Rounds").
 func (t *Task) CounterMismatch() string {
 	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	most := t.Reopens

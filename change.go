@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Changes are properties of a task that somebody changes by hand; nil: as it is. What a task belongs to,
-// its group, never changes.
+// Changes are new values for properties of a task. A nil field leaves its property unchanged. The group of a task cannot
+// be changed.
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *Time
@@ -17,10 +17,10 @@ type Changes struct {
 	FailOn                           *FailOn
 }
 
-// ErrUnchanged says that a task is already as it is to be.
-var ErrUnchanged = errors.New("it is like that already")
+// ErrUnchanged is returned when the task already has all the values of a change.
+var ErrUnchanged = errors.New("it already has these values")
 
-// Apply returns the definition with the changes made.
+// Apply returns a copy of the properties with the changes made.
 func (c Changes) Apply(d Properties) Properties {
 	replace(&d.Program, c.Program)
 	replace(&d.Source, c.Source)
@@ -42,9 +42,9 @@ func replace[T any](property, value *T) {
 	}
 }
 
-// Change changes an open task in place: it keeps its round, and its place in the queue unless its
-// start_after changes. The error is a *[PropertyError] where the changed task would make no sense, or
-// [ErrUnchanged].
+// Change changes properties of an open task. The task keeps its round. It also keeps its place in the queue, unless
+// start_after changes. The error is a *[StateError] if the task is not open, a *[PropertyError] if the changed task would
+// be invalid, or [ErrUnchanged].
 func (t *Task) Change(c Changes) (Move, error) {
 	m, err := t.move(VerbChange, Open)
 	if err != nil {
@@ -58,7 +58,8 @@ func (t *Task) Change(c Changes) (Move, error) {
 	return m, err
 }
 
-// ReopenWith is [Task.Reopen] with changes.
+// ReopenWith reopens a finished task, as [Task.Reopen] does, and changes its properties at the same time. The error may
+// also be a *[PropertyError].
 func (t *Task) ReopenWith(c Changes) (Move, error) {
 	m, err := t.Reopen()
 	if err != nil {
@@ -71,8 +72,7 @@ func (t *Task) ReopenWith(c Changes) (Move, error) {
 	return m, err
 }
 
-// change adds what makes the changes to a move that leads to open, and returns the names of the
-// properties that they are made to.
+// applyChanges adds the changes to a Move that leads to open. It returns the names of the changed properties.
 func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	d := c.Apply(t.Properties)
 	if err := d.Validate(); err != nil {
@@ -87,7 +87,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
-			m.Clear = append(m.Clear, f.Name) // it has its default again
+			m.Clear = append(m.Clear, f.Name) // it is not stored because it has its default again
 			changed = append(changed, f.Name)
 		}
 	}
@@ -99,8 +99,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	return changed, nil
 }
 
-// requeue puts the task where it was in the queue; where its start_after is another one now, where
-// that says.
+// keepPlace gives the task its old place in the queue. If start_after changes, the task gets the place that follows from it.
 func (m *Move) keepPlace(t *Task, startAfter Time) {
 	ready := max(startAfter, t.Current().Entered[Open])
 	if startAfter == t.StartAfter {

@@ -1,38 +1,38 @@
 package tdf
 
-// FailOn says what makes a round fail (docs/lifecycle.md, "What makes a round fail").
+// FailOn is the rule by which a round fails (docs/lifecycle.md, "What makes a round fail").
 type FailOn string
 
-// The three rules. A program that a signal ended, or that could not be run, has failed under each.
+// The rules for failure. Under every rule, a round has also failed if a signal ended its program or if the program could
+// not be run.
 const (
-	FailOnStderr FailOn = "stderr" // it printed something to stderr: the default
-	FailOnExit   FailOn = "exit"   // its exit status is not 0
-	FailOnAny    FailOn = "any"    // either
+	FailOnStderr FailOn = "stderr" // the program printed something to stderr; the default
+	FailOnExit   FailOn = "exit"   // the exit status is not 0
+	FailOnAny    FailOn = "any"    // either of the two
 )
 
-// A Properties is what a manager says of a task: what to run, when, and how much to forgive.
-// [Defaults] fills in the defaults; a Properties made otherwise must set every property.
+// Properties are what a manager sets when it opens a task: the program, its input, and the task's limits. Use [Defaults]
+// to fill in the defaults. The zero value is invalid.
 type Properties struct {
 	Program string // the program's name, and its directory on a worker
 	Source  string // where workers get the program from (docs/programs.md)
 	Input   string // the arguments of run.sh, split into words as a POSIX shell does
 
-	StartAfter Time    // not claimed earlier; 0: at once
-	EndBefore  Time    // expired unless executed by then; Never: no limit
-	Timeout    Seconds // how long one round may run; Forever: no limit
+	StartAfter Time    // workers claim the task no earlier; 0: at once
+	EndBefore  Time    // the task expires if it is not executed by then; Never: no limit
+	Timeout    Seconds // maximum run time of a round; Forever: no limit
 
-	MaxFails    int // failed rounds that are forgiven
-	MaxTimeouts int // timed out rounds that are forgiven
-	MaxLosses   int // rounds lost with their worker that are forgiven
+	MaxFails    int // number of failed rounds after which the task still runs again
+	MaxTimeouts int // number of timed out rounds after which the task still runs again
+	MaxLosses   int // number of lost rounds after which the task still runs again
 
-	Group  string // what belongs together: a stage, a campaign; "" for none
-	Meta   string // the manager's own data, up to 4 KiB, never looked into
+	Group  string // the group (campaign) of the task; "": none
+	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn
 }
 
-// Defaults returns the definition of a task with the defaults of a project without
-// configuration: no limits of time, nothing forgiven but three losses, no group, and
-// failure judged by stderr.
+// Defaults returns the properties of a task with the built-in defaults: no time limits, no failed or timed out round
+// tolerated, three lost rounds tolerated, no group, and [FailOnStderr].
 func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
