@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Names of a task's properties in Redis (docs/redis.md), beside the counters, which are
-// their own names, and those of one round, which [RoundField] builds.
+// Names of a task's properties in Redis (docs/redis.md). The names of counters are the values of [Counter]. [RoundField]
+// returns the names of a round's properties.
 const (
 	fieldID          = "id"
 	fieldNamespace   = "namespace"
@@ -34,7 +34,7 @@ const (
 	FieldCheckpoint  = "checkpoint"
 )
 
-// Names of the properties of one round, after its number and a colon.
+// Names of a round's properties, without the number of the round ([RoundField]).
 const (
 	RoundWorker        = "worker"
 	RoundClaim         = "claim"
@@ -58,25 +58,24 @@ const (
 	roundLost          = "lost"
 )
 
-// RoundField returns the name of a round's property: "3:output".
+// RoundField returns the name in Redis of a round's property, such as "3:output".
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
-// MaxRound is the last round that a task can have: it ends there, whatever else is forgiven. A higher number in
-// Redis or in a dump was written by other hands, and counts as 0.
+// MaxRound is the last round that a task can have. A task that ends a round there is not reopened. A higher number in Redis
+// or in a dump is invalid, and counts as 0.
 const MaxRound = 99_999
 
-// A Hash is a task as Redis holds it, or those of its properties that were asked for.
+// A Hash is a task's hash in Redis: all of its properties, or those that were requested.
 type Hash map[string]string
 
-// Round returns the number of the current round, as [ParseTask] reads it: from 0 to [MaxRound].
+// Round returns the number of the current round, from 0 to [MaxRound]. It returns 0 if the number is missing or invalid.
 func (h Hash) Round() int {
 	p := parser{h: h}
 	return p.count(fieldRound, 0, MaxRound)
 }
 
-// ParseTask reads a task's hash. It reads what it can: a property that makes no sense gets
-// its default, and the first such one is named by the error, a *[PropertyError]. The task
-// is never nil.
+// ParseTask reads a task's hash. If a property has an invalid value, the task gets the default of the property, and the
+// error is a *[PropertyError] for the first one. The returned task is never nil.
 func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
 	t := &Task{
@@ -84,7 +83,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Properties: p.properties(),
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
-		UnfitHosts: p.count(fieldUnfit, 0, maxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
+		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
@@ -106,9 +105,9 @@ func (p *parser) properties() Properties {
 	d.StartAfter = p.time(fieldStartAfter, d.StartAfter)
 	d.EndBefore = p.time(fieldEndBefore, d.EndBefore)
 	d.Timeout = Seconds(p.time(fieldTimeout, Time(d.Timeout)))
-	d.MaxFails = p.count(fieldMaxFails, d.MaxFails, maxCount)
-	d.MaxTimeouts = p.count(fieldMaxTimeouts, d.MaxTimeouts, maxCount)
-	d.MaxLosses = p.count(fieldMaxLosses, d.MaxLosses, maxCount)
+	d.MaxFails = p.count(fieldMaxFails, d.MaxFails, MaxCount)
+	d.MaxTimeouts = p.count(fieldMaxTimeouts, d.MaxTimeouts, MaxCount)
+	d.MaxLosses = p.count(fieldMaxLosses, d.MaxLosses, MaxCount)
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)
@@ -116,7 +115,7 @@ func (p *parser) properties() Properties {
 	return d
 }
 
-func (p *parser) counter(c Counter) int { return p.count(string(c), 0, maxCount) }
+func (p *parser) counter(c Counter) int { return p.count(string(c), 0, MaxCount) }
 
 func (p *parser) count(name string, def, most int) int {
 	s, ok := p.h[name]
@@ -150,7 +149,7 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// stamp reads a moment of a round; one that is garbled was never written by us.
+// stamp reads a time of a round. It returns 0 if the time is missing or invalid.
 func (p *parser) stamp(round int, name string) Time {
 	t, err := ParseTime(p.h[RoundField(round, name)])
 	if err != nil {
@@ -159,7 +158,7 @@ func (p *parser) stamp(round int, name string) Time {
 	return t
 }
 
-// bytes reads a size of a round.
+// bytes reads a non-negative integer of a round. It returns def if the number is missing or invalid.
 func (p *parser) bytes(round int, name string, def int) int64 {
 	n, err := strconv.ParseInt(p.h[RoundField(round, name)], 10, 64)
 	if err != nil || n < 0 {
@@ -168,7 +167,7 @@ func (p *parser) bytes(round int, name string, def int) int64 {
 	return n
 }
 
-// splitLines returns the lines of a property that has several; none of an empty one.
+// splitLines returns the lines of a property. An empty property has no lines.
 func splitLines(s string) []string {
 	if s == "" {
 		return nil
@@ -185,7 +184,7 @@ func parseProgress(s string) Progress {
 	return Progress{fraction, text}
 }
 
-// rounds reads the current round, and those before it that have properties.
+// rounds reads the current round, and the earlier rounds that have properties.
 func (p *parser) rounds(current int) Rounds {
 	rounds := Rounds{current: p.round(current)}
 	for name := range p.h {
@@ -228,8 +227,8 @@ func (p *parser) round(i int) *Round {
 	return r
 }
 
-// committed: a worker of this project writes a result in one step. One of the original TDF
-// writes field after field, so both texts must be there before anybody judges.
+// committed reports whether a round has a complete result. A worker of this project writes a result in one step. A worker
+// of the original TDF writes it field by field, so both texts must be there.
 func (p *parser) committed(i int, r *Round) bool {
 	if r.Entered[Executed] == 0 {
 		return false

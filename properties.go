@@ -22,9 +22,9 @@ type Properties struct {
 	EndBefore  Time    // the task expires if it is not executed by then; Never: no limit
 	Timeout    Seconds // maximum run time of a round; Forever: no limit
 
-	MaxFails    int // number of failed rounds after which the task still runs again
-	MaxTimeouts int // number of timed out rounds after which the task still runs again
-	MaxLosses   int // number of lost rounds after which the task still runs again
+	MaxFails    int // failed rounds that are tolerated
+	MaxTimeouts int // timed out rounds that are tolerated
+	MaxLosses   int // lost rounds that are tolerated
 
 	Group  string // the group (campaign) of the task; "": none
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it

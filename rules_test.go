@@ -29,14 +29,14 @@ func TestSettle(t *testing.T) {
 		{name: "running, too long, its worker lives", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }},
 		{name: "running, too long, its worker lives and does nothing", state: Running, now: 129.5, with: func(t *Task) { t.Deadline = 119 }, want: TimedOut, note: "timed out"},
 		{name: "running, too long, lease is over", state: Running, now: 130, with: func(t *Task) { t.Deadline = 125 }, want: TimedOut, note: "timed out"},
-		{name: "running, too long, forgiven", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, open again"},
+		{name: "running, too long, forgiven", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, reopened"},
 		{name: "running, over", state: Running, now: 1001, want: Expired},
 		{name: "running, exactly at the end", state: Running, now: 1000, with: func(t *Task) { t.LeaseUntil = 2000 }},
 		{name: "executed, well", state: Executed, now: 111, want: Succeeded},
 		{name: "executed, on time, looked at late", state: Executed, now: 5000, want: Succeeded},
 		{name: "executed, late", state: Executed, now: 1002, with: func(t *Task) { t.Current().Entered[Executed] = 1001 }, want: Expired},
 		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true }, want: Failed, note: "failed"},
-		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true; t.MaxFails = 2 }, want: Open, note: "failed, open again"},
+		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true; t.MaxFails = 2 }, want: Open, note: "failed, reopened"},
 		{name: "executed, torn", state: Executed, now: 111, with: func(t *Task) { t.Current().Committed = false }},
 		{name: "succeeded", state: Succeeded, now: 5000},
 		{name: "archived", state: Archived, now: 5000},
@@ -61,7 +61,7 @@ func TestSettleFailsNonsense(t *testing.T) {
 	if !ok || m.To != Failed || m.Verb != VerbReject {
 		t.Fatalf("%v %+v", ok, m)
 	}
-	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
+	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is neither a number of seconds above 0") {
 		t.Errorf("error %q", got)
 	}
 }
@@ -104,7 +104,7 @@ func TestReleaseInTheLastRound(t *testing.T) {
 	}
 	task.MaxLosses, task.Current().Worker = 3, "gamma"
 	m, err := task.lose(Running)
-	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, and no task can have more; the workers: gamma" {
+	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, the last one that a task can have; the workers: gamma" {
 		t.Errorf("lost: %q, %v", got, err)
 	}
 }

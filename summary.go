@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Texts are the properties of a task, and of a round, that may be long, so that not all who read a task read them.
+// Texts is a set of properties of a task or a round that may be long. A summary of a task leaves them out.
 type Texts uint16
 
-// The texts of a task, and those of each of its rounds.
+// The first four texts belong to a task, the others to each round.
 const (
 	TextInput Texts = 1 << iota
 	TextMeta
@@ -24,10 +24,10 @@ const (
 	roundTexts = TextOutput | TextError | TextResult | TextTail
 )
 
-// textNames are in the order of the constants.
+// textNames are the names of the texts in Redis, in the order of the constants.
 var textNames = []string{fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult, RoundTail}
 
-// String returns the names of the texts.
+// String returns the names of the texts, separated by commas.
 func (x Texts) String() string {
 	var names []string
 	for i, name := range textNames {
@@ -38,10 +38,10 @@ func (x Texts) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ErrNotRead says that a text was asked for of a task that was read without it.
-var ErrNotRead = errors.New("was not read: read the whole task")
+// ErrNotRead means that a summary of a task does not have the requested text.
+var ErrNotRead = errors.New("not read; read the whole task")
 
-// ParseSummary is [ParseTask] for a task that is read without its texts: all of them are Unread.
+// ParseSummary reads a task from a hash without its texts, as [ParseTask] does. It marks all texts as Unread.
 func ParseSummary(id int64, h Hash) (*Task, error) {
 	t, err := ParseTask(id, h)
 	t.Unread = taskTexts
@@ -51,8 +51,7 @@ func ParseSummary(id int64, h Hash) (*Task, error) {
 	return t, err
 }
 
-// IsSummary reports whether the task was read without some of its texts, which are empty then. Task.Unread and
-// Round.Unread say which.
+// IsSummary reports whether some texts of the task or of its rounds were not read. Task.Unread and Round.Unread name them.
 func (t *Task) IsSummary() bool {
 	unread := t.Unread
 	for _, r := range t.Rounds {

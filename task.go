@@ -7,98 +7,98 @@ import (
 	"slices"
 )
 
-// A Task is a definition and what became of it.
+// A Task is a task with its properties, its state and its rounds.
 type Task struct {
 	Properties
 	ID    int64
 	State State
-	Round int // the current one; the first is 0
+	Round int // number of the current round; the first is 0
 
-	Fails, Timeouts, Losses, Releases, Reopens, Revision int
+	Fails, Timeouts, Losses, Releases, Reopens, Revision int // how often each [Counter] was raised
 
-	// UnfitHosts is how many of its rounds were given back because of the worker's host
+	// UnfitHosts is the number of rounds that were released because of the worker's host
 	// (docs/lifecycle.md, "Released rounds").
 	UnfitHosts int
 
-	// NotOn are the workers that must not run it: those that it was taken from for good
+	// NotOn are the names of workers that must not run the task again
 	// (docs/lifecycle.md, "By hand").
 	NotOn []string
 
-	// Checkpoint is what the program left for its next round, on whatever worker
+	// Checkpoint is the checkpoint that the program left for its next round
 	// (docs/programs.md, "The round's directory").
 	Checkpoint string
 
-	// Outcome of a finished task: succeeded, failed, timed_out, expired or cancelled; it
-	// stays when the task is archived. "" before that.
+	// Outcome is how a finished task ended: succeeded, failed, timed_out, expired or cancelled. It stays when the task is
+	// archived. It is "" if the task is not finished.
 	Outcome string
-	Log     string // one line for each transition: when, who, what
+	Log     string // one line per transition: time, component or user, transition
 
-	Ready      Time // its score among the open ones, where that is neither StartAfter nor when it was opened; else 0
-	Deadline   Time // of the current claim: when it is timed out or expired; 0 without a claim
-	LeaseUntil Time // of the current claim; 0 without a claim
+	Ready      Time // score in the open list, if that is neither StartAfter nor the time of opening; otherwise 0
+	Deadline   Time // when the current claim times out or expires; 0 without a claim
+	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
-	// Rounds has the current round, and those before it that were read. Of a task that was loaded only to be judged,
-	// past rounds say no more than who ran them.
+	// Rounds are the current round, and the earlier rounds that were read. If the server loaded the task to settle it,
+	// earlier rounds have only Worker and LostAt.
 	Rounds Rounds
 
-	// Unread are texts of the task that were not read, and are empty for that reason; of a whole task there are none.
+	// Unread are the texts of the task that were not read. Their fields are empty. A whole task has none.
 	Unread Texts
 }
 
-// Cancelled is the outcome of a task that a manager gave up; its state is expired.
+// Cancelled is the outcome of a task that a user cancelled. The state of the task is expired.
 const Cancelled = "cancelled"
 
-// A Round is one execution of a task, or the wait for it.
+// A Round is one round of a task, from its opening to its end.
 type Round struct {
 	Entered    map[State]Time // when the task entered that state in this round
 	TimedOutAt Time           // when the round timed out; 0: it did not
-	FailedAt   Time           // when the round was found to have failed; 0: it was not
+	FailedAt   Time           // when the server found that the round had failed; 0: it did not fail
 	LostAt     Time           // when the round was lost with its worker; 0: it was not
-	Started    Time           // when the program was there and began, if that was later than the claim; else 0
+	Started    Time           // when the program began, if it had to be fetched; otherwise 0
 
-	Worker string // who ran it
-	Claim  string // the claim's random id; "" for a worker of the original TDF
+	Worker string // name of the worker that claimed the round; "": none
+	Claim  string // random id of the claim; "": no claim, or a worker of the original TDF
 
-	Output   string // stdout, to the byte
-	Error    string // stderr, to the byte; or why the program could not be run
-	HasError bool   // Error is not empty, also where the text itself was not loaded
-	Exit     string // "0" to "255", "signal: killed"; "" if there was none, or nobody noted it
+	Output   string // stdout, byte for byte
+	Error    string // stderr, byte for byte; or why the program could not be run
+	HasError bool   // the error text is not empty; also set if Error was not read
+	Exit     string // "0" to "255", or "signal: killed"; "": unknown, or the program could not be run
 
-	// Committed says that the result is whole. One that a worker of the original TDF is
-	// still writing, or wrote into a round that was not its own any more, is not.
+	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. It may
+	// still be writing, or may have written into a round that it no longer held.
 	Committed bool
 
-	ProgramSHA256 string // of what the worker fetched; "" for a program that was put there by hand
+	ProgramSHA256 string // SHA-256 of the fetched file; "" for a program in a directory made by hand
 
-	// What the round cost; 0: nobody noted it.
-	Seconds    Seconds // from the begin of run.sh to its end
-	CPUSeconds Seconds // of run.sh and what it started
-	MaxRSS     int64   // bytes; the most memory that was in use
+	// Resource usage; 0: unknown.
+	Seconds    Seconds // run time of run.sh
+	CPUSeconds Seconds // CPU time of run.sh and the processes that it started
+	MaxRSS     int64   // peak memory in bytes
 
-	OutputBytes, ErrorBytes int64 // the true sizes, where Output and Error are cut (max_output)
+	OutputBytes, ErrorBytes int64 // number of bytes printed; Output and Error may be cut (max_output)
 
-	Result   string   // what the program left in result.json; "" for none
-	Progress Progress // as the program told it last
-	Tail     string   // while the program runs: the last 4 KiB that it printed, as of the last renewal
-	PID      int      // of run.sh, on its worker's host; 0: not known
+	Result   string   // content of result.json; "": none
+	Progress Progress // last reported progress
+	Tail     string   // while the program runs: the last 4 KiB of its output, as of the last renewal
+	PID      int      // process id of run.sh on its worker's host; 0: unknown
 
-	LastOutput Time // when the program printed something last, as of the last renewal; 0: not yet
+	LastOutput Time // when the program last printed something, as of the last renewal; 0: not yet
 
-	// Unread are texts of the round that were not read, and are empty for that reason.
+	// Unread are the texts of the round that were not read. Their fields are empty.
 	Unread Texts
 }
 
-// A Progress is what a program tells about how far it is.
+// A Progress is a program's report of how far it has got.
 type Progress struct {
 	Fraction float64 // from 0 to 1
 	Text     string
 }
 
-// Rounds are rounds of a task by their numbers. A round that left nothing in Redis, or that was not read, is not among
-// them, so the number of a round says nothing about what a task takes in memory.
+// Rounds are rounds of a task by number. It has no entries for rounds that are empty in Redis or were not read. So a task
+// in a high round needs little memory.
 type Rounds map[int]*Round
 
-// At returns the round n; where it is not among them, an empty one that is in no task.
+// At returns round n. If there is no entry for n, it returns a new empty Round, which does not belong to the task.
 func (rounds Rounds) At(n int) *Round {
 	if r := rounds[n]; r != nil {
 		return r
@@ -106,7 +106,7 @@ func (rounds Rounds) At(n int) *Round {
 	return &Round{}
 }
 
-// All returns the rounds and their numbers in order.
+// All iterates over the rounds in the order of their numbers.
 func (rounds Rounds) All() iter.Seq2[int, *Round] {
 	return func(yield func(int, *Round) bool) {
 		for _, n := range slices.Sorted(maps.Keys(rounds)) {
@@ -117,14 +117,14 @@ func (rounds Rounds) All() iter.Seq2[int, *Round] {
 	}
 }
 
-// Current returns the current round.
+// Current returns the current round, which is never nil.
 func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 
-// ErrNoTask says that there is no task of that id.
+// ErrNoTask means that no task has the given id.
 var ErrNoTask = errors.New("there is no such task")
 
-// LeaseExpired reports whether a running task has a claim that its worker no longer renews: the server is about to
-// declare the round lost (docs/lifecycle.md).
+// LeaseExpired reports whether the lease of a running task has run out at the time now. The server will declare the round
+// lost, unless the worker renews the lease first (docs/guarantees.md, "Leases").
 func (t *Task) LeaseExpired(now Time) bool {
 	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
 }

@@ -51,7 +51,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"max_losses", func(d *Properties) { d.MaxLosses = -1 }, "-1"},
 		{"meta", func(d *Properties) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
 		{"meta", func(d *Properties) { d.Meta = "a\x00b" }, "NUL"},
-		{"fail_on", func(d *Properties) { d.FailOn = "" }, "none of stderr, exit, any"},
+		{"fail_on", func(d *Properties) { d.FailOn = "" }, "want stderr, exit or any"},
 		{"group", func(d *Properties) { d.Group = "a\tb" }, "control character"},
 	} {
 		d := Defaults("p", "rsync:/p/run.sh", "1")

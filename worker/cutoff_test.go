@@ -32,7 +32,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 {
 		t.Errorf("it is %s in round %d: %s", task.State, task.Round, task.Log)
 	}
-	has(t, task.Log, "given back: the lease ran out before it could be renewed")
+	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 
 // As long as a lease is renewed, its program runs on.
