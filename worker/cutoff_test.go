@@ -148,7 +148,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	end()
-	has(t, w.task(id).Log, "given back: the lease ran out before it could be renewed")
+	has(t, w.task(id).Log, "released: the lease ran out before it could be renewed")
 }
 
 // neverRenewed is a store that renews no lease.
