@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A key is the definition of a key.
+// A key is a configuration key, with its default, its values and its documentation.
 type key struct {
 	section, name string
 	preset        string // the default, as written in a file; "" for [tdf] namespace, which is required
@@ -20,7 +20,7 @@ type key struct {
 // env returns the environment variable that sets the key.
 func (k key) env() string { return envPrefix + strings.ToUpper(k.section+"_"+k.name) }
 
-// verbatim reports whether the value may contain text that looks like a comment.
+// verbatim reports whether # and ; belong to the value. In other values they are errors.
 func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 
 // secret reports whether the value must never be shown.
@@ -73,7 +73,7 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities to trust. Empty: the system's. Needs `tls=True`.",
+		"A PEM file with the certificate authorities to trust. Empty: the system's authorities. Needs `tls=True`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
@@ -162,7 +162,7 @@ var logKeys = []key{
 	},
 }
 
-// find returns nil for an unknown key.
+// find returns nil if the key is unknown.
 func find(section, name string) *key {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.section == section && k.name == name })
 	if i < 0 {

@@ -215,7 +215,7 @@ func TestParseTarget(t *testing.T) {
 		"rsync:-oProxyCommand=x:/out":        "would be taken for an option",
 		"rsync:bob@-oProxyCommand=x:/out":    "would be taken for an option",
 		"rsync:host:-x":                      "would be taken for an option",
-		"rsync:a b:/out":                     "is no host name",
+		"rsync:a b:/out":                     "invalid host name",
 		"rsync:host:/out/*":                  "for a pattern",
 		"rsync:rsync://host":                 "no module",
 		"rsync:rsync:///m/x":                 "no host",

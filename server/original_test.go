@@ -273,10 +273,10 @@ func TestInvalidOriginalTasksFail(t *testing.T) {
 			{"program", "../p", "program: "},
 			{"source", "ftp://x/run.sh", "source: "},
 			{"input", "'a", "input: a quote is not closed"},
-			{"timeout", "soon", `timeout: "soon" is not a number of seconds from 0 up, or inf`},
+			{"timeout", "soon", `timeout: "soon" is neither a number of seconds from 0 up nor inf`},
 			{"end_before", "nan", `end_before: "nan" is`},
 			{"max_fails", "-1", `max_fails: "-1" is not a number from 0`},
-			{"fail_on", "moon", `fail_on: "moon" is none of stderr, exit, any`},
+			{"fail_on", "moon", `fail_on: "moon" is unknown; want stderr, exit or any`},
 		} {
 			s.byHand(i+1, c.property, c.value)
 			s.round()

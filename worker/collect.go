@@ -46,7 +46,7 @@ func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error)
 		e.keepScratch(d, true)
 		return result, masked(d, err)
 	}
-	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
+	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
 	// A full disk may have kept from stderr what the program had to say.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true

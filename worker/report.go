@@ -215,7 +215,7 @@ func (e *execution) executed(r tdf.Result) verdict {
 		v.tell = func(ctx context.Context) { e.wasRefused(ctx, r.Exit) }
 		return v
 	}
-	round := tdf.Round{Exit: r.Exit, Failed: r.Error+r.Reason != ""}
+	round := tdf.Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
 	v.well = !round.HasFailed(e.task.FailOn)
 	v.tell = func(ctx context.Context) {
 		if v.well {

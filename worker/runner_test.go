@@ -245,7 +245,7 @@ func TestUnfitHost(t *testing.T) {
 		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {
 			t.Fatalf("%+v", task)
 		}
-		if !strings.Contains(task.Log, `given back: run.sh asks for the interpreter "/no/such/interpreter"`) {
+		if !strings.Contains(task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`) {
 			t.Error(task.Log)
 		}
 		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {

@@ -110,8 +110,8 @@ func constants(t testing.TB, path string, begins ...string) []string {
 
 // Every property that the code names is on the page, and the other way round.
 func TestProperties(t *testing.T) {
-	properties := append(constants(t, "task.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
-	ofRound := append(constants(t, "task.go", "Round", "round"), "$state")
+	properties := append(constants(t, "parse.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
+	ofRound := append(constants(t, "parse.go", "Round", "round"), "$state")
 	var listed, listedOfRound []string
 	for _, name := range first(rows(t, redisPage, "## A task")) {
 		if of, ok := strings.CutPrefix(name, "$round:"); ok {

@@ -35,7 +35,7 @@ func (x Text) put(t *tdf.Task, text string) {
 	case tdf.RoundOutput:
 		r.Output, r.Unread = text, r.Unread&^tdf.TextOutput
 	case tdf.RoundError:
-		r.Error, r.Failed, r.Unread = text, text != "", r.Unread&^tdf.TextError
+		r.Error, r.HasError, r.Unread = text, text != "", r.Unread&^tdf.TextError
 	case tdf.RoundTail:
 		r.Tail, r.Unread = text, r.Unread&^tdf.TextTail
 	case "result":

@@ -2,9 +2,9 @@ package tdf
 
 import "strconv"
 
-// OpenFields returns what is written when a task is opened, but its id, log and stamp: all
-// defaults, and of the properties that the original TDF does not know those that differ
-// from theirs. What is looked up most comes first: Redis searches small hashes in order.
+// OpenFields returns the properties to write when a task is opened, except its id, log and stamp. A property that the
+// original TDF does not know is left out if it has its default. Properties that are read often come first, because Redis
+// searches small hashes in order.
 func (d *Properties) OpenFields(namespace string) []Field {
 	plain := Defaults("", "", "")
 	fields := []Field{
@@ -34,7 +34,7 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	return fields
 }
 
-// Schedule returns a new task's score among the open ones, and when the server must look at it.
-func (d *Properties) Schedule() (score, look Moment) {
-	return Moment{Min: d.StartAfter}, until(d.EndBefore)
+// Schedule returns a new task's score in the open list, and the time at which the task is due.
+func (d *Properties) Schedule() (score, due Moment) {
+	return Moment{Min: d.StartAfter}, noEarlierThan(d.EndBefore)
 }
