@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -62,9 +63,13 @@ func (r *record) note(title string, now page) {
 	r.last = now
 }
 
+// differences names what is gone, and what is there with its value. Of a key that is gone it names no properties.
 func (r *record) differences(before, now page) {
 	for _, name := range before.names {
-		if _, stays := now.values[name]; !stays {
+		key, _, property := strings.Cut(name, " ")
+		_, was := before.values[name]
+		_, stays := now.values[name]
+		if _, keyStays := now.values[key]; was && !stays && (keyStays || !property) {
 			fmt.Fprintf(&r.text, "- %s\n", name)
 		}
 	}
@@ -86,19 +91,27 @@ type value struct {
 	stream     []redis.XMessage
 }
 
-// snapshot reads a namespace as it is at one moment. Wake tokens are left out where components take them.
-func (r *record) snapshot(namespace string, tokens bool) page {
+// snapshot reads a namespace as it is at one moment, without the wake tokens that components take meanwhile.
+func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	r.Helper()
 	now := page{values: map[string]string{}}
 	values := r.read(namespace)
 	hashes := map[string]map[string]string{}
 	for _, v := range values {
-		hashes[v.name] = v.hash
+		hashes[v.name] = withLog(v.hash)
 	}
+	var clients []value // their random ids have names when all else has been written
 	for _, v := range values {
-		if tokens || !strings.HasPrefix(v.name, "wake:") {
+		switch {
+		case strings.HasPrefix(v.name, "calls:"):
+			clients = append(clients, v)
+		case taken[v.name] == nil:
 			r.write(&now, v, hashes)
 		}
+	}
+	slices.SortFunc(clients, func(a, b value) int { return cmp.Compare(sortable(":"+r.named(a.name)), sortable(":"+r.named(b.name))) })
+	for _, v := range clients {
+		r.write(&now, v, hashes)
 	}
 	return now
 }
@@ -135,14 +148,11 @@ func (r *record) read(namespace string) []value {
 
 var number = regexp.MustCompile(`\d+`)
 
-// sortable puts tasks first and in the order of their ids, and keys whose names are random last.
+// sortable puts tasks first, and numbers in their order.
 func sortable(key string) string {
 	_, name, _ := strings.Cut(key, ":")
-	switch {
-	case strings.HasPrefix(name, "task:"):
+	if strings.HasPrefix(name, "task:") {
 		name = " " + name
-	case strings.HasPrefix(name, "calls:"), strings.HasPrefix(name, "wake:"):
-		name = "~" + name
 	}
 	return number.ReplaceAllStringFunc(name, func(s string) string { return fmt.Sprintf("%020s", s) })
 }
@@ -210,6 +220,9 @@ func (r *record) writeString(v value) string {
 		}
 		return fmt.Sprintf("%d bytes of this SHA-256", len(v.text))
 	}
+	if strings.HasPrefix(v.name, "passed:") { // with a score as Redis prints it
+		return r.quote(scores.ReplaceAllString(v.text, "T"), nil)
+	}
 	return r.quote(v.text, nil)
 }
 
@@ -264,11 +277,24 @@ func (r *record) writeHash(p *page, name string, v value) {
 			continue
 		case of == "task" && strings.HasSuffix(field, ":error"):
 			text = withoutTexts(text)
+		case of == "task" && strings.HasSuffix(field, ":error_bytes") && withoutTexts(v.hash[strings.TrimSuffix(field, "_bytes")]) == "(text)":
+			text = "(length of a text)"
 		case of == "worker":
 			text = r.ofWorker(field, text)
 		}
 		p.add(name+" "+field, "%s", r.quote(text, nil))
 	}
+}
+
+// withLog adds the moments of a task's log to its properties.
+func withLog(h map[string]string) map[string]string {
+	all := maps.Clone(h)
+	for i, line := range strings.Split(h["log"], "\n") {
+		if at, _, found := strings.Cut(line, " "); found {
+			all[fmt.Sprintf("log %d", i+1)] = at
+		}
+	}
+	return all
 }
 
 func (r *record) writeLog(p *page, name string, h map[string]string) {
@@ -333,7 +359,7 @@ func (r *record) ofWorker(field, text string) string {
 		return "V"
 	case field == "pauses":
 		return pause.ReplaceAllString(text, "N\t$2\t(text)")
-	case field == "avoids" && text != "":
+	case field == "avoids" && text != "", field == "drain":
 		return "(text)"
 	}
 	return text
@@ -341,6 +367,7 @@ func (r *record) ofWorker(field, text string) string {
 
 var (
 	moments = regexp.MustCompile(`\b\d{10}\.\d{6}\b`)
+	scores  = regexp.MustCompile(`\b\d{10}\.\d+\b`)
 	random  = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 )
 

@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,13 +31,15 @@ type life struct {
 	work   string // the name of the program that most tasks have
 	source string // where it is stored
 	ids    map[string]int64
+
+	taken map[string]*process // who takes the tokens of a wake list, or has in this step
 }
 
 const namespace = "life"
 
 func newLife(t *testing.T) *life {
 	t.Helper()
-	l := &life{T: t, addr: redistest.Start(t).Addr, dir: t.TempDir(), ids: map[string]int64{}}
+	l := &life{T: t, addr: redistest.Start(t).Addr, dir: t.TempDir(), ids: map[string]int64{}, taken: map[string]*process{}}
 	l.rdb = redis.NewClient(&redis.Options{Addr: l.addr})
 	t.Cleanup(func() { l.rdb.Close() })
 	l.record = newRecord(t, l.rdb)
@@ -190,23 +194,20 @@ func (l *life) moveByHand(name, from, to string) {
 	l.do("ZADD", "$"+to, began, l.id(name))
 }
 
-// quiet is a step without components, so that the wake tokens that it makes stay.
-func (l *life) quiet(title string, step func()) {
+// step is one of the record. Of the wake tokens, it has those that the step has made, and that no component takes.
+func (l *life) step(title string, step func()) {
 	l.Helper()
 	l.do("DEL", "$wake:open", "$wake:server")
+	maps.DeleteFunc(l.taken, func(_ string, by *process) bool { return by.hasEnded() })
 	for name := range l.record.last.values {
 		if strings.HasPrefix(name, "wake:") {
 			delete(l.record.last.values, name)
 		}
 	}
+	began := time.Now()
 	step()
-	l.record.note(title, l.record.snapshot(namespace, true))
-}
-
-func (l *life) step(title string, step func()) {
-	l.Helper()
-	step()
-	l.record.note(title, l.record.snapshot(namespace, false))
+	l.Logf("%.1f s: %s", time.Since(began).Seconds(), title)
+	l.record.note(title, l.record.snapshot(namespace, l.taken))
 }
 
 // config is that of all components, with more lines for a server and for a worker.
@@ -226,6 +227,7 @@ func (l *life) worker(name, config string) *process {
 	hash := "$worker:" + name
 	before := l.get(hash, "boot")
 	p := start(l.T, "tdf-worker", name, l.config("", config))
+	l.taken["wake:open"] = p
 	eventually(l, name+" works", func() bool {
 		if p.hasEnded() {
 			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
@@ -236,11 +238,11 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// shares waits until a worker that has begun has told the others that a program succeeds on it.
-func (l *life) shares(name string, since float64) {
+// shares waits until a worker has told the others that a program succeeds on it. It does that once a minute.
+func (l *life) shares(name, program string, since float64) {
 	l.Helper()
 	eventually(l, name+" shares its success", func() bool {
-		score, err := l.rdb.ZScore(l.Context(), namespace+":successes:"+l.work, name).Result()
+		score, err := l.rdb.ZScore(l.Context(), namespace+":successes:"+program, name).Result()
 		return err == nil && score >= since
 	})
 }
@@ -252,11 +254,20 @@ func (l *life) now() float64 {
 	return float64(now.UnixMicro()) / 1e6
 }
 
+// forgetPositions removes what claims remember of tasks that they have passed: how much that is depends on their number.
+func (l *life) forgetPositions() {
+	l.Helper()
+	for _, key := range l.do("KEYS", "$passed:*").([]any) {
+		l.do("DEL", key)
+	}
+}
+
 // server starts one for which no server was away: it begins no grace period.
 func (l *life) server(config string) *process {
 	l.Helper()
 	l.do("DEL", "$servers")
 	p := start(l.T, "tdf-server", "s", l.config(config, ""))
+	l.taken["wake:server"] = p
 	eventually(l, "the server serves", func() bool {
 		if p.hasEnded() {
 			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())

@@ -88,26 +88,26 @@ esac
 
 // A life begins with an open list.
 func (l *life) opened() {
-	l.quiet("push a program", func() {
+	l.step("push a program", func() {
 		l.tdf(0, "push", "work")
 		l.source = "redis:" + l.do("ZRANGE", "$programs", 0, 0).([]any)[0].(string)
 		l.work = "work-" + l.source[len("redis:"):][:8]
 	})
-	l.quiet("open with all properties", func() {
+	l.step("open with all properties", func() {
 		l.open("all", "--program", l.work, "--source", l.source, "--input", `say 'two words' "" ü`, "--campaign", "first",
 			"--meta", "data # of mine", "--timeout", "1000", "--max-fails", "2", "--max-timeouts", "1", "--max-losses", "5",
 			"--fail-on", "any", "--start-after", "1000000000", "--end-before", "4102444800")
 	})
-	l.quiet("open with defaults", func() { l.open("defaults", "--program", l.work, "--source", l.source) })
-	l.quiet("open from a directory", func() { l.open("secret", "--input", "secret") })
-	l.quiet("open a sweep", func() {
+	l.step("open with defaults", func() { l.open("defaults", "--program", l.work, "--source", l.source) })
+	l.step("open from a directory", func() { l.open("secret", "--input", "secret") })
+	l.step("open a sweep", func() {
 		l.open("sweep", "--from", "points.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--timeout", "90")
 	})
-	l.quiet("extend it", func() {
+	l.step("extend it", func() {
 		l.open("more", "--from", "more.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--extend")
 	})
-	l.quiet("open a grid", func() { l.open("grid", "--grid", "what=say n=1..3", "--campaign", "grid") })
-	l.quiet("open for later", func() { l.open("later", "--input", "say later", "--start-after", "4102444800", "--fail-on", "stderr") })
+	l.step("open a grid", func() { l.open("grid", "--grid", "what=say n=1..3", "--campaign", "grid") })
+	l.step("open for later", func() { l.open("later", "--input", "say later", "--start-after", "4102444800", "--fail-on", "stderr") })
 }
 
 func (l *life) succeeded() {
@@ -116,20 +116,22 @@ func (l *life) succeeded() {
 		w := l.worker("w1", "lease=600")
 		l.counts("open", 1)
 		l.counts("running", 0)
-		l.shares("w1", begun)
+		l.shares("w1", l.work, begun)
 		l.stop(w)
 	})
-	l.step("a server settles", func() {
+	l.step("a server settles, and wakes a manager", func() {
+		l.do("ZADD", "$managers", far, "manager")
 		s := l.server("")
 		l.counts("executed", 0)
 		l.stop(s)
 	})
-	l.quiet("archive", func() { l.hand("archive {all} {defaults}") })
+	l.do("DEL", "$managers", "$wake:manager:manager")
+	l.step("archive", func() { l.hand("archive {all} {defaults}") })
 }
 
 // failed: rounds that end otherwise, with a server and a worker side by side.
 func (l *life) failed() {
-	l.quiet("open what will fail", func() {
+	l.step("open what will fail", func() {
 		l.open("fail", "--input", "fail 3", "--max-fails", "1")
 		l.open("stderr", "--input", "fail 4", "--fail-on", "stderr")
 		l.open("quiet", "--input", "quiet 5", "--fail-on", "any")
@@ -140,29 +142,29 @@ func (l *life) failed() {
 		l.open("report", "--input", "report", "--max-fails", "1", "--campaign", "reports")
 		l.open("unparsable", "--input", "unparsable")
 		l.open("missing", "--program", "none", "--source", "redis:"+strings.Repeat("0", 64))
-		l.open("hang", "--input", "hang", "--timeout", "0.3", "--max-timeouts", "1")
+		l.open("hang", "--input", "hang", "--timeout", "1", "--max-timeouts", "1")
 	})
 	l.step("they fail", func() {
 		begun := l.now()
 		w, s := l.worker("w1", "lease=600"), l.server("")
 		l.counts("timed_out", 1)
 		l.counts("executed", 0)
-		l.shares("w1", begun)
+		l.shares("w1", l.work, begun)
 		l.stop(w, s)
 	})
 }
 
 // changed: by hand, without any component.
 func (l *life) changed() {
-	l.quiet("change an open task", func() {
+	l.step("change an open task", func() {
 		l.hand("set {later} --timeout 50 --max-fails 3 --max-timeouts 4 --max-losses 5 --fail-on exit --end-before 4102444801 " +
 			"--meta mine --start-after 4102444700")
 		l.hand("set {later} --program other --input changed --start-after 0 --end-before inf")
 	})
-	l.quiet("retry", func() { l.hand("retry {fail} {any}") })
-	l.quiet("retry with changes", func() { l.hand("retry {kill} --program other --input again --max-fails 0 --timeout 7") })
-	l.quiet("retry what is archived", func() { l.hand("retry {all}") })
-	l.quiet("cancel what is open", func() { l.hand("cancel --state open") })
+	l.step("retry", func() { l.hand("retry {fail} {any}") })
+	l.step("retry with changes", func() { l.hand("retry {kill} --program other --input again --max-fails 0 --timeout 7") })
+	l.step("retry what is archived", func() { l.hand("retry {all}") })
+	l.step("cancel what is open", func() { l.hand("cancel --state open") })
 }
 
 // lost: workers are killed. The first of them is found by the server, the second by its successor.
@@ -201,13 +203,14 @@ func (l *life) released() {
 		l.runs("w2", "released", 0)
 		l.stop(w)
 	})
-	l.quiet("cancel it", func() { l.hand("cancel {released}") })
+	l.step("cancel it", func() { l.hand("cancel {released}") })
 	l.step("a worker cannot run a program, as two before it", func() {
 		l.open("strange", "--program", "strange")
 		l.do("HSET", l.key("strange"), "unfit", 2)
 		w := l.worker("w3", "lease=600")
 		l.reaches("strange", "executed", 1)
 		w.kill() // it would say for how long it pauses the program
+		l.forgetPositions()
 	})
 	l.step("that fails", func() {
 		s := l.server("")
@@ -245,7 +248,7 @@ func (l *life) requeued() {
 		l.hand("cancel {requeued}")
 		l.wait("$worker:w2", "runs", "")
 		l.stop(w2)
-		l.do("DEL", l.do("KEYS", "$passed:*").([]any)[0])
+		l.forgetPositions()
 	})
 }
 
@@ -256,7 +259,7 @@ func (l *life) drained() {
 		l.open("before", "--input", "say before")
 		w = l.worker("w1", "lease=0.6")
 		l.reaches("before", "executed", 0)
-		l.shares("w1", begun)
+		l.shares("w1", l.work, begun)
 		l.tdf(0, "drain", "w1")
 		l.wait("$worker:w1", "state", "draining")
 		l.wait("$worker:w1", "runs", "")
@@ -304,13 +307,15 @@ func (l *life) expired() {
 
 // original: what managers and workers of the original TDF write, command by command.
 func (l *life) original() {
-	l.quiet("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
+	l.step("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
 	l.step("a worker of ours executes it", func() {
+		begun := l.now()
 		w := l.worker("old", "lease=600")
 		l.reaches("original", "executed", 0)
+		l.shares("old", "old", begun)
 		l.stop(w)
 	})
-	l.quiet("the original's workers claim and commit, and its server and its manager stop half-way", func() {
+	l.step("the original's workers claim and commit, and its server and its manager stop half-way", func() {
 		l.claimByHand("claimed")
 		l.claimByHand("good")
 		l.commitByHand("good", "")
@@ -344,7 +349,7 @@ func (l *life) original() {
 		l.reaches("claimed", "succeeded", 0)
 		l.stop(s)
 	})
-	l.quiet("cancel what is open again", func() { l.hand("cancel {bad} {between}") })
+	l.step("cancel what is open again", func() { l.hand("cancel {bad} {between}") })
 }
 
 // avoided: one program fails on one worker alone.
@@ -360,7 +365,7 @@ func (l *life) avoided() {
 
 // repaired: inconsistent tasks, by tdf and by the server.
 func (l *life) repaired() {
-	l.quiet("tasks are made inconsistent", func() {
+	l.step("tasks are made inconsistent", func() {
 		l.open("nowhere", "--input", "say nowhere")
 		l.do("ZREM", "$open", l.id("nowhere"))
 		l.open("twice", "--input", "say twice", "--campaign", "index")
@@ -374,8 +379,8 @@ func (l *life) repaired() {
 		l.do("HSET", l.key("abandoned"), "state", "running")
 		l.do("HSET", l.key("all"), "fails", 7)
 	})
-	l.quiet("check", func() { l.tdf(3, "check") })
-	l.quiet("repair", func() {
+	l.step("check", func() { l.tdf(3, "check") })
+	l.step("repair", func() {
 		l.tdf(3, "check", "--repair", "--wait", "10ms")
 		l.do("HSET", l.key("all"), "fails", 0)
 		l.tdf(0, "check")
@@ -418,18 +423,18 @@ func (l *life) leapt() {
 }
 
 func (l *life) removed() {
-	l.quiet("remove tasks", func() { l.hand("rm {report} {all}") })
-	l.quiet("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
+	l.step("remove tasks", func() { l.hand("rm {report} {all} {strange}") })
+	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
 }
 
 // loaded: a dump of all that is left, in another namespace. The record has what differs.
 func (l *life) loaded() {
-	before := l.record.snapshot(namespace, false)
-	dump := l.file("life.dump", l.tdf(0, "dump"), 0o644)
-	l.quiet("a dump changes nothing", func() {})
+	before := l.record.last
+	var dump string
+	l.step("a dump changes nothing", func() { dump = l.file("life.dump", l.tdf(0, "dump"), 0o644) })
 	l.tdf(0, "--namespace", "copy", "load", dump)
 	l.record.text.WriteString("\n== a load leaves out, and adds\n")
-	l.record.differences(before, l.record.snapshot("copy", true))
+	l.record.differences(before, l.record.snapshot("copy", nil))
 	for _, key := range l.rdb.Keys(l.Context(), "*").Val() {
 		if !strings.HasPrefix(key, namespace+":") && !strings.HasPrefix(key, "copy:") {
 			l.Errorf("the key %s is in no namespace", key)
