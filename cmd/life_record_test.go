@@ -2,13 +2,10 @@ package cmd_test
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +23,14 @@ import (
 //	U@H, H, V   the user and the host, the release
 //	(text)      a text that TDF wrote for people
 //
-// Texts of a task's log are replaced by the verb of their transition. Everything else is exact: what a program printed, the
-// names and types of keys, all other values, and whether a key expires.
+// Texts of a task's log are replaced by the verb of their transition. Left out are a round's memory, which is not always
+// known, and the last calls of a client, whose number depends on how often it looked for tasks. Everything else is exact: what
+// a program printed, the names and types of keys, all other values, and whether a key expires.
 type record struct {
 	*testing.T
 	rdb   *redis.Client
 	host  string
+	user  *regexp.Regexp
 	begun time.Time
 	ids   map[string]string // what random ids are called
 	last  page
@@ -53,7 +52,8 @@ func newRecord(t *testing.T, rdb *redis.Client) *record {
 	t.Helper()
 	host, err := os.Hostname()
 	must(t, err)
-	return &record{T: t, rdb: rdb, host: host, begun: time.Now(), ids: map[string]string{}}
+	user := regexp.MustCompile(`[^\s"]+@` + regexp.QuoteMeta(host))
+	return &record{T: t, rdb: rdb, host: host, user: user, begun: time.Now(), ids: map[string]string{}}
 }
 
 // note adds a step: what has changed since the one before.
@@ -109,7 +109,7 @@ func (r *record) snapshot(namespace string, taken map[string]*process) page {
 			r.write(&now, v, hashes)
 		}
 	}
-	slices.SortFunc(clients, func(a, b value) int { return cmp.Compare(sortable(":"+r.named(a.name)), sortable(":"+r.named(b.name))) })
+	slices.SortFunc(clients, func(a, b value) int { return byName(r.named(a.name), r.named(b.name)) })
 	for _, v := range clients {
 		r.write(&now, v, hashes)
 	}
@@ -121,7 +121,7 @@ func (r *record) read(namespace string) []value {
 	ctx := r.Context()
 	keys, err := r.rdb.Keys(ctx, namespace+":*").Result()
 	must(r, err)
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(sortable(a), sortable(b)) })
+	slices.SortFunc(keys, func(a, b string) int { return byName(a[len(namespace)+1:], b[len(namespace)+1:]) })
 	kinds := make([]*redis.StatusCmd, len(keys))
 	_, err = r.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
@@ -148,13 +148,15 @@ func (r *record) read(namespace string) []value {
 
 var number = regexp.MustCompile(`\d+`)
 
-// sortable puts tasks first, and numbers in their order.
-func sortable(key string) string {
-	_, name, _ := strings.Cut(key, ":")
-	if strings.HasPrefix(name, "task:") {
-		name = " " + name
+// byName puts tasks first, and numbers in their order.
+func byName(a, b string) int {
+	sortable := func(name string) string {
+		if strings.HasPrefix(name, "task:") {
+			name = " " + name
+		}
+		return number.ReplaceAllStringFunc(name, func(s string) string { return fmt.Sprintf("%020s", s) })
 	}
-	return number.ReplaceAllStringFunc(name, func(s string) string { return fmt.Sprintf("%020s", s) })
+	return cmp.Compare(sortable(a), sortable(b))
 }
 
 func (r *record) readKey(p redis.Pipeliner, key, kind string) func() value {
@@ -188,229 +190,4 @@ func (r *record) readKey(p redis.Pipeliner, key, kind string) func() value {
 		get(&v)
 		return v
 	}
-}
-
-func (r *record) write(p *page, v value, hashes map[string]map[string]string) {
-	name := r.named(v.name)
-	kind := v.kind
-	if v.expires {
-		kind += ", expires"
-	}
-	p.add(name, "%s", kind)
-	switch v.kind {
-	case "string":
-		p.add(name+" =", "%s", r.writeString(v))
-	case "list", "set":
-		p.add(name+" =", "%q", v.list)
-	case "zset":
-		p.add(name+" =", "%s", r.writeSorted(v, hashes))
-	case "stream":
-		for _, m := range v.stream {
-			p.add(name+" "+m.ID, "%s", r.quote(fmt.Sprint(m.Values), nil))
-		}
-	case "hash":
-		r.writeHash(p, name, v)
-	}
-}
-
-func (r *record) writeString(v value) string {
-	if sum, of := strings.CutPrefix(v.name, "program:"); of {
-		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(v.text))); got != sum {
-			r.Errorf("the archive %s has the hash %s", sum, got)
-		}
-		return fmt.Sprintf("%d bytes of this SHA-256", len(v.text))
-	}
-	if strings.HasPrefix(v.name, "passed:") { // with a score as Redis prints it
-		return r.quote(scores.ReplaceAllString(v.text, "T"), nil)
-	}
-	return r.quote(v.text, nil)
-}
-
-// writeSorted keeps the order of the queue. That of the other lists is one of moments, which may be equal.
-func (r *record) writeSorted(v value, hashes map[string]map[string]string) string {
-	of := map[string]string{"workers": "worker:"}[v.name]
-	if of == "" {
-		of = "task:"
-	}
-	if v.name != "open" {
-		slices.SortFunc(v.sorted, func(a, b redis.Z) int {
-			return cmp.Compare(sortable(":"+a.Member.(string)), sortable(":"+b.Member.(string)))
-		})
-	}
-	var members []string
-	for _, z := range v.sorted {
-		member, score := z.Member.(string), strconv.FormatFloat(z.Score, 'f', -1, 64)
-		if strings.HasPrefix(v.name, "group:") { // 2^40 × the state's number + id
-			score = fmt.Sprintf("%d×2^40+%d", int64(z.Score)>>40, int64(z.Score)&(1<<40-1))
-		} else if r.recent(z.Score) {
-			score = r.moment(fmt.Sprintf("%.6f", z.Score), hashes[of+member])
-		}
-		members = append(members, r.named(member)+"="+score)
-	}
-	return strings.Join(members, " ")
-}
-
-// optional are properties of a round that may be missing: a small program's memory cannot be told from its worker's.
-var optional = regexp.MustCompile(`^\d+:max_rss$`)
-
-var costs = regexp.MustCompile(`^(\d+:(seconds|cpu_seconds|pid)|pid|process)$`)
-
-func (r *record) writeHash(p *page, name string, v value) {
-	of, _, _ := strings.Cut(v.name, ":")
-	if of == "calls" { // how many calls there were depends on how often a worker looked for tasks
-		return
-	}
-	fields := make([]string, 0, len(v.hash))
-	for field := range v.hash {
-		fields = append(fields, field)
-	}
-	slices.SortFunc(fields, func(a, b string) int { return cmp.Compare(sortable(":"+a), sortable(":"+b)) })
-	for _, field := range fields {
-		text := v.hash[field]
-		switch {
-		case optional.MatchString(field):
-			continue
-		case costs.MatchString(field):
-			text = map[bool]string{true: "N", false: ""}[text != ""]
-		case of == "task" && field == "log":
-			r.writeLog(p, name, v.hash)
-			continue
-		case of == "task" && strings.HasSuffix(field, ":error"):
-			text = withoutTexts(text)
-		case of == "task" && strings.HasSuffix(field, ":error_bytes") && withoutTexts(v.hash[strings.TrimSuffix(field, "_bytes")]) == "(text)":
-			text = "(length of a text)"
-		case of == "worker":
-			text = r.ofWorker(field, text)
-		}
-		p.add(name+" "+field, "%s", r.quote(text, nil))
-	}
-}
-
-// withLog adds the moments of a task's log to its properties.
-func withLog(h map[string]string) map[string]string {
-	all := maps.Clone(h)
-	for i, line := range strings.Split(h["log"], "\n") {
-		if at, _, found := strings.Cut(line, " "); found {
-			all[fmt.Sprintf("log %d", i+1)] = at
-		}
-	}
-	return all
-}
-
-func (r *record) writeLog(p *page, name string, h map[string]string) {
-	for i, line := range strings.Split(h["log"], "\n") {
-		at, rest, _ := strings.Cut(line, " ")
-		who, text, _ := strings.Cut(rest, ": ")
-		if line != "" {
-			at = moments.ReplaceAllStringFunc(at, func(at string) string { return r.moment(at, h) })
-			p.add(fmt.Sprintf("%s log %d", name, i+1), "%s %s %s", at, r.people(who), verbOf(text))
-		}
-	}
-}
-
-// verbs of a log's texts, by how they begin. Another text is recorded as it is.
-var verbs = []struct {
-	begin *regexp.Regexp
-	verb  string
-}{
-	{regexp.MustCompile(`^(open again by hand|reopened|retried)\b`), "REOPEN"},
-	{regexp.MustCompile(`^open: `), "RESCORE"},
-	{regexp.MustCompile(`^open$`), "OPEN"},
-	{regexp.MustCompile(`^(running|claimed)$`), "CLAIM"},
-	{regexp.MustCompile(`^running: `), "RESCORE"},
-	{regexp.MustCompile(`^executed$`), "EXECUTE"},
-	{regexp.MustCompile(`^succeeded$`), "SUCCEED"},
-	{regexp.MustCompile(`^failed: `), "REJECT"},
-	{regexp.MustCompile(`^failed\b`), "FAIL"},
-	{regexp.MustCompile(`^timed out\b`), "TIME OUT"},
-	{regexp.MustCompile(`^(cancelled|expired|archived|changed)\b`), ""}, // said with the word itself
-	{regexp.MustCompile(`^lost\b`), "LOSE"},
-	{regexp.MustCompile(`^(given back|released|requeued)\b`), "RELEASE"},
-	{regexp.MustCompile(`^(put back|moved back|mended|repaired|executed, but|running, but|inconsistent|the index)\b`), "REPAIR"},
-}
-
-func verbOf(text string) string {
-	for _, v := range verbs {
-		if word := v.begin.FindString(text); word != "" {
-			return cmp.Or(v.verb, strings.ToUpper(word))
-		}
-	}
-	return strconv.Quote(text)
-}
-
-// withoutTexts keeps the lines of a round's error that the programs of this test printed: all of them begin alike.
-func withoutTexts(stderr string) string {
-	lines := strings.SplitAfter(stderr, "\n")
-	for i, line := range lines {
-		if line != "" && !strings.HasPrefix(line, "err: ") {
-			lines[i] = "(text)"
-		}
-	}
-	return strings.Join(lines, "")
-}
-
-var pause = regexp.MustCompile(`(?m)^\d+(\.\d+)?\t([^\t]*)\t.*$`)
-
-func (r *record) ofWorker(field, text string) string {
-	switch {
-	case field == "host" && text == r.host:
-		return "H"
-	case field == "version" && text != "":
-		return "V"
-	case field == "pauses":
-		return pause.ReplaceAllString(text, "N\t$2\t(text)")
-	case field == "avoids" && text != "", field == "drain":
-		return "(text)"
-	}
-	return text
-}
-
-var (
-	moments = regexp.MustCompile(`\b\d{10}\.\d{6}\b`)
-	scores  = regexp.MustCompile(`\b\d{10}\.\d+\b`)
-	random  = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
-)
-
-// quote is a text without what differs from run to run.
-func (r *record) quote(text string, h map[string]string) string {
-	text = r.people(r.named(text))
-	return strconv.Quote(moments.ReplaceAllStringFunc(text, func(at string) string { return r.moment(at, h) }))
-}
-
-func (r *record) named(text string) string {
-	return random.ReplaceAllStringFunc(text, func(id string) string {
-		if r.ids[id] == "" {
-			r.ids[id] = fmt.Sprintf("C%d", len(r.ids)+1)
-		}
-		return r.ids[id]
-	})
-}
-
-func (r *record) people(text string) string {
-	return regexp.MustCompile(`[^\s"]+@`+regexp.QuoteMeta(r.host)).ReplaceAllString(text, "U@H")
-}
-
-// moment names a moment of the test by the property that it is equal to; other moments stay as they are.
-func (r *record) moment(at string, h map[string]string) string {
-	seconds, err := strconv.ParseFloat(at, 64)
-	must(r, err)
-	if !r.recent(seconds) {
-		return at
-	}
-	var equal []string
-	for field, value := range h {
-		if value == at {
-			equal = append(equal, field)
-		}
-	}
-	if len(equal) == 0 {
-		return "T"
-	}
-	return "@" + slices.MinFunc(equal, func(a, b string) int { return cmp.Compare(sortable(":"+a), sortable(":"+b)) })
-}
-
-// recent tells the moments of this run from those that the test has made up.
-func (r *record) recent(seconds float64) bool {
-	away := seconds - float64(r.begun.Unix())
-	return away > -86400 && away < 30*86400
 }

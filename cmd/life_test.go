@@ -86,7 +86,7 @@ report)
 esac
 `
 
-// A life begins with an open list.
+// opened: by tdf, with whatever tdf open can say.
 func (l *life) opened() {
 	l.step("push a program", func() {
 		l.tdf(0, "push", "work")
@@ -147,7 +147,9 @@ func (l *life) failed() {
 	l.step("they fail", func() {
 		begun := l.now()
 		w, s := l.worker("w1", "lease=600"), l.server("")
-		l.counts("timed_out", 1)
+		l.reaches("fail", "failed", 1)
+		l.reaches("report", "succeeded", 1)
+		l.reaches("hang", "timed_out", 1)
 		l.counts("executed", 0)
 		l.shares("w1", l.work, begun)
 		l.stop(w, s)
