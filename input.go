@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxInput is the maximum length of a task's input in bytes. Linux passes no longer argument to a program.
+// MaxInput is the maximum length of a task's input in bytes. It is the longest argument that Linux passes to a program.
 const MaxInput = 128<<10 - 1
 
 var (

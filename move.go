@@ -27,7 +27,7 @@ type Move struct {
 	Repair bool // the Move is a repair: it removes the id from every other list
 }
 
-// NoClaim as the fence of a Move requires that the round has no claim. No worker ran the round, or a worker of the
+// NoClaim is the value of Move.Claim that requires a round without a claim. No worker ran such a round, or a worker of the
 // original TDF did.
 const NoClaim = "-"
 

@@ -8,7 +8,7 @@ type FailOn string
 const (
 	FailOnStderr FailOn = "stderr" // the program printed something to stderr; the default
 	FailOnExit   FailOn = "exit"   // the exit status is not 0
-	FailOnAny    FailOn = "any"    // either of the two
+	FailOnAny    FailOn = "any"    // text on stderr, or an exit status other than 0
 )
 
 // Properties are what a manager sets when it opens a task: the program, its input, and the task's limits. Use [Defaults]

@@ -48,7 +48,7 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 // worker ends the program and reports its output.
 const TimeoutMargin = Seconds(10)
 
-// ServerAbsence is the age of the last heartbeat from which on a server counts as absent. It equals the shortest leap of
+// ServerAbsence is the time without a heartbeat after which a server counts as absent. It equals the shortest leap of
 // Redis's clock that a server notices. So after such a leap, every heartbeat is older than this.
 const ServerAbsence = Seconds(5)
 

@@ -94,8 +94,8 @@ type Progress struct {
 	Text     string
 }
 
-// Rounds are rounds of a task by number. It has no entries for rounds that are empty in Redis or were not read. So a task
-// in a high round needs little memory.
+// Rounds holds rounds of a task by number. It leaves out rounds that are empty in Redis or were not read. So a task in a high
+// round needs little memory.
 type Rounds map[int]*Round
 
 // At returns round n. If there is no entry for n, it returns a new empty Round, which does not belong to the task.

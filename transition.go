@@ -41,7 +41,7 @@ const (
 // A Counter is the name of a property that transitions raise by one.
 type Counter string
 
-// The counters. Their sum follows from the round (docs/lifecycle.md, "Rounds").
+// The counters. The sum of the first five follows from the round (docs/lifecycle.md, "Rounds").
 const (
 	Fails     Counter = "fails"
 	Timeouts  Counter = "timeouts"
@@ -95,8 +95,8 @@ func findTransition(v Verb, from, to State) (Transition, bool) {
 	return Transition{}, false
 }
 
-// A StateError means that a task is not in a state, or not in the round, from which a transition starts. The task has not
-// been changed.
+// A StateError means that a transition does not start from the task's state, or that the task has moved to another round.
+// The task has not been changed.
 type StateError struct {
 	ID    int64
 	Verb  Verb
