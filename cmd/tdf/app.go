@@ -107,7 +107,7 @@ func (a *app) begin(c *cobra.Command, args []string) error {
 		}
 	})
 	if len(empty) > 0 {
-		return usage("empty value for %s: want a value, or no such flag", strings.Join(empty, ", "))
+		return usage("empty value for %s: give a value, or leave the flag out", strings.Join(empty, ", "))
 	}
 	return nil
 }

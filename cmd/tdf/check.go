@@ -15,8 +15,8 @@ func newCheck(a *app) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
-		Long: "Checks all tasks while work goes on: whether each is in the list of its state, whether the server will look at it in time,\n" +
-			"and whether its counters agree. The server does the same, a part in each of its rounds.\n" +
+		Long: "Checks all tasks while work goes on. A task must be in the list of its state, the server must look at it in time, and its\n" +
+			"counters must agree. The server does the same checks, for some tasks in each round.\n" +
 			"--repair repairs certain findings at once, and others if they are unchanged after --wait.\n" +
 			"Exit status 3 means that findings are left.",
 		Example: "  tdf check --repair",
@@ -105,7 +105,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 		return nil, err
 	}
 	if len(others) > 0 {
-		a.say("%s may be moves under way: checking again in %v", counted(len(others), "finding"), pause)
+		a.say("%s may be a transition in progress: checking again in %v", counted(len(others), "finding"), pause)
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 	return m.Check(ctx)
 }
 
-// repairNow repairs findings and prints each.
+// repairNow repairs findings and prints them.
 func (a *app) repairNow(ctx context.Context, m *manager.Manager, findings []manager.Finding) error {
 	if len(findings) == 0 {
 		return nil

@@ -13,7 +13,8 @@ func newDrain(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "drain WORKER…", Short: "Stop workers from claiming tasks",
 		Long: "Stops workers from claiming tasks, from their next heartbeat on (every third of the lease). A worker finishes its running tasks;\n" +
-			"tdf requeue takes them away from it. The worker process keeps running. The drain holds until tdf drain --undo, also after a restart.",
+			"tdf requeue takes them away from it. The worker process keeps running. The drain lasts until tdf drain --undo, even if the worker\n" +
+			"restarts.",
 		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
 		Args:              someArguments("WORKER"),
 		ValidArgsFunction: a.completeWorkers,

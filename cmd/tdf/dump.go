@@ -15,7 +15,7 @@ func newDump(a *app) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.terminal.out {
-				return usage("dump to terminal: want a file; use tdf dump > FILE")
+				return usage("write dump: stdout is a terminal; use tdf dump > FILE")
 			}
 			return a.withManager(c.Context(), func(m *manager.Manager) error {
 				done, err := m.Dump(c.Context(), a.stdout)

@@ -19,7 +19,7 @@ func newExplain(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain ID", Short: "Explain what blocks a task and how to fix it",
 		Long: "Checks everything that the task needs in order to finish, and suggests a fix for each check that blocks it. Exit status 3 means\n" +
-			"that something blocks the task. An http source is requested from this machine; a worker may get another answer.",
+			"that something blocks the task. The command requests an http source from this machine; a worker may get another answer.",
 		Example: "  tdf explain 17",
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {

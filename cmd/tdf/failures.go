@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A failureReport is the flags of tdf failures.
+// A failureReport holds the flags of tdf failures.
 type failureReport struct {
 	a        *app
 	filter   filter
@@ -28,8 +28,9 @@ func newFailures(a *app) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
 		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also of archived ones. Rounds of a group ended in the same way,\n" +
-			"and the ends of their stderr differ only in numbers, names, addresses and the like. --failure of other commands takes a group's ID.\n" +
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also of archived tasks. Rounds of a group ended in the same\n" +
+			"way, and the ends of their stderr differ only in numbers, quoted names, addresses and temporary paths. The flag --failure of other\n" +
+			"commands takes the ID of a group.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures --campaign grid",
 		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
@@ -84,7 +85,7 @@ func (r *failureReport) print(found manager.Failures) error {
 		return err
 	}
 	for _, s := range found.Suspects {
-		r.a.say("worker %s: %s failed in %d of its last %d rounds there, and in %d of %d on other workers; tdf drain %s stops the worker from claiming more",
+		r.a.say("worker %s: %s failed in %d of its last %d rounds there, and in %d of %d on other workers; tdf drain %s stops this worker",
 			s.Worker, s.Program, s.Failed, s.Rounds, s.OthersFailed, s.OthersRounds, s.Worker)
 	}
 	n, rounds := 0, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// changes is the flags of set and retry that change properties of tasks.
+// changes holds the flags of set and retry that change properties of tasks.
 type changes struct {
 	task                   taskFlags
 	input, program, source string

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A filter is the flags that select tasks.
+// A filter holds the flags that select tasks.
 type filter struct {
 	states, outcomes     []string
 	campaign, program    string
@@ -27,7 +27,7 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringSliceVar(&f.states, "state", nil, "`STATE` one or more states: "+strings.Join(stateValues(), ", "))
 	flags.StringSliceVar(&f.outcomes, "outcome", nil, "`OUTCOME` one or more outcomes, also of archived tasks: "+strings.Join(outcomeValues(), ", "))
 	flags.StringVar(&f.campaign, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
-	flags.StringVar(&f.program, "of", "", "`PROGRAM` program of the tasks; * and ? stand for characters")
+	flags.StringVar(&f.program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
 	flags.StringVar(&f.worker, "worker", "", "`NAME` name of the worker of the last run")
 	flags.StringVar(&f.exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, signal, or 'signal: killed'")
 	flags.StringVar(&f.olderThan, "older-than", "", "`SPAN` minimum time in the current state, such as 90s or 2h")

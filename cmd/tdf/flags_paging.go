@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// paging is the flags that limit and continue a long list.
+// paging holds the flags that limit and continue a long list.
 type paging struct {
 	limit  int
 	cursor string

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// taskFlags is the flags for properties of tasks, except the program and its input.
+// taskFlags holds the flags for properties of tasks, except the program and its input.
 type taskFlags struct {
 	changed                          func(flag string) bool
 	startAfter, endBefore, timeout   string

@@ -33,7 +33,7 @@ func newLoad(a *app) *cobra.Command {
 func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done func(), err error) {
 	if len(args) == 0 || args[0] == "-" {
 		if isTerminal(a.stdin) {
-			return nil, nil, usage("missing dump: want a file, or a dump on stdin; use tdf load < FILE")
+			return nil, nil, usage("read dump: stdin is a terminal; use tdf load FILE")
 		}
 		return stream(ctx, a.stdin), func() {}, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A listing is the flags of tdf ls.
+// A listing holds the flags of tdf ls.
 type listing struct {
 	a      *app
 	filter filter

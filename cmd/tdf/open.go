@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// An opening is the flags of tdf open.
+// An opening holds the flags of tdf open.
 type opening struct {
 	a       *app
 	changed func(flag string) bool
@@ -28,12 +28,12 @@ func newOpen(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "open --program DIR|NAME [--source SOURCE] [--input WORDS]",
 		Short: "Open one task or a sweep",
-		Long: `Opens one task. With --from or --grid, opens a sweep: one task for each row of parameters, in a campaign.
+		Long: `Opens one task. With --from or --grid, the command opens a sweep: one task for each row of parameters, in a campaign.
 
 If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does.
 
-In a sweep, --input is a template. {a} stands for the value of parameter a as one word, {a|raw} for the value as it is, {{ and }}
-for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the task, as JSON.
+In a sweep, --input is a template. {a} stands for the value of parameter a as one word, {a|raw} for the value as it is,
+and {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the task, as JSON.
 
 tdf checks a file of rows to its end before it opens tasks. From stdin (-), it opens tasks as rows arrive.
 It prints the ids of the tasks as ranges: 1-1000.`,

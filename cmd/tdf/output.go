@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A printout is the flags of tdf output, and the task.
+// A printout holds the flags of tdf output, and the task.
 type printout struct {
 	a      *app
 	m      *manager.Manager

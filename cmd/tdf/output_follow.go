@@ -81,7 +81,7 @@ type tailReader struct {
 // maxKept limits the text that a tailReader keeps.
 const maxKept = 4 << 20
 
-// next returns the part of a tail that follows the tail before. Skipped reports that the two do not overlap.
+// next returns the part of a tail that the tail before does not have. Skipped reports a gap between the two.
 func (r *tailReader) next(tail string) (text string, skipped bool) {
 	if tail == "" { // no output yet, or the tail was removed
 		return "", false

@@ -13,8 +13,8 @@ func newPrograms(a *app) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "programs", Short: "List or remove stored programs",
-		Long: "Lists the programs that are stored in the namespace's Redis, and the number of tasks that use each. The command reads all tasks:\n" +
-			"a million tasks take some seconds.",
+		Long: "Lists the programs that are stored in Redis, and the number of tasks that use each. The command reads all tasks, which takes\n" +
+			"some seconds for a million tasks.",
 		Example: "  tdf programs rm --unused",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A programRemoval is the flags of tdf programs rm.
+// A programRemoval holds the flags of tdf programs rm.
 type programRemoval struct {
 	a                   *app
 	unused, yes, dryRun bool
@@ -35,8 +35,11 @@ func newProgramsRemove(a *app) *cobra.Command {
 }
 
 func (r *programRemoval) run(ctx context.Context, args []string) error {
-	if r.unused == (len(args) > 0) {
-		return usage("no programs selected, or two selections: want either programs or --unused")
+	switch {
+	case r.unused && len(args) > 0:
+		return usage("--unused with programs: want one of the two")
+	case !r.unused && len(args) == 0:
+		return usage("no programs selected: want programs, or --unused")
 	}
 	return r.a.withManager(ctx, func(m *manager.Manager) error {
 		stored, err := m.StoredPrograms(ctx)
@@ -99,7 +102,7 @@ func unusedPrograms(ctx context.Context, m *manager.Manager, stored []manager.St
 	return sums, err
 }
 
-// minDigits is the least number of hex digits of a SHA-256 that names a program. The names of packed programs end with as many.
+// minDigits is the minimum number of hex digits of a SHA-256 that name a program. The names of packed programs end with 8.
 const minDigits = 8
 
 // namedPrograms returns the SHA-256 of each named program.

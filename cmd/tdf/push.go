@@ -15,8 +15,8 @@ func newPush(a *app) *cobra.Command {
 		Short: "Store a program in Redis",
 		Long: `Stores a program, a directory with run.sh at its top, in the Redis of the project. The packed program has at most 64 MiB.
 Prints the name of the program, which contains a hash of its content, and its source. tdf open takes them as --program and --source.
-.git is left out, and so are the files that match .tdfignore in the directory: one pattern per line, such as *.o, results/ or
-data/*.csv.`,
+The command leaves out .git, and all files that match a pattern of .tdfignore in the directory. The file has one pattern per line,
+such as *.o, results/ or data/*.csv.`,
 		Example: "  tdf push ./simulate",
 		Args:    exactlyOne("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {

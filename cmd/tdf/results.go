@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// An export is the flags of tdf results.
+// An export holds the flags of tdf results.
 type export struct {
 	a           *app
 	filter      filter
@@ -101,7 +101,7 @@ func (e *export) waitOrWarn(ctx context.Context, m *manager.Manager) error {
 	return err
 }
 
-// waitForAll waits until all tasks have finished, and warns about causes why they may never do.
+// waitForAll waits until all tasks have finished. It warns if something keeps them from finishing.
 func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
 	watch, warnings := m.Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
 	for first := true; ; first = false {

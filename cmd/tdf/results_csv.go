@@ -53,7 +53,7 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 		n++
 	}
 	if c.late > 0 {
-		e.a.say("%s without a column left out, because tasks changed meanwhile; repeat the command", counted(c.late, "value"))
+		e.a.say("left out %s without a column, because tasks changed meanwhile; repeat the command", counted(c.late, "value"))
 	}
 	w.Flush()
 	return n, w.Error()
@@ -211,7 +211,8 @@ type field struct {
 	value json.RawMessage
 }
 
-// fieldsOf returns the fields of a JSON object in their order. Any other text is one field with wholeKey. Empty text has none.
+// fieldsOf returns the fields of a JSON object in their order. Any other text is one field with wholeKey. An empty text has no
+// fields.
 func fieldsOf(text string) []field {
 	if text == "" {
 		return nil

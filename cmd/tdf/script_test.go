@@ -4,13 +4,13 @@ package main
 // testscript's (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
 // To run one of them:
 //
-//	go test ./cmd/tdf -run TestScripts/open_csv -v
+//	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
 // With -update, cmp writes the output into the script instead of comparing. Each script has its own directory and its own
 // namespace, $NS, in a real Redis at $REDIS; its environment sets them by TDF_CFG_… A script starts server and workers itself.
 // Scripts run in parallel. They have these commands besides those of testscript:
 //
-//	tdf ARGS…                 the command; "! tdf …" expects that it fails
+//	tdf ARGS…                 the command; "! tdf …" expects it to fail
 //	status N COMMAND ARGS…    a command that must end with this status
 //	tty COMMAND ARGS…         a command on a terminal of 100 × 30. The text in stdin is typed at once, followed by
 //	                          ^D; stdout has everything that the terminal showed, with \n at the end of lines.

@@ -16,7 +16,7 @@ type selection struct {
 	skipped    []string          // why each of the other tasks is not eligible
 	wrongState bool              // a task was skipped for its state
 	counts     map[tdf.State]int // of the tasks that were found
-	states     []tdf.State       // to which the query was restricted; none: all
+	states     []tdf.State       // the states of the query; none: all
 }
 
 // selectTasks finds the tasks for the arguments and flags.

@@ -33,7 +33,7 @@ func newShow(a *app) *cobra.Command {
 	return c
 }
 
-// show shows the tasks that exist. The error is about the last one that does not; errors about others are printed.
+// show shows the tasks that exist. It returns the error about the last missing task, and prints the errors about others.
 func (a *app) show(ctx context.Context, m *manager.Manager, ids []int64, asJSON, raw bool) error {
 	var missing error
 	shown := 0

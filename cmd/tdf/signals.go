@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most commands end soon after a signal. A command that computes, or that writes to a pipe without a reader, does not
-// notice the signal. tdf stops waiting for it after usualGrace. That is longer than the 5 s for which a command waits
-// for a reply of Redis, so that it can print its results first.
+// Most commands end soon after a signal. A command that computes, or writes to a pipe without a reader, does not notice
+// the signal: tdf stops waiting for it after usualGrace. A command may need 5 s for a last reply of Redis before it prints its
+// results, so usualGrace is longer.
 const (
 	usualGrace = 7 * time.Second              // after the first signal, and again after the second one
 	noLimit    = time.Duration(math.MaxInt64) // for a command that limits itself

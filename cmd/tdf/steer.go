@@ -19,7 +19,7 @@ type steering struct {
 	a    *app
 	verb tdf.Verb
 	name string // of the command
-	past string // what the command has done to tasks: "cancelled"
+	past string // participle for the tasks that were changed: "cancelled"
 
 	states   []tdf.State // selected by default, if no ids, states and outcomes are given
 	outcomes []string    // likewise
@@ -63,7 +63,7 @@ func (s *steering) run(ctx context.Context, args []string) error {
 	return s.a.withManager(ctx, func(m *manager.Manager) error { return s.steer(ctx, m, args) })
 }
 
-// steer selects tasks, reports the selection, and changes the eligible tasks.
+// steer selects tasks, prints the selection, and changes the eligible tasks.
 func (s *steering) steer(ctx context.Context, m *manager.Manager, args []string) error {
 	act, packed, err := s.plan(ctx, m)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// An up is the flags of tdf up.
+// An up holds the flags of tdf up.
 type up struct {
 	a         *app
 	workers   int

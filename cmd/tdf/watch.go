@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A watching is the flags of tdf watch, and what it has printed so far.
+// A watching holds the flags of tdf watch, and what it has printed so far.
 type watching struct {
 	a         *app
 	m         *manager.Manager

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// watchWarnings prints, once each, the causes why waiting for tasks may take forever.
+// watchWarnings prints what keeps tasks from finishing, each cause once.
 type watchWarnings struct {
 	say       func(format string, args ...any)
 	campaign  string
