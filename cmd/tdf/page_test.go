@@ -65,7 +65,7 @@ func TestPageListsTheFilters(t *testing.T) {
 	c := &cobra.Command{}
 	f.flags(c)
 	c.Flags().VisitAll(func(f *pflag.Flag) { want = append(want, "--"+f.Name) })
-	got := slices.DeleteFunc(column(page(t), "| filter | means tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
+	got := slices.DeleteFunc(column(page(t), "| filter | selects tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("docs/tdf.md lists %q, want %q", got, want)

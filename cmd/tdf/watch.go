@@ -39,9 +39,9 @@ func newWatch(a *app) *cobra.Command {
 	w.warnings.say = w.say
 	c := &cobra.Command{
 		Use: "watch [CAMPAIGN]", Short: "Watch the progress of tasks and estimate the time left",
-		Long: "Shows the states of all tasks or of a campaign, the tasks that finish per second (over the last half minute, and since the start of\n" +
-			"the command), the live workers with their busy slots, and the time left as a range. The range holds in about 8 of 10 cases, and\n" +
-			"leaves out tasks that start later. Ctrl-C ends only the watching.\n" +
+		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
+			"second: over the last half minute, and since the start of the command. It estimates the time left as a range, which holds in\n" +
+			"about 8 of 10 cases. The estimate leaves out tasks that start later. Ctrl-C ends only the watching.\n" +
 			"With --until-done, the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
