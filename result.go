@@ -17,6 +17,9 @@ type Result struct {
 	// then, but what the round cost is (docs/lifecycle.md, "What makes a round fail").
 	Refused bool
 
+	// Permanent says that a failure of this round is final, whatever max_fails allows.
+	Permanent bool
+
 	Started       Time    // by Redis's clock; 0: not known
 	Seconds       Seconds // how long the program took; 0: not known
 	ProgramSHA256 string  // of what was fetched; "" for a program put there by hand
@@ -59,6 +62,9 @@ func (m *Move) addResult(f FailOn, r Result) {
 	m.setRound(RoundError, r.explained(f))
 	if r.Exit != "" && !r.Refused {
 		m.setRound(RoundExit, r.Exit)
+	}
+	if r.Permanent {
+		m.setRound(roundPermanent, "1")
 	}
 	if r.ProgramSHA256 != "" {
 		m.setRound(RoundProgramSHA256, r.ProgramSHA256)

@@ -66,6 +66,10 @@ type Round struct {
 	Failed bool   // Error is not empty, also where the text itself was not loaded
 	Exit   string // "0" to "255", "signal: killed"; "" if there was none, or nobody noted it
 
+	// Permanent says that the worker knows that every further round would fail, too: a failure of this round is
+	// final, whatever max_fails allows (docs/lifecycle.md, "Failed for good").
+	Permanent bool
+
 	// Committed says that the result is whole. One that a worker of the original TDF is
 	// still writing, or wrote into a round that was not its own any more, is not.
 	Committed bool
@@ -173,6 +177,7 @@ const (
 	roundTimeout       = "timeout"
 	roundFailure       = "failure"
 	roundLost          = "lost"
+	roundPermanent     = "permanent"
 )
 
 // RoundField returns the name of a round's property: "3:output".
@@ -324,6 +329,7 @@ func (p *parser) round(i int) *Round {
 		Started: p.stamp(i, RoundStarted),
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
 		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
+		Permanent:     text(roundPermanent) != "",
 		ProgramSHA256: text(RoundProgramSHA256),
 		Seconds:       Seconds(p.stamp(i, roundSeconds)), CPUSeconds: Seconds(p.stamp(i, roundCPUSeconds)),
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),
