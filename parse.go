@@ -53,6 +53,7 @@ const (
 	roundMaxRSS        = "max_rss"
 	roundOutputBytes   = "output_bytes"
 	roundErrorBytes    = "error_bytes"
+	roundPermanent     = "permanent"
 	roundTimeout       = "timeout"
 	roundFailure       = "failure"
 	roundLost          = "lost"
@@ -206,6 +207,7 @@ func (p *parser) round(i int) *Round {
 		Started: p.stamp(i, RoundStarted),
 		Worker:  text(RoundWorker), Claim: text(RoundClaim),
 		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
+		Permanent:     text(roundPermanent) != "",
 		ProgramSHA256: text(RoundProgramSHA256),
 		Seconds:       Seconds(p.stamp(i, roundSeconds)), CPUSeconds: Seconds(p.stamp(i, roundCPUSeconds)),
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),

@@ -15,7 +15,7 @@ const scoreSlack = Seconds(10)
 // i microseconds to the score, so that the tasks keep their order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
-	if t.State != Open || score <= max(t.StartAfter, min(entered, now)).Add(scoreSlack) || score <= now.Add(scoreSlack) {
+	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Open)
@@ -25,11 +25,15 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 		opened = now.Add(later)
 		m.stamp(string(Open), exactly(opened))
 	}
-	ready := max(t.StartAfter, opened)
-	if t.StartAfter > opened && i > 0 {
+	again := opened.Add(t.putOff())
+	ready := max(t.StartAfter, again)
+	switch {
+	case t.StartAfter > again && i > 0:
 		ready = ready.Add(later)
 		m.set(fieldReady, ready.String())
-	} else if t.Ready > 0 {
+	case again > max(opened, t.StartAfter):
+		m.set(fieldReady, ready.String())
+	case t.Ready > 0:
 		m.Clear = append(m.Clear, fieldReady)
 	}
 	m.Score, m.NextDue = exactly(ready), exactly(t.EndBefore)

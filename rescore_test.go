@@ -113,3 +113,26 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		}
 	}
 }
+
+// A task that a worker put off keeps its delay, and no more than that, when the clock was set back.
+func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		start, entered, ready, score Time
+		want                         Time // 0: the score is right
+		wantReady                    string
+	}{
+		"no leap":                    {0, 90, 4000, 4000, 0, ""},
+		"the clock was set back":     {0, 5000, 5300, 5300, 400, "400"},
+		"start_after comes later":    {4500, 5000, 5300, 5300, 4500, ""},
+		"claimed since, and failed":  {0, 5000, 4000, 5000, 100, ""},
+		"a score beyond the put-off": {0, 90, 200, 5000, 200, "200"},
+	} {
+		task := taskIn(Open)
+		task.StartAfter, task.EndBefore, task.Ready = c.start, 9000, c.ready
+		task.Current().Entered[Open] = c.entered
+		m, ok := task.Rescore(c.score, 100, 0)
+		if ok != (c.want > 0) || ok && (m.Score != exactly(c.want) || field(m, "ready") != c.wantReady) {
+			t.Errorf("%s: %v, %+v", name, ok, m)
+		}
+	}
+}

@@ -17,6 +17,9 @@ type Result struct {
 	// usage is (docs/lifecycle.md, "What makes a round fail").
 	Refused bool
 
+	// Permanent means that a failure of this round is final, whatever max_fails allows.
+	Permanent bool
+
 	Started       Time    // start of the program by Redis's clock; 0: unknown
 	Seconds       Seconds // run time of the program; 0: unknown
 	ProgramSHA256 string  // SHA-256 of the fetched file; "" for a program in a directory made by hand
@@ -59,6 +62,9 @@ func (m *Move) addResult(f FailOn, r Result) {
 	m.setRound(RoundError, r.explained(f))
 	if r.Exit != "" && !r.Refused {
 		m.setRound(RoundExit, r.Exit)
+	}
+	if r.Permanent {
+		m.setRound(roundPermanent, "1")
 	}
 	if r.ProgramSHA256 != "" {
 		m.setRound(RoundProgramSHA256, r.ProgramSHA256)

@@ -123,9 +123,13 @@ func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
 }
 
 func (t *Task) fail() (Move, error) {
-	m, err := t.endOrReopen(VerbFail, t.Fails, t.MaxFails, Failed)
+	tolerated, what := t.MaxFails, "failed"
+	if t.Current().Permanent {
+		tolerated, what = 0, "failed for good"
+	}
+	m, err := t.endOrReopen(VerbFail, t.Fails, tolerated, Failed)
 	m.stamp(roundFailure, Now)
-	m.Note = withReopened(m, "failed")
+	m.Note = withReopened(m, what)
 	return m, err
 }
 
@@ -259,6 +263,9 @@ func (t *Task) Reopen() (Move, error) {
 	}
 	m, err := t.move(VerbReopen, Open)
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
+	if t.Ready > 0 {
+		m.Clear = append(m.Clear, fieldReady) // of a round that was put off, and ended before it was claimed
+	}
 	m.Note = "reopened by hand"
 	return m, err
 }

@@ -64,6 +64,10 @@ type Round struct {
 	HasError bool   // the error text is not empty; also set if Error was not read
 	Exit     string // "0" to "255", or "signal: killed"; "": unknown, or the program could not be run
 
+	// Permanent means that the worker expects every further round to fail, too. A failure of this round is final,
+	// whatever max_fails allows (docs/lifecycle.md, "Failed for good").
+	Permanent bool
+
 	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. It may
 	// still be writing, or may have written into a round that it no longer held.
 	Committed bool

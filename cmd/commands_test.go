@@ -185,9 +185,9 @@ func TestSecondSignal(t *testing.T) {
 		return err == nil
 	})
 	worker.signal(syscall.SIGINT)
-	worker.logs("told to stop")
+	worker.logs("stopping: nothing more is claimed")
 	worker.signal(syscall.SIGINT)
-	worker.exits(0, "given back")
+	worker.exits(0, "released")
 	task, err := store.Task(t.Context(), ids[0])
 	must(t, err)
 	if task.State != tdf.Open || task.Releases != 1 {

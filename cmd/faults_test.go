@@ -52,7 +52,7 @@ func TestAKilledWorkerIsStartedAgain(t *testing.T) {
 	if left := s.remains(); len(left) > 0 {
 		t.Errorf("it works, and there are still %q", left)
 	}
-	again.logs(fmt.Sprintf("an earlier worker of this name has left tasks behind: they are lost\" worker=w tasks=%d", eight))
+	again.logs(fmt.Sprintf("tasks of an earlier worker of this name are lost\" worker=w tasks=%d", eight))
 	s.server()
 	for _, task := range s.succeeded(ids) {
 		if task.Losses != 1 || task.Round != 1 || task.LastOutput() != "again\n" {
@@ -139,7 +139,7 @@ func TestAWorkerFindsItsNameTaken(t *testing.T) {
 		return strings.Contains(second.stderr.String(), "msg=working")
 	})
 	first.signal(syscall.SIGCONT)
-	first.exits(2, "the name is another worker's now: all programs are ended")
+	first.exits(2, "another worker has taken the name: all programs are ended")
 	s.nothingRemains()
 	if got, want := s.told("w", "pid"), strconv.Itoa(second.cmd.Process.Pid); got != want {
 		t.Errorf("the name is that of %s, want %s", got, want)
@@ -190,7 +190,7 @@ func TestTheStatesOfAWorker(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 	worker.signal(syscall.SIGINT)
-	worker.exits(0, "given back")
+	worker.exits(0, "released")
 	is("gone")
 	for i, id := range ids {
 		if task := s.task(id); task.State != tdf.Open || task.Releases != 1-i || task.Losses != 0 {

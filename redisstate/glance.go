@@ -16,7 +16,7 @@ var (
 		"fails", "timeouts", "losses", "releases", "reopens", "revision", "unfit", "ready", "deadline", "lease_until", "not_on",
 	}
 	roundFacts = slices.Concat(stateNames(), []string{
-		"timeout", "failure", "lost", "started", "worker", "claim", "exit", "program_sha256", "seconds", "cpu_seconds",
+		"timeout", "failure", "lost", "started", "worker", "claim", "exit", "permanent", "program_sha256", "seconds", "cpu_seconds",
 		"max_rss", "output_bytes", "error_bytes", "progress", "pid", "last_output",
 	})
 )

@@ -23,14 +23,14 @@ var (
 	// What judging an executed task in its first round needs: nearly all that is ever due.
 	judgedByFirst = slices.Concat([]string{
 		"state", "round", "start_after", "end_before", "group", "fail_on", "max_fails", "fails",
-	}, roundFields(0, []string{"executed", "claim", "exit"}))
+	}, roundFields(0, []string{"executed", "claim", "exit", "permanent"}))
 	judgedBy = []string{
 		"timeout", "outcome", "ready", "deadline", "lease_until", "max_timeouts", "max_losses",
 		"timeouts", "losses", "releases", "reopens", "revision",
 	}
 	// What an open task may make no sense by, or what may change when it is opened again.
 	definedBy     = []string{"program", "source", "input", "meta"}
-	roundJudgedBy = []string{"open", "running", "executed", "started", "claim", "worker", "exit"}
+	roundJudgedBy = []string{"open", "running", "executed", "started", "claim", "worker", "exit", "permanent"}
 )
 
 // Load reads what the rules need to judge tasks.

@@ -12,56 +12,56 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 )
 
-// MaxOutput is how much of each output can be reported where max_output does not say less:
-// a value in Redis cannot be larger than 512 MiB.
-const MaxOutput = 256 << 20
+// maxOutput bounds each output if max_output does not: a value in Redis cannot have more than 512 MiB.
+const maxOutput = 256 << 20
 
-func (w *Worker) mostOutput() int64 {
+func (w *Worker) maxOutputBytes() int64 {
 	if w.cfg.MaxOutput == 0 {
-		return MaxOutput
+		return maxOutput
 	}
 	return w.cfg.MaxOutput
 }
 
-// collect takes what the round left: its result, and an error if that is refused.
-func (e *execution) collect(d *desk, ended Ended, ran error) (tdf.Result, error) {
+// collect reads what the round left. An error makes the round fail, or says why it was cut short; ran is that of its Runner.
+func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
-		Exit: ended.Exit, Reason: d.secrets.Mask(ended.Why), ProgramSHA256: ended.ProgramSHA256,
-		Seconds: ended.Seconds, CPUSeconds: ended.CPUSeconds, MaxRSS: ended.MaxRSS,
+		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, ProgramSHA256: r.ProgramSHA256,
+		Seconds: tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
-	e.reportLast(d)
-	texts, err := d.record.Read(e.s.mostOutput(), e.s.name, d.secrets)
+	x.keepTail = isReleased(context.Cause(e.ctx)) || isLater(ran)
+	e.reportLast(x)
+	texts, err := x.record.Read(e.s.maxOutputBytes(), e.s.name, x.secrets)
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
 	if err != nil || ran != nil {
-		if isUnfit(ran) {
-			return result, masked(d, ran)
+		if isUnfit(ran) || isLater(ran) {
+			return result, masked(x, ran)
 		}
-		e.keepFiles(d)
-		e.keepScratch(d, true)
-		return result, errors.Join(masked(d, ran), err)
+		e.keepFiles(x)
+		e.keepScratch(x, true)
+		return result, errors.Join(masked(x, ran), err)
 	}
-	if err := e.takeResult(d, &result); err != nil {
-		e.keepFiles(d)
-		e.keepScratch(d, true)
-		return result, masked(d, err)
+	if err := e.collectResult(x, &result); err != nil {
+		e.keepFiles(x)
+		e.keepScratch(x, true)
+		return result, masked(x, err)
 	}
 	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
-	// A full disk may have kept from stderr what the program had to say.
+	// The program may have had no room to print its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true
 	}
-	e.keepScratch(d, failed)
+	e.keepScratch(x, failed)
 	return result, nil
 }
 
-// masked hides values of secrets in what an error says; what it is, errors.Is and errors.As go on
-// to tell. The reasons for which programs are ended are our own words, whatever words are secret.
-func masked(d *desk, err error) error {
-	if err == nil || err == errTimedOut || err == errStopping || err == errCutOff {
+// masked hides values of secrets in the text of an error, and keeps what errors.Is and errors.As find. Texts of this package are
+// left as they are, even if a secret happens to be one of their words.
+func masked(x *roundIO, err error) error {
+	if err == nil || err == errTimedOut || err == errStopping || err == errLeaseEnded {
 		return err
 	}
-	text := d.secrets.Mask(err.Error())
+	text := x.secrets.Mask(err.Error())
 	if text == err.Error() {
 		return err
 	}
@@ -76,40 +76,40 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// takeResult takes what is to be there for the round to count, and sends its files away.
-func (e *execution) takeResult(d *desk, result *tdf.Result) error {
-	json, ok, err := d.dir.Result()
+// collectResult reads result.json, and sends files/ to its target. If one of them fails, so does the round.
+func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
+	json, ok, err := x.dir.Result()
 	if err != nil {
-		return e.refused(result, err)
+		return withExit(result, err)
 	}
 	if ok {
 		result.JSON = json
 	}
-	if err := e.sendFiles(d); err != nil {
-		return e.refused(result, err)
+	if err := e.sendFiles(x); err != nil {
+		return withExit(result, err)
 	}
 	return nil
 }
 
-// refused keeps in the error what run.sh itself said of its end.
-func (e *execution) refused(result *tdf.Result, err error) error {
+// withExit adds the exit status of run.sh to an error: a refused round has no property for it.
+func withExit(result *tdf.Result, err error) error {
 	return fmt.Errorf("%w (run.sh ended with %s)", err, result.Exit)
 }
 
-// sendFiles sends files/ to where they are collected, or keeps them where there is no such place.
-func (e *execution) sendFiles(d *desk) error {
-	any, err := d.dir.Files()
+// sendFiles copies files/ to the target in the key collect. Without a target, it keeps them beside the output file.
+func (e *execution) sendFiles(x *roundIO) error {
+	any, err := x.dir.Files()
 	if err != nil || !any {
 		return err
 	}
 	if e.s.cfg.Collect == "" {
-		return e.keepFiles(d)
+		return e.keepFiles(x)
 	}
-	ctx, end := e.s.outlive(e.s.told, e.s.programBound(), 0)
+	ctx, end := e.s.outlive(e.s.stopping, e.s.programBound(), 0)
 	defer end(nil)
 	defer context.AfterFunc(e.ctx, func() {
-		if why := context.Cause(e.ctx); isLost(why) {
-			end(why)
+		if cause := context.Cause(e.ctx); isLost(cause) {
+			end(cause)
 		}
 	})()
 	r := e.renewal()
@@ -118,10 +118,10 @@ func (e *execution) sendFiles(d *desk) error {
 		return err
 	}
 	sub := filepath.Join(strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
-	defer e.s.hold()()
-	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("it took longer than fetch_timeout"))
+	defer e.s.holdChildren()()
+	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("the copy took longer than fetch_timeout"))
 	defer cancel()
-	sealed, err := d.dir.Seal(ctx)
+	sealed, err := x.dir.Seal(ctx)
 	if err == nil {
 		err = fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
 	}
@@ -129,17 +129,17 @@ func (e *execution) sendFiles(d *desk) error {
 		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.kept("files"))
 	}
 	if sealed.LeftOut > 0 {
-		e.log.Warn("collected files/ without what is neither a file nor a directory, and without links out of it",
-			"left_out", sealed.LeftOut, "first", d.secrets.Mask(sealed.Example))
+		e.log.Warn("collected files/ without some entries: links that lead out of it, and entries that are neither files nor directories",
+			"left_out", sealed.LeftOut, "first", x.secrets.Mask(sealed.Example))
 	}
 	return nil
 }
 
 // keepFiles keeps files/ beside the output file.
-func (e *execution) keepFiles(d *desk) error {
-	any, err := d.dir.Files()
+func (e *execution) keepFiles(x *roundIO) error {
+	any, err := x.dir.Files()
 	if err == nil && any {
-		err = e.keep("files", d.dir.KeepFiles)
+		err = e.keep("files", x.dir.KeepFiles)
 	}
 	if err != nil {
 		e.log.Warn("files/ could not be kept", "error", err)
@@ -147,16 +147,16 @@ func (e *execution) keepFiles(d *desk) error {
 	return err
 }
 
-func (e *execution) keepScratch(d *desk, failed bool) {
+func (e *execution) keepScratch(x *roundIO, failed bool) {
 	if !failed || e.s.cfg.KeepScratch != "failed" {
 		return
 	}
-	if err := e.keep("scratch", d.dir.KeepScratch); err != nil {
+	if err := e.keep("scratch", x.dir.KeepScratch); err != nil {
 		e.log.Warn("scratch/ could not be kept", "error", err)
 	}
 }
 
-// diskIsFull tells what a program may not have had the words for.
+// diskIsFull reports whether a directory's file system has no room for unprivileged users.
 func diskIsFull(dir string) bool {
 	var s syscall.Statfs_t
 	return syscall.Statfs(dir, &s) == nil && s.Blocks > 0 && s.Bavail == 0

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-func deskWith(t *testing.T, secret string) *desk {
+func deskWith(t *testing.T, secret string) *roundIO {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "env")
 	must(t, os.WriteFile(path, []byte("TOKEN="+secret+"\n"), 0o600))
@@ -22,7 +22,7 @@ func deskWith(t *testing.T, secret string) *desk {
 	defer f.Close()
 	values, err := secrets.Read(f)
 	must(t, err)
-	return &desk{secrets: values}
+	return &roundIO{secrets: values}
 }
 
 // What others say of a round, rsync of its files' names, is masked.
@@ -47,7 +47,7 @@ func TestMaskedErrorsStayWhatTheyAre(t *testing.T) {
 				t.Errorf("%q: %v became %v", secret, reason, got)
 			}
 		}
-		for _, err := range []error{errTimedOut, errStopping, gone, unfit(os.ErrNotExist)} {
+		for _, err := range []error{errTimedOut, errStopping, gone, Unfit(os.ErrNotExist)} {
 			got := masked(d, fmt.Errorf("%s: %w", secret, err))
 			if !errors.Is(got, err) || strings.Contains(got.Error(), secret) {
 				t.Errorf("%q: %v became %v", secret, err, got)

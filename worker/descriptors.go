@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// closeOnExec keeps from programs what this process was itself started with: a terminal's log,
-// a lock, a socket. What it opens by itself is kept from them by Go.
+// closeOnExec keeps programs from inheriting descriptors that this process was started with, such as a lock or a socket. Go marks
+// the files that it opens itself.
 func closeOnExec() {
 	entries, _ := os.ReadDir("/dev/fd")
 	for _, e := range entries {

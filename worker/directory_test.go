@@ -122,7 +122,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		script: "echo out",
 		set:    secretsOf(0o644),
 		want:   ended{State: tdf.Open},
-		log:    "given back: it cannot be run here",
+		log:    "released: this host cannot run it",
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			has(t, task.Log, "p.env: its mode is 0644, so others than its owner can use it (chmod 600 "+r.path("p.env")+")")
 		},

@@ -1,25 +1,36 @@
-// Package worker claims tasks, runs them and reports how they ended.
+// Package worker claims tasks, runs them, and reports how they ended.
 //
-// The command tdf-worker is [New] and [Worker.Run]. A program of one's own sets a [Runner] in between,
-// and runs rounds itself: docs/programs.md, "Rounds without a process".
+// [Load] or [New] makes a [Worker], and [Worker.Run] runs it until its context ends. A worker runs rounds in one of two ways:
+//
+//   - By default it fetches the task's program and runs the program's run.sh, as the command tdf-worker does
+//     (docs/programs.md).
+//   - With [Handle], functions of this process run the rounds, one function for each program. [WithRunner] is the general
+//     form. Package workertest tests handlers without Redis.
+//
+// A worker renews a lease on each task that it holds. If it loses the lease, or if the task is cancelled, the round's context
+// ends, and the result is dropped. Each report names the claim, so a late report changes nothing (docs/guarantees.md).
 //
 // # Inside
 //
-// A worker at work is a session (session.go): its slots, and two loops that speak for all of them:
-// one keeps the leases (lease.go), one reports what has ended (report.go). One claim is one
-// execution (execution.go), and everything that belongs to it hangs on that. A Runner (round.go)
-// runs its round: the usual one (script.go) has the program fetched (program.go), starts run.sh
-// (launch.go) and holds all that it starts (package process). What the round prints and
-// reports lies on its desk (desk.go; packages record, rounddir and secrets), and is collected when it
-// has ended (collect.go).
+// A running worker is a session (session.go): its slots, a loop that renews the leases (lease.go), and a loop that reports
+// rounds that have ended (report.go). A claim is an execution (execution.go). Its Runner runs the round: in this process
+// (runner.go, handler.go), or as a program (script.go). For a program, the worker
 //
-// A worker has its name for itself, and says that it is alive (presence.go, identity_linux.go); it
-// clears up after an earlier one (leftovers.go), pauses programs that do not run here
-// (avoid.go, unfit.go), and knows how it was told to stop (stop.go).
+//   - fetches it (program.go, package fetch),
+//   - starts run.sh (launch.go, shebang.go, environment.go), and
+//   - limits, measures and ends its processes (package process).
 //
-// An execution ends in one of five ways: the program ended, or could not be run, and the round is
-// executed; it ran for too long, and is timed out; the worker is told to stop, or its host cannot
-// run it, and the task is given back; or the task is not this worker's any more, and what it did is
-// dropped. Whatever is reported names the claim, so that a report that comes too late changes
-// nothing (docs/guarantees.md).
+// The round and the worker exchange data through files (roundio.go; packages record, rounddir and secrets). The worker collects
+// them when the round has ended (collect.go).
+//
+// Other files have the parts of a worker that no round needs: its name and its heartbeats (heartbeat.go, identity_linux.go),
+// circuit breakers for programs that keep failing (breaker.go, successes.go), draining and stopping (drain.go, stop.go), and
+// the removal of old files (rounddirs.go, upkeep.go, package retention).
+//
+// An execution ends in one of these ways:
+//
+//   - executed: the program ended, or could not be run.
+//   - timed out: the program ran for too long.
+//   - released: the worker stops, this host cannot run the task, or the handler put it off.
+//   - dropped: the task no longer belongs to this worker.
 package worker

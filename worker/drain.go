@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A drain is somebody's word that a worker is to claim nothing, from outside (docs/operations.md, "Draining
-// a worker"). The worker runs on, so that whatever looks after it does not start it again.
+// A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker runs on, so that a
+// service manager does not restart it.
 type drain struct {
 	mu      sync.Mutex
-	by      string // who said so; "": nobody
+	by      string // who gave the order; "": there is none
 	changed signal
 }
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey takes what the last heartbeat was answered, and says whether that is new.
+// obey follows the answer to a heartbeat, and returns whether it changed the order.
 func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by
@@ -23,9 +23,9 @@ func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Unlock()
 	switch {
 	case was == "" && by != "":
-		log.Info("told to drain: nothing more is claimed", "by", by)
+		log.Info("draining by order: nothing more is claimed", "by", by)
 	case was != "" && by == "":
-		log.Info("told to go on")
+		log.Info("the order to drain is withdrawn: claiming again")
 	default:
 		return false
 	}
@@ -39,8 +39,8 @@ func (d *drain) on() bool {
 	return d.by != ""
 }
 
-// doing is what the worker does as long as it is not told to stop.
-func (w *Worker) doing() string {
+// state returns the worker's state for its heartbeat, unless it stops.
+func (w *Worker) state() string {
 	if w.drain.on() {
 		return stateDraining
 	}

@@ -67,8 +67,8 @@ func (w *world) drain(by string) {
 func (w *world) signsOfLife(n int) {
 	w.Helper()
 	for range n {
-		seen := w.told()["seen"]
-		eventually(w, "a heartbeat", func() bool { return w.told()["seen"] != seen })
+		seen := w.registered()["seen"]
+		eventually(w, "a heartbeat", func() bool { return w.registered()["seen"] != seen })
 	}
 }
 

@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// inherited is what a program gets of the worker's environment (docs/programs.md, "How
-// a program is run"): what it takes to find interpreters and, through a proxy, data. Nothing
-// that says how to reach Redis.
+// inherited are the variables that a program gets from the worker's environment (docs/programs.md, "The environment"): those it
+// needs to find interpreters and, through a proxy, data. None of them says how to reach Redis.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// dirVariable, with the path behind it, also marks the processes of a round.
+// dirVariable begins the variable with the round's directory. The whole variable also marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
-// environment is that of the task's program.
-func (e *execution) environment(d *desk) []string {
+// environment returns the environment for a process of the round.
+func (e *execution) environment(x *roundIO) []string {
 	started := e.clock.Load().redis
 	env := append(allowed(os.Environ(), e.s.cfg.Env),
 		"TDF_NAMESPACE="+e.s.cfg.Namespace,
@@ -32,12 +31,12 @@ func (e *execution) environment(d *desk) []string {
 		"TDF_END_BEFORE="+e.task.EndBefore.String(),
 		"TDF_GROUP="+e.task.Group,
 		"TDF_META="+e.task.Meta,
-		dirVariable+d.dir.Path(),
+		dirVariable+x.dir.Path(),
 	)
-	return append(env, d.secrets.Env()...)
+	return append(env, x.secrets.Env()...)
 }
 
-// allowed leaves of an environment what is inherited, and more by name.
+// allowed returns the variables that are inherited, or named in more.
 func allowed(environ, more []string) []string {
 	var env []string
 	for _, variable := range environ {

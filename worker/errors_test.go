@@ -93,7 +93,7 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	store := &failing{Store: w.store}
 	store.refused.Store(bad)
 	worker, both := w.workerOn(store), make(chan struct{}, 2)
-	worker.Runner = goRunner(func(_ context.Context, r *Round) (Ended, error) {
+	worker.runner = goRunner(func(_ context.Context, r *Round) (Ended, error) {
 		both <- struct{}{}
 		fmt.Fprintln(r.Stdout, "result")
 		return Ended{}, nil

@@ -2,51 +2,83 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
-	"log/slog"
-	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
+	"time"
 
-	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker"
+	"github.com/tdf-framework/tdf/worker/workertest"
 )
 
-// squares runs rounds in this process.
-type squares struct{}
-
-func (squares) Run(ctx context.Context, r *worker.Round) (worker.Ended, error) {
-	n, err := strconv.Atoi(strings.Join(r.Args, " "))
-	if err != nil {
-		return worker.Ended{}, err // the round has failed: exit status 1, and this text
+// square is a handler: it runs rounds of one program.
+func square(_ context.Context, r *worker.Round) error {
+	var n int
+	if err := r.Bind(&n); err != nil {
+		return err // permanent: the input stays invalid
 	}
-	fmt.Fprintln(r.Stdout, n*n)
-	return worker.Ended{}, ctx.Err() // not nil when the round has to end
+	return r.SetResult(n * n)
 }
 
 // The worker of docs/programs.md, "Rounds without a process". It needs a Redis and a server.
 func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	cfg, err := config.LoadWorker("worker.cfg")
+	w, err := worker.Load("squares-1", "worker.cfg", worker.Handle("square", square))
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := redisstate.Connect(ctx, cfg.Redis, cfg.Namespace, slog.Default())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close()
-	w, err := worker.New("squares-1", cfg, store, slog.Default())
-	if err != nil {
-		log.Fatal(err)
-	}
-	w.Runner = squares{}
 	if err := w.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func ExampleHandler() {
+	result := workertest.Run(context.Background(), square, workertest.Task{Input: "12"})
+	fmt.Println(result.JSON)
+	result = workertest.Run(context.Background(), square, workertest.Task{Input: "twelve"})
+	fmt.Println(result.Permanent, result.Err)
+	// Output:
+	// 144
+	// true parse the input of task 1 as JSON: invalid character 'w' in literal true (expecting 'r')
+}
+
+// count counts to 3, one round after another.
+func count(_ context.Context, r *worker.Round) error {
+	if err := r.SetCheckpoint(append(r.Checkpoint, '|')); err != nil {
+		return err
+	}
+	r.Progress(float64(len(r.Checkpoint)+1)/3, "counting")
+	if len(r.Checkpoint) < 2 {
+		return worker.Later(time.Minute, errors.New("not yet 3"))
+	}
+	return nil
+}
+
+func ExampleLater() {
+	task := workertest.Task{}
+	for {
+		result := workertest.Run(context.Background(), count, task)
+		fmt.Printf("%q, %.2f, later: %v\n", result.Checkpoint, result.Progress, result.Later)
+		if !result.Released {
+			return
+		}
+		task.Round, task.Checkpoint = task.Round+1, result.Checkpoint
+	}
+	// Output:
+	// "|", 0.33, later: 1m0s
+	// "||", 0.67, later: 1m0s
+	// "|||", 1.00, later: 0s
+}
+
+func ExamplePermanent() {
+	lookUp := func(_ context.Context, r *worker.Round) error {
+		return worker.Permanent(fmt.Errorf("no sample %q", r.Input))
+	}
+	result := workertest.Run(context.Background(), lookUp, workertest.Task{Input: "A7"})
+	fmt.Println(result.Exit, result.Error, result.Permanent)
+	// Output:
+	// 1 no sample "A7" true
 }

@@ -9,43 +9,41 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// errTimedOut is why a program ends that ran for longer than its task's timeout.
+// errTimedOut ends a program that ran for longer than its task's timeout.
 var errTimedOut = errors.New("the task's timeout is over")
 
-// An execution is what becomes of one claim.
+// An execution is one claim, from its answer to its report.
 type execution struct {
-	s     *session
-	task  *tdf.Task
-	claim string
-	wrong error // what makes no sense about the task
-	slot  int   // from 1 up: no two that are held have the same
-	log   *slog.Logger
+	s       *session
+	task    *tdf.Task
+	claim   string
+	invalid error // what is invalid about the task
+	slot    int   // from 1 up; executions that are held at the same time have different ones
+	log     *slog.Logger
 
 	clock   atomic.Pointer[reading]
-	renewed atomic.Pointer[time.Time] // the lease began then, or later
-	ctx     context.Context           // ends when the program has to
+	renewed atomic.Pointer[time.Time] // when the lease began, or earlier
+	ctx     context.Context           // ends when the program must end
 	end     context.CancelCauseFunc   // ends ctx
-	began   time.Time                 // when the program did
-	program fetch.Program             // of a program that was fetched, or is there
+	began   time.Time                 // when the program began
+	held    bool                      // HoldTimeout was called
 
-	mu   sync.Mutex
-	desk *desk // while the round runs: what it prints and reports
-	told bool  // something of it was reported while it ran
+	mu           sync.Mutex
+	roundIO      *roundIO // while the round runs
+	reportedLive bool     // Redis has properties of it that only make sense while it runs
 
-	number   atomic.Int64 // 1; above that, earlier executions of this round left files (docs/programs.md)
-	followed atomic.Bool  // somebody watches it
-	result   tdf.Result   // when it has ended
-	cause    error        // why it was cut short; or nil
-	sound    bool         // the task is valid, so that the program was tried
-	why      string       // what is wrong, where run.sh does not say so itself
+	number   atomic.Int64 // of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
+	followed atomic.Bool  // a user watches it
+	result   tdf.Result   // once it has ended
+	cause    error        // why it was cut short; nil: it was not
+	sound    bool         // the task is valid, so a failure is the program's
+	reason   string       // why the round counts as failed, if the program does not say so itself
 }
 
-// A reading of Redis's clock says when the task's timeout began to count: by that clock, and by
-// ours, which measures how long it is ago.
+// A reading has one moment by Redis's clock and by this machine's: when the task's timeout began to count.
 type reading struct {
 	redis tdf.Time
 	local time.Time
@@ -53,7 +51,7 @@ type reading struct {
 
 func (s *session) newExecution(c redisstate.Claim, now tdf.Time, leased, received time.Time) *execution {
 	e := &execution{
-		s: s, task: c.Task, claim: c.ID, wrong: c.Invalid,
+		s: s, task: c.Task, claim: c.ID, invalid: c.Invalid,
 		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
 	}
 	e.clock.Store(&reading{now, received})
@@ -61,14 +59,13 @@ func (s *session) newExecution(c redisstate.Claim, now tdf.Time, leased, receive
 	return e
 }
 
-// run runs the round to its end, and leaves its result, or with what there is of it why it was
-// cut short.
+// run runs the round until it ends, and sets the execution's result. If the round was cut short, run also sets the cause.
 func (e *execution) run(ctx context.Context) {
 	result, err := e.attempt(ctx)
 	e.cause = cutShort(ctx, err)
 	if err != nil && e.cause == nil {
-		e.why = err.Error()
-		result.Refused, result.Reason = true, appendLine(e.why, result.Reason)
+		e.reason = err.Error()
+		result.Refused, result.Reason = true, appendLine(e.reason, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {
@@ -81,28 +78,30 @@ func (e *execution) run(ctx context.Context) {
 	e.result = result
 }
 
-// attempt returns an error where the program could not be run, or not to its end, or where what
-// it left is refused.
+// attempt returns an error if the program could not be run, if it was ended early, or if its result is refused.
 func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
-	if e.wrong != nil {
-		return tdf.Result{}, e.wrong
+	if e.invalid != nil {
+		return tdf.Result{}, e.invalid
 	}
 	args, err := tdf.SplitInput(e.task.Input)
 	if err != nil {
 		return tdf.Result{}, err
 	}
 	e.sound = true
-	if p, ok := e.s.Runner.(preparer); ok {
-		if err := p.prepare(ctx, e); err != nil {
-			return tdf.Result{}, err
-		}
+	r := e.newRound(args)
+	runner, err := e.s.preparer.Prepare(ctx, r)
+	if err == nil && e.held {
+		err = e.begin(ctx)
+	}
+	if err != nil {
+		return tdf.Result{}, err
 	}
 	ctx, end := e.limited(ctx)
 	defer end()
-	return e.atDesk(ctx, args)
+	return e.runWithIO(ctx, runner, r)
 }
 
-// limited returns a context that ends, by errTimedOut, when the task's timeout is over.
+// limited returns a context that ends with errTimedOut when the task's timeout is over.
 func (e *execution) limited(ctx context.Context) (context.Context, func()) {
 	if e.task.Timeout == tdf.Forever {
 		return ctx, func() {}
@@ -117,45 +116,50 @@ func (e *execution) limited(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { end(nil) }
 }
 
-// atDesk runs the round with a desk for what it prints and reports.
-func (e *execution) atDesk(ctx context.Context, args []string) (tdf.Result, error) {
-	d, err := e.openDesk(ctx)
+// runWithIO runs the round with its files, and collects what it left there.
+func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf.Result, error) {
+	x, before, err := e.openIO(ctx)
 	if err != nil {
-		return tdf.Result{ProgramSHA256: e.program.SHA256}, err
+		return tdf.Result{ProgramSHA256: r.ProgramSHA256}, err
 	}
-	defer e.close(d)
-	e.show(d)
+	defer e.close(x)
+	e.setIO(x)
 	e.began = time.Now()
-	ended, err := e.runRound(ctx, &Round{
-		Task: e.task, Args: args, Dir: d.dir.Path(), Env: e.environment(d),
-		Stdout: d.record.Stdout, Stderr: d.record.Stderr, execution: e,
-	})
-	if ended.Seconds == 0 {
-		ended.Seconds = tdf.For(time.Since(e.began))
+	r.Dir, r.Env, r.Stdout, r.Stderr = x.dir.Path(), e.environment(x), x.record.Stdout, x.record.Stderr
+	r.Checkpoint, r.LastError, r.Deadline = before.Checkpoint, before.LastError, e.deadline()
+	run := runner.Run
+	if e.s.inProcess() {
+		run = func(ctx context.Context, r *Round) (Ended, error) {
+			return runInProcess(ctx, runner, r, x.secrets.Mask)
+		}
+	}
+	ended, err := run(ctx, r)
+	if ended.Elapsed == 0 {
+		ended.Elapsed = time.Since(e.began)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if isLost(err) {
-		e.show(nil)
+		e.setIO(nil)
 		return tdf.Result{}, err
 	}
-	return e.collect(d, ended, err)
+	return e.collect(x, r, ended, err)
 }
 
-// show lets the reports see the desk, or no more.
-func (e *execution) show(d *desk) {
+// setIO lets the renewals report what the round writes; nil: no more.
+func (e *execution) setIO(x *roundIO) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.desk = d
+	e.roundIO = x
 }
 
-// cutShort tells the errors that end an execution from those that are its result.
+// cutShort returns err if it ends the execution without a result of its own; nil if the round failed with err.
 func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err):
+	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err), isLater(err):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -163,7 +167,7 @@ func cutShort(ctx context.Context, err error) error {
 	return nil
 }
 
-// isLost: the task, or the worker's name, is somebody else's now.
+// isLost reports whether the task, or the worker's name, no longer belongs to this worker.
 func isLost(err error) bool {
 	var found *tdf.StateError
 	var taken *redisstate.NameTakenError

@@ -108,7 +108,7 @@ var ends = map[string]fault{
 	"interpreter missing": {
 		script: "#!/no/such/perl -w\n",
 		want:   ended{State: tdf.Open}, // for another host
-		log:    `given back: it cannot be run here" task=2`,
+		log:    `released: this host cannot run it" task=2`,
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
 			has(t, task.Log, `released: run.sh asks for the interpreter "/no/such/perl", which this worker does not have`)
 		},

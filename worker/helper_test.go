@@ -71,14 +71,18 @@ func (w *world) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func (w *world) worker() *Worker { return w.workerOn(w.store) }
+func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with...) }
 
-func (w *world) workerOn(store Store) *Worker {
+func (w *world) workerOn(store store, with ...Option) *Worker {
 	w.Helper()
-	worker, err := New("w1", w.cfg, store, w.logger())
+	worker, err := New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)
 	must(w, err)
 	worker.answer = patience
 	return worker
+}
+
+func withStore(s store) Option {
+	return func(o *options) { o.store = s }
 }
 
 // script puts a program into place by hand.
@@ -150,6 +154,18 @@ func (w *world) finished(id int64) *tdf.Task {
 		return w.task(id).State.Settled()
 	})
 	return w.task(id)
+}
+
+// session starts a session of a worker that runs nothing by itself.
+func (w *world) session(worker *Worker) (s *session, end func()) {
+	w.Helper()
+	closeHost, err := worker.prepareHost()
+	must(w, err)
+	s, closeSession := worker.open(w.Context())
+	return s, func() {
+		closeSession()
+		closeHost()
+	}
 }
 
 // background runs the worker once; the function that is returned waits for its end.

@@ -10,26 +10,25 @@ import (
 	"syscall"
 )
 
-// identity names this process among all that ever were: by the run of the machine's kernel, the
-// namespace in which its number counts, the number, and when it began. "" where that cannot be told.
+// identity identifies this process among all processes of all machines: by the boot of the machine, the PID namespace, the PID,
+// and the time when the process began. It is "" if one of them is unknown.
 var identity = sync.OnceValue(func() string { return identityOf(os.Getpid()) })
 
 func identityOf(pid int) string {
 	machine, err1 := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	numbers, err2 := os.Readlink("/proc/self/ns/pid")
-	began, err3 := startTime(pid)
+	start, err3 := startTime(pid)
 	if err1 != nil || err2 != nil || err3 != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %s %d %s", bytes.TrimSpace(machine), numbers, pid, began)
+	return fmt.Sprintf("%s %s %d %s", bytes.TrimSpace(machine), numbers, pid, start)
 }
 
-// isGone says whether the process of that identity was one of this machine, and is no more. What
-// cannot be known is not gone.
+// isGone reports whether the process with that identity ran on this machine, and has ended for sure.
 func isGone(process string) bool {
-	var machine, numbers, began string
+	var machine, numbers, start string
 	var pid int
-	if _, err := fmt.Sscan(process, &machine, &numbers, &pid, &began); err != nil {
+	if _, err := fmt.Sscan(process, &machine, &numbers, &pid, &start); err != nil {
 		return false
 	}
 	self := strings.Fields(identity())
@@ -40,19 +39,19 @@ func isGone(process string) bool {
 		return true
 	}
 	at, err := startTime(pid)
-	return errors.Is(err, errEnded) || err == nil && at != began
+	return errors.Is(err, errEnded) || err == nil && at != start
 }
 
-// errEnded: a zombie, whose parent has not yet looked.
+// errEnded is about a zombie: a process that has ended, and whose parent has not waited for it.
 var errEnded = errors.New("the process has ended")
 
-// startTime is the 22nd word of the process's status, in ticks since the kernel began.
+// startTime returns when the process began, in ticks since boot: the 22nd word of its status.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before it may hold anything
+	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before it may have blanks and parentheses
 	switch {
 	case len(words) < 20:
 		return "", fmt.Errorf("the status of process %d: %q", pid, stat)

@@ -2,7 +2,7 @@
 
 package worker
 
-// identity is not known here: a name is free when the lease of the worker that had it is over.
+// identity is unknown here. So a name is free only when the lease of its worker has run out.
 func identity() string { return "" }
 
 func isGone(string) bool { return false }

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	shortestIdle  = 10 * time.Millisecond  // a sleep of 0 must not make a worker with nothing to do spin
-	errorPause    = 500 * time.Millisecond // at least, after an error
-	unwantedPause = 2 * time.Second        // at most, while tasks wait that are only for others, whom the tokens are for
-	dueJitter     = 20 * time.Millisecond  // so that not all workers come for the one task that becomes due
+	shortestIdle  = 10 * time.Millisecond  // so that an idle worker with a sleep of 0 does not keep Redis busy
+	errorPause    = 500 * time.Millisecond // the shortest pause after an error
+	unwantedPause = 2 * time.Second        // the longest pause while there are due tasks for other workers only: the wake tokens are for those
+	dueJitter     = 20 * time.Millisecond  // so that not all workers claim at once when one task becomes due
 )
 
-// idle is how long to wait for a token when nothing could be claimed: until the next task becomes
-// due, if that is known and soon.
+// idle returns how long to wait for a wake token after a claim without a task: until the next task becomes due, at most until
+// the configured sleep is over.
 func (w *Worker) idle(c redisstate.Claimed) time.Duration {
-	longest := w.avoid.next(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
+	longest := w.breakers.nextProbe(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
 	due := max(c.Next.Sub(c.Now).Std(), 0)
 	if due >= longest {
 		return longest
@@ -26,7 +26,7 @@ func (w *Worker) idle(c redisstate.Claimed) time.Duration {
 	return min(due+time.Millisecond+rand.N(dueJitter), longest)
 }
 
-// sleep ends early with ctx.
+// sleep waits for d, or until ctx ends.
 func (w *Worker) sleep(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		wait(ctx, w.after(d))

@@ -21,16 +21,16 @@ const (
 	shell     = "/bin/sh"
 )
 
-// A file that is being written cannot be executed. Whoever was forked meanwhile has it open, too,
-// for a moment.
+// A file that is open for writing cannot be executed. A process that was forked while the worker wrote run.sh has it open for a
+// moment.
 const (
 	busyTries = 100
 	busyPause = 10 * time.Millisecond
 )
 
-// launch starts ./run.sh, as a shell does: a text without #! is run by /bin/sh (docs/programs.md,
-// "How a program is run"). The error says what its author, or the host's, can do.
-func (s *script) launch(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
+// start starts ./run.sh, as a shell does: /bin/sh runs a text without #! (docs/programs.md, "How a program is run"). The error
+// says what the program's author, or the host's administrator, can do.
+func (s *script) start(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
 	args := c.Args
 	c.Path, c.Dir = runScript, dir
 	path := filepath.Join(dir, runScript)
@@ -54,7 +54,7 @@ func (s *script) launch(ctx context.Context, dir string, c process.Command) (*pr
 	return p, nil
 }
 
-// explain says in words what kept run.sh from starting.
+// explain returns an error that says why run.sh did not start.
 func explain(path string, err error) error {
 	head, headErr := readHead(path)
 	interpreter, _, script := shebang(head)
@@ -62,28 +62,28 @@ func explain(path string, err error) error {
 	case errors.Is(headErr, errNotRegular):
 		return headErr
 	case errors.Is(headErr, fs.ErrNotExist):
-		return unfit(errors.New("run.sh is not there any more: somebody has removed it"))
+		return Unfit(errors.New("run.sh does not exist: it was removed after the worker had checked it"))
 	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
 		return errCRLF(interpreter)
 	case errors.Is(err, syscall.ENOENT) && script:
-		return unfit(fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter))
+		return Unfit(fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter))
 	case errors.Is(err, syscall.ENOENT):
-		return unfit(errors.New("run.sh is a binary whose loader or libraries this worker does not have"))
+		return Unfit(errors.New("run.sh is a binary whose loader or libraries this worker does not have"))
 	case errors.Is(err, syscall.ENOEXEC):
-		return unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another one"))
+		return Unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another one"))
 	case errors.Is(err, syscall.EACCES) && script:
-		return unfit(fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
+		return Unfit(fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("the input is too long for this machine: %w", syscall.E2BIG)
 	}
-	return unfit(fmt.Errorf("run.sh could not be started: %w", err))
+	return Unfit(fmt.Errorf("run.sh could not be started: %w", err))
 }
 
 var errNotRegular = errors.New("run.sh is not a regular file; it must be the program's script")
 
-// readHead returns as much of the file as the kernel looks at.
+// readHead returns the part of the file in which the kernel looks for an interpreter.
 func readHead(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for somebody to write
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func readHead(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 256))
 }
 
-// isText judges as shells do: a binary has a NUL in its first line.
+// isText uses the rule of shells: a binary has a NUL in its first line.
 func isText(path string) bool {
 	head, err := readHead(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))

@@ -9,39 +9,39 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// How often to ask whether a task has expired whose end_before is over, and how long to leave
-// the server for it before that.
+// Once a task's end_before has passed, the worker asks every expiryPause whether the server has expired the task. The server
+// has expirySlack for it before the first question.
 const (
 	expiryPause = time.Second
 	expirySlack = 20 * time.Millisecond
 )
 
-// moreNewsPause is how long the rest waits of what a round reports at once.
-const moreNewsPause = 100 * time.Millisecond
+// moreReportsPause is the pause before the next report of a round for which one report was not enough.
+const moreReportsPause = 100 * time.Millisecond
 
-// followPause is how often a round reports that somebody follows.
+// followPause is the time between two reports of a round that a user watches.
 const followPause = time.Second
 
-// keep renews the leases of all that is held, also while results wait for Redis, until ctx ends.
-func (s *session) keep(ctx context.Context) {
+// keepLeases renews the leases of all executions until ctx ends, also of those whose results wait for Redis.
+func (s *session) keepLeases(ctx context.Context) {
 	last, soon := time.Now(), false
 	for {
 		pause := s.nextRenewal(last, time.Now())
-		if soon { // all others with it: what one round reports must not cost them their leases
-			pause = min(pause, moreNewsPause)
+		if soon { // for all executions: the reports of one must not cost the others their leases
+			pause = min(pause, moreReportsPause)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.renewed:
-			continue // there is more to keep
+			continue // there are new executions
 		case <-time.After(pause):
 		}
 		last = time.Now()
-		if isLost(context.Cause(s.told)) {
-			continue // what is held is another worker's to lose
+		if isLost(context.Cause(s.stopping)) {
+			continue // the tasks belong to the worker that has the name now
 		}
-		more, err := s.renew(ctx, s.holds(), false)
+		more, err := s.renew(ctx, s.executions(), false)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("the leases could not be renewed, trying again", "error", err)
 		}
@@ -49,18 +49,18 @@ func (s *session) keep(ctx context.Context) {
 	}
 }
 
-// nextRenewal says how long to wait at a time: a third of the lease since the last one, until an
-// end_before is over, since the task may have expired then, and not long where somebody follows.
+// nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last one. It is
+// earlier if a task may expire before that, or if a user watches one.
 func (s *session) nextRenewal(last, at time.Time) time.Duration {
-	next := last.Add(s.renewal()).Sub(at)
-	for _, e := range s.holds() {
+	next := last.Add(s.heartbeatPause()).Sub(at)
+	for _, e := range s.executions() {
 		next = min(next, e.nextRenewal(last, at))
 	}
 	return next
 }
 
 func (e *execution) nextRenewal(last, at time.Time) time.Duration {
-	next := last.Add(e.s.renewal()).Sub(at)
+	next := last.Add(e.s.heartbeatPause()).Sub(at)
 	if e.followed.Load() {
 		next = min(next, last.Add(followPause).Sub(at))
 	}
@@ -75,10 +75,9 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	return min(next, left+expirySlack)
 }
 
-// renew renews the leases of executions, with what their rounds have to report; those of which
-// that is not all are returned. Those that are lost are ended. An error is no such finding: the
-// programs run on.
-func (s *session) renew(ctx context.Context, executions []*execution, last bool) (more []*execution, err error) {
+// renew renews the leases of executions, and sends what their rounds report. It ends executions that are lost, and returns those
+// that have more to report. After an error, the programs run on.
+func (s *session) renew(ctx context.Context, executions []*execution, final bool) (more []*execution, err error) {
 	select {
 	case s.renewing <- struct{}{}:
 	case <-ctx.Done():
@@ -87,7 +86,7 @@ func (s *session) renew(ctx context.Context, executions []*execution, last bool)
 	defer func() { <-s.renewing }()
 	all := make([]renewal, len(executions))
 	for i, e := range executions {
-		all[i] = e.renewalWithNews(last)
+		all[i] = e.renewalWithReport(final)
 	}
 	err = s.renewAll(ctx, all)
 	for i := range all {
@@ -98,16 +97,16 @@ func (s *session) renew(ctx context.Context, executions []*execution, last bool)
 	return more, err
 }
 
-// A renewal is what is sent for an execution.
+// A renewal is one execution's part of a call that renews leases.
 type renewal struct {
 	e        *execution
 	sent     redisstate.Renewal
-	accepted func() // to be called when Redis has taken what the round reports
-	more     bool   // once it has, there is more
+	accepted func() // called when Redis has accepted the report
+	more     bool   // the report does not have all that the round wrote
 }
 
-// renewAll sends renewals in one call, or where Redis refuses that each by itself: one that it refuses must not cost the
-// others their leases.
+// renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused renewal
+// costs no other execution its lease.
 func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	sent := make([]redisstate.Renewal, len(all))
 	for i := range all {
@@ -129,7 +128,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 		}
 		return errors.Join(refused...)
 	case len(all) == 1 && (errors.As(err, &unstorable) || errors.As(err, &forbidden)):
-		return s.renewWithout(ctx, &all[0], err)
+		return s.renewWithoutReport(ctx, &all[0], err)
 	}
 	for i := range all {
 		all[i].more = false
@@ -137,20 +136,20 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	return err
 }
 
-// renewWithout renews a lease without the report that Redis refuses. The report is not sent again: it would be refused
-// again, and is larger than all else.
-func (s *session) renewWithout(ctx context.Context, r *renewal, why error) error {
+// renewWithoutReport renews a lease without a report that Redis refuses. The report is not sent again, since Redis would refuse
+// it again.
+func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
 	if err != nil {
 		r.more = false
 		return err
 	}
-	r.e.log.Warn("what the round reports is left out: redis refuses it", "error", why)
+	r.e.log.Warn("a report of the running round is left out: redis refuses it", "error", refusal)
 	r.renewed(renewed, 0)
 	return nil
 }
 
-// renewed acts on the i-th of Redis's answers.
+// renewed acts on the i-th part of Redis's answer.
 func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	if lost := all.Lost[i]; lost != nil {
 		r.more = false
@@ -162,27 +161,27 @@ func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	r.accepted()
 }
 
-// renewal names the claim; what else it says is added by the caller.
+// renewal returns a renewal that names the claim, and reports nothing.
 func (e *execution) renewal() redisstate.Renewal { return renewalOf(e.task, e.claim) }
 
 func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
 	return redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
 }
 
-func (e *execution) renewalWithNews(last bool) renewal {
+func (e *execution) renewalWithReport(final bool) renewal {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := renewal{e: e, sent: e.renewal(), accepted: func() {}}
-	if e.desk == nil {
+	if e.roundIO == nil {
 		return r
 	}
-	r.sent.Report, r.accepted, r.more = e.news(e.desk, last)
-	e.told = e.told || r.sent.Report.Tail != nil || r.sent.Report.PID != 0
+	r.sent.Report, r.accepted, r.more = e.liveReport(e.roundIO, final)
+	e.reportedLive = e.reportedLive || r.sent.Report.Tail != nil || r.sent.Report.PID != 0
 	return r
 }
 
-// renewOne returns the time by Redis's clock, or an error that ends the execution: the
-// *[tdf.StateError] of a task that is not ours any more, or that of ctx.
+// renewOne sends one renewal, and returns the time by Redis's clock. An error ends the execution: it is that of ctx, or a
+// *[tdf.StateError] if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
@@ -194,21 +193,21 @@ func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Tim
 	return renewed.Now, renewed.Lost[0]
 }
 
-// reportLast reports what a round that has ended has to report beside its result.
-func (e *execution) reportLast(d *desk) {
-	defer e.show(nil)
+// reportLast reports what a round that has ended left in its directory, except its result.
+func (e *execution) reportLast(x *roundIO) {
+	defer e.setIO(nil)
 	e.mu.Lock()
-	r, _, _ := e.news(d, true)
+	r, _, _ := e.liveReport(x, true)
 	e.mu.Unlock()
 	if r.Tail == nil && r.Progress == nil && r.Checkpoint == nil && len(r.Updates) == 0 {
-		return // as most have nothing
+		return // most rounds report nothing
 	}
-	ctx, end := e.s.outlive(e.s.told, e.s.reportBound(), e.s.answer)
+	ctx, end := e.s.outlive(e.s.stopping, e.s.reportBound(), e.s.answer)
 	defer end(nil)
 	for more := []*execution{e}; len(more) > 0; {
 		var err error
 		if more, err = e.s.renew(ctx, more, true); err != nil {
-			e.log.Warn("the last of a round could not be reported", "error", err)
+			e.log.Warn("the last progress, checkpoint and updates of a round could not be reported", "error", err)
 			return
 		}
 	}

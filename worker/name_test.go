@@ -36,12 +36,12 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"missing directory": {func(c *config.Worker) { c.Directory = "/no/such" }, "[worker] directory: stat /no/such: no such file or directory; expected"},
 		"a file":            {func(c *config.Worker) { c.Directory = file }, "not a directory"},
-		"one file for both": {func(c *config.Worker) { c.TaskOutputFilename, c.TaskErrorFilename = "a/$round", "a/./$round" }, "[worker] task_error_filename: \"a/./$round\" is what task_output_filename is, too"},
+		"one file for both": {func(c *config.Worker) { c.TaskOutputFilename, c.TaskErrorFilename = "a/$round", "a/./$round" }, "[worker] task_error_filename: \"a/./$round\" is the same file as task_output_filename"},
 	} {
 		cfg, err := config.DefaultWorker("N")
 		must(t, err)
 		c.change(&cfg)
-		_, err = New("w", cfg, nil, nil)
+		_, err = New("w", cfg, withStore(struct{ store }{}))
 		var wrong *config.Error
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
@@ -50,13 +50,13 @@ func TestNewRefuses(t *testing.T) {
 	cfg, err := config.DefaultWorker("N")
 	must(t, err)
 	cfg.Directory = "/proc" // which is nobody's to write to
-	w, err := New("w", cfg, nil, nil)
+	w, err := New("w", cfg, withStore(struct{ store }{}))
 	must(t, err)
 	var wrong *config.Error
 	if err := w.Run(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "[worker] directory: mkdir /proc/.tdf: ") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := New("../w", config.Worker{}, nil, nil); err == nil {
+	if _, err := New("../w", config.Worker{}); err == nil {
 		t.Error("a name with a slash was taken")
 	}
 }

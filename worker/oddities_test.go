@@ -118,11 +118,11 @@ func scriptOf(text string) func(w *world) { return func(w *world) { w.script("p"
 func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
-	dismantle, err := worker.setUp()
+	closeHost, err := worker.prepareHost()
 	must(t, err)
-	defer dismantle()
-	_, err = worker.Runner.(*script).launch(t.Context(), w.path("p"), process.Command{})
-	if err == nil || err.Error() != "run.sh is not there any more: somebody has removed it" {
+	defer closeHost()
+	_, err = worker.preparer.(*script).start(t.Context(), w.path("p"), process.Command{})
+	if err == nil || err.Error() != "run.sh does not exist: it was removed after the worker had checked it" {
 		t.Error(err)
 	}
 }
@@ -143,10 +143,10 @@ func TestInvalidTasks(t *testing.T) {
 			task := &tdf.Task{Properties: tdf.Defaults("p", handMade, ""), ID: 1}
 			c.change(task)
 			worker := w.worker()
-			dismantle, err := worker.setUp()
+			closeHost, err := worker.prepareHost()
 			must(t, err)
-			defer dismantle()
-			e := &execution{s: &session{Worker: worker}, task: task, wrong: c.wrong, log: w.logger()}
+			defer closeHost()
+			e := &execution{s: &session{Worker: worker}, task: task, invalid: c.wrong, log: w.logger()}
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause

@@ -40,11 +40,11 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 
 func TestMostOutput(t *testing.T) {
 	w := &Worker{}
-	if got := w.mostOutput(); got != MaxOutput {
+	if got := w.maxOutputBytes(); got != maxOutput {
 		t.Errorf("0 means %d", got)
 	}
 	w.cfg.MaxOutput = 7
-	if got := w.mostOutput(); got != 7 {
+	if got := w.maxOutputBytes(); got != 7 {
 		t.Errorf("7 means %d", got)
 	}
 }

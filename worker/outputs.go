@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
-// openRecord makes the two files that the round prints to. From then on, the execution has a number.
+// openRecord makes the two output files of the round, and sets the number of the execution.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
 	output, failure := e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename
 	out, err := e.openOutputDir(output)
@@ -41,14 +41,14 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 	return r, err
 }
 
-// openOutputDir opens the directory in which a file of the configuration is.
+// openOutputDir opens the directory of an output file.
 func (e *execution) openOutputDir(pattern string) (*os.File, error) {
 	base, below := retention.Split(e.s.cfg.Directory, pattern)
 	return safepath.Open(base, filepath.Dir(e.fill(below)), e.s.owner(e.slot) != nil)
 }
 
-// outputs are the paths of all that the n-th execution of the round leaves: the files for stdout and stderr,
-// and what is kept of files/ and of scratch/.
+// outputs returns the paths of all that the n-th execution of the round may leave: the files for stdout and stderr, and the copies
+// of files/ and scratch/.
 func (e *execution) outputs(n int64) []string {
 	output := e.s.cfg.TaskOutputFilename
 	return []string{
@@ -57,7 +57,7 @@ func (e *execution) outputs(n int64) []string {
 	}
 }
 
-// output fills in a file name of the configuration. Where rounds share it, executions do, too.
+// output returns the path of a file name of the configuration. Executions share it if rounds do.
 func (e *execution) output(pattern string, n int64) string {
 	if retention.IsShared(pattern) {
 		n = 1
@@ -65,7 +65,7 @@ func (e *execution) output(pattern string, n int64) string {
 	return e.path(retention.Execution(pattern, n))
 }
 
-// kept is where files/ or scratch/ of the round is kept, beside the file for stdout.
+// kept returns where files/ or scratch/ of the round is kept: beside the file for stdout.
 func (e *execution) kept(what string) string {
 	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), e.number.Load())
 }

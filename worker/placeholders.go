@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// path fills in a file name of the configuration (docs/configuration.md, "[worker]"). A relative
-// one is below the working directory.
+// path returns the path of a file name of the configuration (docs/configuration.md, "[worker]"). A relative one is below the
+// working directory.
 func (e *execution) path(pattern string) string {
 	name := e.fill(pattern)
 	if filepath.IsAbs(name) {
@@ -16,6 +16,7 @@ func (e *execution) path(pattern string) string {
 	return filepath.Join(e.s.cfg.Directory, name)
 }
 
+// fill replaces the placeholders in a file name of the configuration.
 func (e *execution) fill(pattern string) string {
 	return strings.NewReplacer(
 		"$program", e.task.Program,

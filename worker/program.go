@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 )
 
@@ -20,7 +19,7 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	}
 }
 
-// blob opens an archive that is stored in the namespace.
+// blob opens an archive that a manager stored in the namespace.
 func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error) {
 	archive, err := w.store.Program(ctx, sha256)
 	switch {
@@ -32,31 +31,25 @@ func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error)
 	return io.NopCloser(bytes.NewReader(archive)), nil
 }
 
-// prepare sees to it that the task's program is there. Fetching has a limit of its own: the task's
-// timeout begins to count when the program is there (docs/lifecycle.md, "What the server decides").
-// An error is the round's result, or says why it was cut short.
-func (s *script) prepare(ctx context.Context, e *execution) error {
+// Prepare fetches the task's program, unless it is in place. Fetching has a limit of its own: the task's timeout begins
+// to count when the program is in place (docs/lifecycle.md, "What the server decides").
+func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	fetcher := *s.fetcher
-	fetcher.User, _, _ = s.host.Credentials(e.slot)
-	p, ready, err := fetcher.Ready(e.task.Program, e.task.Source)
-	if ready || err != nil {
-		e.program = p
-		return unfitFetch(err)
+	fetcher.User, _, _ = s.host.Credentials(r.Slot)
+	p, ready, err := fetcher.Ready(r.Program, r.Source)
+	if !ready && err == nil {
+		if err := r.HoldTimeout(ctx, s.w.cfg.FetchTimeout); err != nil {
+			return nil, err
+		}
+		defer s.host.Hold()()
+		fetcher.Log = s.w.log.With("task", r.ID, "round", r.Number) // it adds the program itself
+		p, err = fetcher.Fetch(ctx, r.Program, r.Source)
 	}
-	r := e.renewal()
-	r.Limit = tdf.For(e.s.cfg.FetchTimeout) + e.task.Timeout
-	if _, err := e.renewOne(ctx, r); err != nil {
-		return err
-	}
-	defer s.host.Hold()()
-	fetcher.Log = e.s.log.With("task", e.task.ID, "round", e.task.Round) // it says itself which program
-	if e.program, err = fetcher.Fetch(ctx, e.task.Program, e.task.Source); err != nil {
-		return unfitFetch(err)
-	}
-	return e.begin(ctx)
+	r.ProgramSHA256 = p.SHA256
+	return launch{s, p.Dir}, unfitFetch(err)
 }
 
-// begin lets the timeout count from now.
+// begin starts the task's timeout now, after it was held.
 func (e *execution) begin(ctx context.Context) error {
 	r := e.renewal()
 	r.Begun, r.Limit = true, e.task.Timeout

@@ -146,7 +146,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	if r.Exit != "" || r.OutputBytes != 3000000 {
 		t.Errorf("the large one: exit %q, %d bytes", r.Exit, r.OutputBytes)
 	}
-	g.logged("executed, and what it left is refused")
+	g.logged("executed, but its result is refused")
 }
 
 // What a running round reports is too large for Redis: the leases of all rounds are renewed without it.
@@ -166,7 +166,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	wait := g.until(ctx, worker)
-	eventually(t, "it is told", func() bool { return strings.Contains(g.log.String(), "what the round reports is left out") })
+	eventually(t, "it is told", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
 	for _, id := range ids {
 		before := g.task(id).LeaseUntil
 		eventually(t, "two renewals", func() bool { return g.task(id).LeaseUntil > before })

@@ -45,9 +45,9 @@ func (w *world) work(f fault) *runningWorker {
 	w.script("next", good)
 	outside := tracesOf(w)
 	r.worker = w.worker()
-	r.worker.Sole = true // as tdf-worker
+	r.worker.sole = true // as tdf-worker
 	// Nobody tries again what cannot be run here, while the test looks at what became of it.
-	r.worker.avoid.clock = func() time.Time { return time.Unix(1000, 0) }
+	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		r.timers = &clock{}
 		r.worker.after = r.timers.after

@@ -15,19 +15,19 @@ type reporter interface {
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
-// longestPause between two tries to report.
+// longestPause bounds the pause between two attempts to report.
 const longestPause = 5 * time.Second
 
-// A backlog is what Redis was told and has not taken. It is sent again after a pause, which grows.
+// A backlog has the reports that Redis has refused. The worker sends them again after a pause, which grows.
 type backlog struct {
-	held  []verdict
-	pause time.Duration
-	again <-chan time.Time // nil: nothing is held
-	told  time.Time        // when the log said so last
+	refused []delivery
+	pause   time.Duration
+	again   <-chan time.Time // nil: the backlog is empty
+	logged  time.Time        // when the log last had the error
 }
 
-// report tells Redis how executions ended, all that did so meanwhile in one call, until ctx
-// ends. Calls are broken off when bound ends, and what is held then is dropped.
+// report reports how executions ended, until ctx ends. Executions that end during a call are reported together by the next
+// one. When bound ends, calls are interrupted, and the backlog is dropped.
 func (s *session) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
@@ -41,28 +41,28 @@ func (s *session) report(ctx, bound context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		verdicts := s.verdicts()
+		deliveries := s.deliveries()
 		if due {
-			verdicts, b.held = append(b.held, verdicts...), nil
+			deliveries, b.refused = append(b.refused, deliveries...), nil
 		}
-		refused, err := s.reportAll(bound, verdicts)
+		refused, err := s.reportAll(bound, deliveries)
 		s.putOff(&b, refused, err, due)
 	}
 }
 
-// tellAgain is how long results may be held before the log says so once more.
-const tellAgain = time.Minute
+// logPause is how long the log stays silent about a backlog after an error.
+const logPause = time.Minute
 
-// putOff keeps what Redis has refused for another try.
-func (s *session) putOff(b *backlog, refused []verdict, err error, tried bool) {
-	b.held = append(b.held, refused...)
-	if len(b.held) == 0 {
+// putOff adds refused reports to the backlog.
+func (s *session) putOff(b *backlog, refused []delivery, err error, tried bool) {
+	b.refused = append(b.refused, refused...)
+	if len(b.refused) == 0 {
 		*b = backlog{}
 		return
 	}
-	if err != nil && time.Since(b.told) > tellAgain {
-		s.log.Error("rounds could not be reported, trying again", "rounds", len(b.held), "error", err)
-		b.told = time.Now()
+	if err != nil && time.Since(b.logged) > logPause {
+		s.log.Error("rounds could not be reported, trying again", "rounds", len(b.refused), "error", err)
+		b.logged = time.Now()
 	}
 	if b.again == nil || tried {
 		b.pause = min(max(2*b.pause, errorPause), longestPause)
@@ -70,33 +70,33 @@ func (s *session) putOff(b *backlog, refused []verdict, err error, tried bool) {
 	}
 }
 
-// verdicts returns those of the executions that have ended since the last call. Nothing is reported of tasks that are
-// another worker's.
-func (s *session) verdicts() []verdict {
+// deliveries returns the reports of the executions that have ended since the last call. Tasks that no longer belong to this
+// worker are not reported.
+func (s *session) deliveries() []delivery {
 	s.mu.Lock()
 	ended := s.ended
 	s.ended = nil
 	s.mu.Unlock()
-	var all []verdict
+	var all []delivery
 	for _, e := range ended {
-		if v := e.verdict(e.result); v.move.Verb != "" {
-			all = append(all, v)
+		if d := e.delivery(e.result); d.move.Verb != "" {
+			all = append(all, d)
 			continue
 		}
-		e.dropped(e.cause)
-		s.letGo(e, false)
+		e.logDropped(e.cause)
+		s.freeAfterPause(e, false)
 	}
 	return all
 }
 
-// reportAll returns what Redis has refused, and why.
-func (s *session) reportAll(ctx context.Context, verdicts []verdict) (refused []verdict, err error) {
-	var results, others []verdict
-	for _, v := range verdicts {
-		if v.move.Verb == tdf.VerbExecute {
-			results = append(results, v)
+// reportAll returns the reports that Redis has refused, and the error.
+func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
+	var results, others []delivery
+	for _, d := range deliveries {
+		if d.move.Verb == tdf.VerbExecute {
+			results = append(results, d)
 		} else {
-			others = append(others, v)
+			others = append(others, d)
 		}
 	}
 	refused, err = s.deliver(ctx, results, s.execute)
@@ -104,7 +104,7 @@ func (s *session) reportAll(ctx context.Context, verdicts []verdict) (refused []
 	return append(refused, more...), errors.Join(err, otherErr)
 }
 
-// A send reports moves, and returns what became of each, as far as the calls were made.
+// A send sends moves, and returns an outcome for each of the first ones: those for which the calls succeeded.
 type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
 
 func (s *session) execute(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
@@ -119,181 +119,200 @@ func (s *session) apply(ctx context.Context, moves ...tdf.Move) ([]redisstate.Ou
 	return s.store.Apply(ctx, s.name, units...)
 }
 
-// deliver sends verdicts in one call, or where Redis refuses that each by itself, so that one that it refuses holds up no
-// other. Outages are waited out by the store. What Redis does not take is returned, and held; it is dropped only when
-// Redis says that the task is somebody else's, or when ctx ends (docs/guarantees.md, "Every call may be sent twice").
-func (s *session) deliver(ctx context.Context, rest []verdict, send send) (refused []verdict, why error) {
-	try := func(v verdict, err error) {
-		if err := s.answered(ctx, v, err, send); err != nil {
-			refused, why = append(refused, v), err
+// deliver sends reports in one call. If Redis refuses the call, deliver sends them one by one, so that a refused report holds
+// up no other. It returns the refused reports. A report is dropped only if the task no longer belongs to this worker, or if
+// ctx ends (docs/guarantees.md, "Every call may be sent twice").
+func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refused []delivery, err error) {
+	settle := func(d delivery, answer error) {
+		if answer := s.answered(ctx, d, answer, send); answer != nil {
+			refused, err = append(refused, d), answer
 		}
 	}
 	for most := len(rest); len(rest) > 0; {
 		n := min(most, len(rest))
-		outcomes, err := send(ctx, movesOf(rest[:n])...)
+		outcomes, callErr := send(ctx, movesOf(rest[:n])...)
 		for i, o := range outcomes {
-			try(rest[i], o.Err)
+			settle(rest[i], o.Err)
 		}
 		rest = rest[len(outcomes):]
 		switch {
-		case err == nil:
+		case callErr == nil:
 		case ctx.Err() != nil:
-			for _, v := range append(refused, rest...) {
-				s.drop(v, err)
+			for _, d := range append(refused, rest...) {
+				s.drop(d, callErr)
 			}
 			return nil, nil
 		case n > 1:
 			most = 1
 		default:
-			try(rest[0], err)
+			settle(rest[0], callErr)
 			rest = rest[1:]
 		}
 	}
-	return refused, why
+	return refused, err
 }
 
-// answered acts on what Redis said of a verdict; an error: it has not taken it.
-func (s *session) answered(ctx context.Context, v verdict, err error, send send) error {
+// answered acts on Redis's answer to a report. Its error says that Redis has refused the report.
+func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
 	var unstorable *redisstate.UnstorableError
 	switch {
 	case err == nil:
-		v.tell(ctx)
-		s.letGo(v.e, v.well)
+		d.accepted(ctx)
+		s.freeAfterPause(d.e, d.success)
 		return nil
 	case isLost(err):
-		s.drop(v, err)
+		s.drop(d, err)
 		return nil
 	case !errors.As(err, &unstorable):
 		return err
 	}
-	less := v.e.unstored(unstorable)
-	outcomes, err := send(ctx, less.move)
+	smaller := d.e.withoutResult(unstorable)
+	outcomes, err := send(ctx, smaller.move)
 	if err == nil {
 		err = outcomes[0].Err
 	}
 	if err != nil && !isLost(err) {
 		return err
 	}
-	return s.answered(ctx, less, err, send)
+	return s.answered(ctx, smaller, err, send)
 }
 
-// A verdict is what a worker reports of an execution.
-type verdict struct {
-	e    *execution
-	move tdf.Move // no verb: nothing
-	well bool
-	tell func(ctx context.Context) // when Redis has taken it
+// A delivery is the report of an execution that has ended.
+type delivery struct {
+	e        *execution
+	move     tdf.Move // without a verb: there is nothing to report
+	success  bool
+	accepted func(ctx context.Context) // called when Redis has accepted it
 }
 
-// verdict says what is to be reported of an execution that has ended with a result.
-func (e *execution) verdict(r tdf.Result) verdict {
-	v := verdict{e: e}
-	r.ClearLive = e.told
+// delivery returns the report of an execution that has ended with the result r.
+func (e *execution) delivery(r tdf.Result) delivery {
+	d := delivery{e: e}
+	r.ClearLive = e.reportedLive
 	switch {
 	case e.cause == nil:
 		return e.executed(r)
 	case errors.Is(e.cause, errTimedOut):
-		v.move, _ = e.task.TimeOut()
+		d.move, _ = e.task.TimeOut()
 		if r.Error == "" {
 			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
 		}
-		v.move = v.move.WithResult(r)
-		v.tell = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
-	case isGivenBack(e.cause):
-		return e.givenBack(r)
+		d.move = d.move.WithResult(r)
+		d.accepted = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
+	case isReleased(e.cause):
+		return e.released(r)
+	case isLater(e.cause):
+		return e.releasedForLater(r)
 	case isUnfit(e.cause):
 		return e.unfit(r)
 	}
-	v.move.Claim = e.claim
-	return v
+	d.move.Claim = e.claim
+	return d
 }
 
-func (e *execution) executed(r tdf.Result) verdict {
-	v := verdict{e: e}
-	v.move, _ = e.task.Execute(e.claim, r)
+func (e *execution) executed(r tdf.Result) delivery {
+	d := delivery{e: e}
+	d.move, _ = e.task.Execute(e.claim, r)
 	if r.Refused {
-		v.tell = func(ctx context.Context) { e.wasRefused(ctx, r.Exit) }
-		return v
+		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
+		return d
 	}
 	round := tdf.Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
-	v.well = !round.HasFailed(e.task.FailOn)
-	v.tell = func(ctx context.Context) {
-		if v.well {
-			e.s.avoid.succeeded(e.task.Program)
+	d.success = !round.HasFailed(e.task.FailOn)
+	d.accepted = func(ctx context.Context) {
+		if d.success {
+			e.s.breakers.succeeded(e.task.Program)
 		} else {
-			e.hasFailed(ctx, "run.sh ended with "+r.Exit)
+			e.countFailure(ctx, "run.sh ended with "+r.Exit)
 		}
 		e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
 	}
-	return v
+	return d
 }
 
-// wasRefused tells of a round that could not be run, or ran and left what cannot be taken.
-func (e *execution) wasRefused(ctx context.Context, exit string) {
+// logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
+func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isGivenBack(e.cause): // and there is no round after it
+	case isReleased(e.cause), isLater(e.cause): // in the task's last round, which says nothing about the program
 	case isUnfit(e.cause):
-		e.s.avoid.unfit(e.task.Program, e.why)
+		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":
-		e.hasFailed(ctx, e.why)
-		e.log.Info("executed, and what it left is refused", "exit", exit, "error", short(e.why))
+		e.countFailure(ctx, e.reason)
+		e.log.Info("executed, but its result is refused", "exit", exit, "error", short(e.reason))
 		return
 	case e.sound:
-		e.s.avoid.unstarted(e.task.Program, e.why)
+		e.s.breakers.couldNotStart(e.task.Program, e.reason)
 	}
-	e.log.Info("could not be run", "error", short(e.why))
+	e.log.Info("could not be run", "error", short(e.reason))
 }
 
-// unstored is the verdict without what Redis refuses to store: the round has failed, and its error says why.
-func (e *execution) unstored(why error) verdict {
+// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says why.
+func (e *execution) withoutResult(err error) delivery {
 	r := e.result
-	e.why = fmt.Sprintf("the round's result is lost: %v", why)
-	return e.verdict(tdf.Result{
-		Exit: r.Exit, Refused: true, Reason: e.why, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
+	e.reason = fmt.Sprintf("the round's result is lost: %v", err)
+	return e.delivery(tdf.Result{
+		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS,
 	})
 }
 
-// givenBack: after the last round there is none to give the task back for; this one has failed then.
-func (e *execution) givenBack(r tdf.Result) verdict {
-	why := e.cause
-	m, err := e.task.Release(why.Error())
+// released releases the task. In the task's last round that is impossible: the round fails.
+func (e *execution) released(r tdf.Result) delivery {
+	m, err := e.task.Release(e.cause.Error())
 	if errors.Is(err, tdf.ErrLastRound) {
-		e.why = fmt.Sprintf("%v, and the task cannot be given back: %v", why, err)
-		r.Refused, r.Reason = true, e.why
-		return e.executed(r)
+		return e.notReleased(r, err)
 	}
 	m.Claim = e.claim
-	return verdict{e: e, move: m, tell: func(context.Context) { e.log.Info("given back", "why", why) }}
+	return delivery{e: e, move: m, accepted: func(context.Context) { e.log.Info("released", "reason", e.cause) }}
 }
 
-// unfit gives the task back; when that was done too often, its round has failed.
-func (e *execution) unfit(r tdf.Result) verdict {
-	e.why = e.cause.Error()
-	m, ok := e.task.ReleaseUnfit(short(e.why))
-	if !ok {
-		r.Refused, r.Reason = true, e.why
-		return e.executed(r)
+// releasedForLater releases the task with the delay that its handler asked for.
+func (e *execution) releasedForLater(r tdf.Result) delivery {
+	var later *LaterError
+	errors.As(e.cause, &later)
+	m, err := e.task.ReleaseLater(tdf.For(later.After), short(e.cause.Error()))
+	if errors.Is(err, tdf.ErrLastRound) {
+		return e.notReleased(r, err)
 	}
 	m.Claim = e.claim
-	return verdict{e: e, move: m, tell: func(context.Context) {
-		e.s.avoid.unfit(e.task.Program, e.why)
-		e.log.Warn("given back: it cannot be run here", "why", short(e.why))
+	return delivery{e: e, move: m, accepted: func(context.Context) {
+		e.log.Info("released for later", "delay", later.After, "reason", short(e.cause.Error()))
 	}}
 }
 
-func movesOf(all []verdict) []tdf.Move {
+func (e *execution) notReleased(r tdf.Result, err error) delivery {
+	e.reason = fmt.Sprintf("%v, and the task cannot be released: %v", e.cause, err)
+	r.Refused, r.Reason = true, e.reason
+	return e.executed(r)
+}
+
+// unfit releases the task because of this host. After too many of these releases the round fails instead.
+func (e *execution) unfit(r tdf.Result) delivery {
+	e.reason = e.cause.Error()
+	m, ok := e.task.ReleaseUnfit(short(e.reason))
+	if !ok {
+		r.Refused, r.Reason = true, e.reason
+		return e.executed(r)
+	}
+	m.Claim = e.claim
+	return delivery{e: e, move: m, accepted: func(context.Context) {
+		e.s.breakers.unfit(e.task.Program, e.reason)
+		e.log.Warn("released: this host cannot run it", "reason", short(e.reason))
+	}}
+}
+
+func movesOf(all []delivery) []tdf.Move {
 	moves := make([]tdf.Move, len(all))
-	for i, v := range all {
-		moves[i] = v.move
+	for i, d := range all {
+		moves[i] = d.move
 	}
 	return moves
 }
 
-// drop lets go of an execution whose result nobody wants, or nobody could be told.
-func (s *session) drop(v verdict, why error) {
-	v.e.dropped(why)
-	s.letGo(v.e, false)
+// drop drops a report that nobody needs, or that could not be sent in time.
+func (s *session) drop(d delivery, reason error) {
+	d.e.logDropped(reason)
+	s.freeAfterPause(d.e, false)
 }
 
-func (e *execution) dropped(why error) { e.log.Info("dropped", "why", why) }
+func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }

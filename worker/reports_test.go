@@ -80,21 +80,18 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	p := w.pipe()
 	id := w.open(p.path)
 	worker := w.worker()
-	dismantle, err := worker.setUp()
-	must(t, err)
-	defer dismantle()
-	s, end := worker.open(t.Context())
-	_, _, err = s.claim(1, false)
+	s, end := w.session(worker)
+	_, _, err := s.claim(1, false)
 	must(t, err)
 	p.begun()
 	p.ended()
 	next := func() time.Duration {
-		_, err := s.renew(t.Context(), s.holds(), false)
+		_, err := s.renew(t.Context(), s.executions(), false)
 		must(t, err)
 		at := time.Now()
 		return s.nextRenewal(at, at)
 	}
-	if got := next(); got != worker.renewal() {
+	if got := next(); got != worker.heartbeatPause() {
 		t.Errorf("followed by nobody, the next report is in %v", got)
 	}
 	must(t, w.store.Follow(t.Context(), id))
@@ -107,7 +104,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t)})
 	defer client.Close()
 	must(t, client.Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
-	if got := next(); got != worker.renewal() {
+	if got := next(); got != worker.heartbeatPause() {
 		t.Errorf("followed no more, the next report is in %v", got)
 	}
 	p.release()
@@ -212,7 +209,7 @@ func (r *round) lose() {
 
 func (w *world) named(name string) *Worker {
 	w.Helper()
-	worker, err := New(name, w.cfg, w.store, w.logger())
+	worker, err := New(name, w.cfg, withStore(w.store), WithLog(w.logger()))
 	must(w, err)
 	return worker
 }
@@ -243,7 +240,7 @@ func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
 		w.executed(id)
 	}
 	const why = "3 rounds of it failed in a row, and another worker succeeds with it; the last: run.sh ended with 4"
-	eventually(t, "it is told", func() bool { return w.told()["avoids"] == "bad: "+why })
+	eventually(t, "it is told", func() bool { return w.registered()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open
 		if i < 3 {

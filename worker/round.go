@@ -3,110 +3,159 @@ package worker
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
-	"runtime/debug"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 )
 
-// A Runner runs rounds. The one that a [Worker] has by default fetches the task's program and
-// runs its run.sh; a team that would rather run tasks inside a Go process of its own sets another.
-type Runner interface {
-	// Run runs a round to its end. When ctx ends before, because the task's timeout is over,
-	// the task is not this worker's any more, or the worker is told to stop, it ends the round
-	// and returns ctx's error or cause: the slot stays busy until then. Any other error fails the
-	// round (docs/programs.md, "Rounds without a process"): its text is appended to the round's
-	// error, up to 32 KiB, and the exit status is 1 unless Ended says another one. A panic does
-	// the same with exit status 2. One Runner runs as many rounds at once as the worker has slots.
-	Run(ctx context.Context, r *Round) (Ended, error)
-}
-
-// A Round is what a [Runner] gets to run.
+// A Round is one round of a task, for a [Handler] or a [Runner] to run.
+//
+// Its methods write to files in Dir, as a program does that runs in a process of its own (docs/programs.md, "The round's
+// directory"). The worker reads these files when it renews the lease, and when the round has ended. The methods may be
+// called from several goroutines.
 type Round struct {
-	Task   *tdf.Task // running; its number is Task.Round
-	Args   []string  // the task's input, split into words
-	Dir    string    // TDF_DIR, the round's directory (docs/programs.md)
-	Env    []string  // what a program of the round gets as its environment
-	Stdout *os.File  // what is written here becomes the round's output
-	Stderr *os.File  // likewise its error
+	ID      int64  // of the task
+	Number  int    // of the round; the task's first is 0
+	Program string // its name
+	Source  string // where workers fetch the program from; a Handler does not need it
+	Input   string
+	Args    []string // the input, split into words as a POSIX shell does
+	Group   string   // the task's group (campaign); "": none
+	Meta    string   // the manager's own data about the task
 
-	execution *execution
+	Worker   string    // the worker's name
+	Slot     int       // from 1 up; rounds that run at the same time have different ones
+	Deadline time.Time // when the task's timeout is over, or the task expires; zero: never
+
+	Checkpoint []byte // what the task's earlier rounds left for this one; nil: nothing
+	LastError  string // of the task's previous round; "": there is no such round, or it had none
+
+	Dir    string    // the round's directory, TDF_DIR of programs
+	Env    []string  // the environment for a process of this round
+	Stdout io.Writer // the output of the round; an *os.File in a worker, so that os/exec hands it to a process directly
+	Stderr io.Writer // the error of the round; likewise
+	Log    *slog.Logger
+
+	// ProgramSHA256 is the checksum of what was fetched. A [Preparer] sets it; "": nothing was fetched.
+	ProgramSHA256 string
+
+	execution *execution // nil in tests of handlers
 }
 
-// Ended says how a round ended that was run.
-type Ended struct {
-	// Exit is "0" to "255", or "signal: " and its name. "" counts as "0".
-	Exit string
-
-	Seconds    tdf.Seconds // that the program took; 0: all that Run took
-	CPUSeconds tdf.Seconds // 0: not known
-	MaxRSS     int64       // bytes; 0: not known
-
-	// Why explains, in a line of the round's error, an end that does not explain itself: out
-	// of memory. "" for none.
-	Why string
-
-	ProgramSHA256 string // of what was fetched; "" for none
-}
-
-// A preparer is a [Runner] that has something to do before the task's timeout begins to count.
-type preparer interface {
-	prepare(ctx context.Context, e *execution) error
-}
-
-// inProcess says that rounds run in this process: no program is fetched for them.
-func (w *Worker) inProcess() bool {
-	_, starts := w.Runner.(preparer)
-	return w.Runner != nil && !starts
-}
-
-// runRound keeps a panic of a Runner from ending the worker, and all other rounds with it.
-func (e *execution) runRound(ctx context.Context, r *Round) (ended Ended, err error) {
-	mask := e.desk.secrets.Mask // before anything is cut
-	defer func() {
-		if p := recover(); p != nil {
-			ended, err = failed(Ended{Exit: exitPanic}, panicText(mask(fmt.Sprint(p)), debug.Stack())), context.Cause(ctx)
-		}
-	}()
-	ended, err = e.s.Runner.Run(ctx, r)
-	if ended.Exit == "" && err == nil {
-		ended.Exit = "0"
+// newRound returns what is known of a round before it has a directory.
+func (e *execution) newRound(args []string) *Round {
+	t := e.task
+	return &Round{
+		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: t.Input, Args: args, Group: t.Group, Meta: t.Meta,
+		Worker: e.s.name, Slot: e.slot, Log: e.log, execution: e,
 	}
-	if !e.s.inProcess() || err == nil || ctx.Err() != nil {
-		return ended, err
-	}
-	return failed(ended, mask(err.Error())), nil
 }
 
-// Exit statuses of rounds of a Runner in this process: those of a Go program that ends so.
-const (
-	exitError = "1"
-	exitPanic = "2"
-)
-
-// failed is the end of a round that ran in this process and failed.
-func failed(ended Ended, why string) Ended {
-	if ended.Exit == "" || ended.Exit == "0" {
-		ended.Exit = exitError
+// deadline returns when the task times out or expires, by this machine's clock; zero: never.
+func (e *execution) deadline() time.Time {
+	c := e.clock.Load()
+	left := min(e.task.Timeout, e.task.EndBefore.Sub(c.redis))
+	if left == tdf.Forever {
+		return time.Time{}
 	}
-	ended.Why = cmp.Or(cut(why, mostWhy), "the Runner returned an error without a text")
-	return ended
+	return c.local.Add(left.Std())
 }
 
-// mostWhy bounds what a Runner says of its end, and each half of what is said of a panic, in bytes.
-const mostWhy = 32 << 10
-
-// panicText is what a Go program prints that panics: the message comes first, and tells rounds that failed for one reason
-// from others.
-func panicText(message string, stack []byte) string {
-	return "panic: " + cut(message, mostWhy/2) + "\n\n" + cut(string(stack), mostWhy/2-100)
+// Bind parses the input as JSON into v, as [json.Unmarshal] does. Its error is [Permanent]: each round of the task has the
+// same input.
+func (r *Round) Bind(v any) error {
+	if err := json.Unmarshal([]byte(r.Input), v); err != nil {
+		return Permanent(fmt.Errorf("parse the input of task %d as JSON: %w", r.ID, err))
+	}
+	return nil
 }
 
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
+// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than the
+// worker's max_result fails the round.
+func (r *Round) SetResult(v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = r.replace("result.json", b)
 	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	if err != nil {
+		return fmt.Errorf("set the result of task %d: %w", r.ID, err)
+	}
+	return nil
+}
+
+// SetCheckpoint stores data for the task's next round, on whatever worker that runs. No data deletes the checkpoint. The
+// worker sends it to Redis with the next renewal of its lease, so a crash of the worker may lose the last one.
+func (r *Round) SetCheckpoint(data []byte) error {
+	if err := r.replace("checkpoint", data); err != nil {
+		return fmt.Errorf("set the checkpoint of task %d: %w", r.ID, err)
+	}
+	return nil
+}
+
+// Progress reports how far the round is, for people who watch it: a fraction from 0 to 1, and a text of up to 200 bytes.
+// It is best effort: an error is only logged.
+func (r *Round) Progress(fraction float64, text string) {
+	line := fmt.Sprintf("%.6f %s\n", max(0, min(1, fraction)), strings.Join(strings.Fields(text), " "))
+	if err := r.replace("progress", []byte(line)); err != nil {
+		r.Log.Warn("progress could not be reported", "error", err)
+	}
+}
+
+// Update adds a line to the task's updates, for people who watch it. Each line of a text is an update of its own, and
+// can have 4 KiB. It is best effort: an error is only logged.
+func (r *Round) Update(line string) {
+	f, err := os.OpenFile(filepath.Join(r.Dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err == nil {
+		_, err = io.WriteString(f, strings.TrimSuffix(line, "\n")+"\n")
+		err = cmp.Or(err, f.Close())
+	}
+	if err != nil {
+		r.Log.Warn("an update could not be reported", "error", err)
+	}
+}
+
+// replace writes a file in one step, so that the worker never reads half of it.
+func (r *Round) replace(name string, data []byte) error {
+	f, err := os.CreateTemp(r.Dir, "."+name+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(r.Dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// HoldTimeout is for a [Preparer] that needs time, up to limit, before the task's timeout begins to count: it counts from
+// when Prepare returns. An error means that the round must not run; Prepare returns it.
+func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
+	e := r.execution
+	renewal := e.renewal()
+	renewal.Limit = tdf.For(limit) + e.task.Timeout
+	_, err := e.renewOne(ctx, renewal)
+	e.held = err == nil
+	return err
+}
+
+// ReportPID reports the process that runs the round, for people who watch it.
+func (r *Round) ReportPID(pid int) {
+	e := r.execution
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.roundIO != nil {
+		e.roundIO.pid = pid
+	}
 }

@@ -27,9 +27,7 @@ type goRunner func(ctx context.Context, r *Round) (Ended, error)
 func (f goRunner) Run(ctx context.Context, r *Round) (Ended, error) { return f(ctx, r) }
 
 func (w *world) running(f goRunner) *Worker {
-	worker := w.worker()
-	worker.Runner = f
-	return worker
+	return w.worker(WithRunner(f))
 }
 
 func TestGoRunner(t *testing.T) {
@@ -38,7 +36,7 @@ func TestGoRunner(t *testing.T) {
 		want ended
 	}{
 		"well": {func(_ context.Context, r *Round) (Ended, error) {
-			fmt.Fprint(r.Stdout, strings.Join(r.Args, "+"), " of ", r.Task.ID)
+			fmt.Fprint(r.Stdout, strings.Join(r.Args, "+"), " of ", r.ID)
 			return Ended{}, nil
 		}, ended{tdf.Succeeded, "a+b c of 1", "", "0"}},
 		"an error": {func(_ context.Context, r *Round) (Ended, error) {
@@ -50,7 +48,7 @@ func TestGoRunner(t *testing.T) {
 		}, ended{tdf.Failed, "", (&tdf.StateError{ID: 1, State: tdf.Failed}).Error(), "1"}},
 		"an error without words": {
 			func(context.Context, *Round) (Ended, error) { return Ended{}, errors.New("") },
-			ended{tdf.Failed, "", "the Runner returned an error without a text", "1"},
+			ended{tdf.Failed, "", "the handler returned an error without a text", "1"},
 		},
 		"an exit status": {
 			func(context.Context, *Round) (Ended, error) { return Ended{Exit: "3"}, nil },
@@ -94,7 +92,7 @@ func TestPanicsOfARunnerAreOneFailure(t *testing.T) {
 	for _, input := range []string{"panic 1", "panic 2", "error 3", "error 4"} {
 		id := w.open(input)
 		w.runOnce(worker)
-		if r := w.finished(id).Rounds[0]; len(r.Error) > mostWhy+10 {
+		if r := w.finished(id).Rounds[0]; len(r.Error) > maxReason+10 {
 			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
 		}
 	}
@@ -201,7 +199,7 @@ func TestSlots(t *testing.T) {
 	worker := w.workerOn(store)
 	together := make(chan struct{}, 20)
 	release := make(chan struct{})
-	worker.Runner = goRunner(func(context.Context, *Round) (Ended, error) {
+	worker.runner = goRunner(func(context.Context, *Round) (Ended, error) {
 		together <- struct{}{}
 		<-release
 		return Ended{}, nil
@@ -239,7 +237,7 @@ func TestUnfitHost(t *testing.T) {
 	id := w.open("")
 	for i := range 3 {
 		worker := w.worker() // another host, as it were
-		worker.avoid.clock = func() time.Time { return time.Unix(1000, 0) }
+		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
 		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,14 +13,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/worker/process"
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
-// A script is the Runner that fetches programs, and runs their run.sh in processes of their own
+// A script is the Preparer that fetches programs, and runs their run.sh in processes of their own
 // (docs/programs.md, "How a program is run").
 type script struct {
 	w       *Worker
@@ -27,20 +27,21 @@ type script struct {
 	host    *process.Host
 }
 
-// setUp makes ready what runs the rounds. What it returns undoes that.
-func (w *Worker) setUp() (dismantle func(), err error) {
+// prepareHost prepares this host for what the worker runs. The function it returns undoes that.
+func (w *Worker) prepareHost() (closeHost func(), err error) {
 	switch {
-	case w.Runner == nil:
+	case !w.inProcess():
 	case len(w.cfg.Require) > 0:
-		return nil, wrongKey("require", "rounds are run by a Runner in this process, without any isolation; expected nothing", nil)
+		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected nothing", nil)
 	default:
+		w.preparer = w.inProcessPreparer()
 		return func() {}, nil
 	}
-	if err := w.ownDirectory(); err != nil {
+	if err := w.makeOwnDirectory(); err != nil {
 		return nil, err
 	}
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require, Sole: w.Sole,
+		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require, Sole: w.sole,
 		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if err != nil {
@@ -54,16 +55,16 @@ func (w *Worker) setUp() (dismantle func(), err error) {
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
 	s.fetcher.OtherUser = host.OtherUser()
-	w.Runner = s
-	w.tellIsolation(host)
+	w.preparer, w.processes = s, host
+	w.logIsolation(host)
 	return func() {
-		w.Runner = nil
+		w.preparer, w.processes = nil, nil
 		host.Close()
 	}, nil
 }
 
-// ownDirectory sees whether the worker can write where its programs are to be. A full disk may get room again.
-func (w *Worker) ownDirectory() error {
+// makeOwnDirectory makes the worker's own directory beside the programs. A full disk is no error: it may get room again.
+func (w *Worker) makeOwnDirectory() error {
 	err := os.MkdirAll(filepath.Join(w.cfg.Directory, ownDir), 0o777)
 	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return nil
@@ -89,8 +90,8 @@ func (w *Worker) guardDirectory() error {
 	return wrongKey("directory", err.Error()+", where programs run as another user", err)
 }
 
-// tellIsolation logs what programs are isolated by, and what was asked for and cannot be had.
-func (w *Worker) tellIsolation(host *process.Host) {
+// logIsolation logs what programs are isolated by, and what was asked for and cannot be had.
+func (w *Worker) logIsolation(host *process.Host) {
 	missing := host.Missing()
 	var lacking []string
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
@@ -117,37 +118,40 @@ func limitsOf(c config.Programs) process.Limits {
 	}
 }
 
-// Run runs ./run.sh to its end, or to that of ctx: then the error says why.
-func (s *script) Run(ctx context.Context, r *Round) (Ended, error) {
-	e := r.execution
-	ended := Ended{ProgramSHA256: e.program.SHA256}
-	p, err := s.launch(ctx, e.program.Dir, process.Command{
-		Slot: e.slot, Args: r.Args, Env: append(r.Env, s.host.UserEnv(e.slot)...), Stdout: r.Stdout, Stderr: r.Stderr, Mark: dirVariable + r.Dir,
-	})
-	if err != nil {
-		return ended, err
-	}
-	e.started(p.PID())
-	why := s.await(ctx, e, p)
-	cost := p.Ended()
-	ended.Exit, ended.Why = cost.Exit, cost.OutOfMemory
-	ended.Seconds, ended.CPUSeconds, ended.MaxRSS = tdf.For(cost.Ran), tdf.For(cost.CPU), cost.MaxRSS
-	if cost.Lingered > 0 && why == nil {
-		e.log.Debug("ended what run.sh had left running", "processes", cost.Lingered)
-	}
-	return ended, why
+// A launch is a program that is in place, for one round.
+type launch struct {
+	*script
+	dir string
 }
 
-// await returns when the program and all that it started have ended: nil when run.sh did so by
-// itself, else why it was made to.
-func (s *script) await(ctx context.Context, e *execution, p *process.Process) error {
+// Run runs ./run.sh until it ends, or until ctx does: then the error says why.
+func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
+	p, err := l.start(ctx, l.dir, process.Command{
+		Slot: r.Slot, Args: r.Args, Env: append(r.Env, l.host.UserEnv(r.Slot)...), Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File),
+		Mark: dirVariable + r.Dir,
+	})
+	if err != nil {
+		return Ended{}, err
+	}
+	r.ReportPID(p.PID())
+	cause := l.await(ctx, r.Log, p)
+	cost := p.Ended()
+	if cost.Lingered > 0 && cause == nil {
+		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
+	}
+	return Ended{Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS}, cause
+}
+
+// await returns when the program and all processes that it started have ended. The error says why it had to end; nil: it
+// ended by itself.
+func (s *script) await(ctx context.Context, log *slog.Logger, p *process.Process) error {
 	select {
 	case <-p.Done():
 		return nil
 	case <-ctx.Done():
 	}
-	why := context.Cause(ctx)
-	e.log.Debug("ending the program", "why", why)
-	p.End(s.w.after(s.w.cfg.KillGrace), s.w.haste.Done())
-	return why
+	cause := context.Cause(ctx)
+	log.Debug("ending the program", "reason", cause)
+	p.End(s.w.after(s.w.cfg.KillGrace), s.w.noGrace.Done())
+	return cause
 }

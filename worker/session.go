@@ -11,32 +11,31 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A session is a worker at work: its slots, the executions that they hold, and the two loops
-// that speak for all of them, the keeper (lease.go) and the reporter (report.go).
+// A session is a worker that runs: its slots, their executions, and the two loops that serve all of them. One renews the
+// leases (lease.go), the other reports executions that have ended (report.go).
 type session struct {
 	*Worker
-	told  context.Context // ends when the worker is told to stop, or has lost its name
-	alive context.Context // ends when programs have to
+	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
+	alive    context.Context // done when programs must end
+	looping  context.Context // done when all is reported
 
-	looping context.Context // ends when all is reported
-
-	dismiss context.CancelCauseFunc // ends told
-	abandon context.CancelCauseFunc // ends alive
+	endClaims   context.CancelCauseFunc // ends stopping
+	endPrograms context.CancelCauseFunc // ends alive
 
 	mu    sync.Mutex
 	held  map[*execution]bool // claimed, and not yet reported
-	busy  int                 // slots: those held, and those that pause
-	taken []bool              // slots by their number, less one
+	busy  int                 // slots with an execution, or with a pause after one
+	taken []bool              // which slots are busy; slot 1 comes first
 	ended []*execution        // to be reported
-	dirs  []*rounddir.Dir     // that no round has now
-	made  int                 // directories of rounds, so far
+	dirs  []*rounddir.Dir     // directories that no round uses at present
+	made  int                 // directories made so far
 
 	freed, renewed, claimed, reported signal
-	renewing                          chan struct{} // who puts something in reports of what runs; one at a time
+	renewing                          chan struct{} // a lock: one call reports running rounds at a time
 	work, loops, pauses               sync.WaitGroup
 }
 
-// A signal wakes the one who waits for it, or the next one who will.
+// A signal wakes one waiting goroutine, or the next one that waits.
 type signal chan struct{}
 
 func (s signal) give() {
@@ -46,37 +45,37 @@ func (s signal) give() {
 	}
 }
 
-// open starts the loops. What returns ends the session: when all that it holds is reported.
-func (w *Worker) open(told context.Context) (s *session, close func()) {
+// open starts a session with its loops. close waits until all executions are reported, and ends the session.
+func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s = &session{
 		Worker: w, held: map[*execution]bool{},
 		renewing: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
-	s.told, s.dismiss = context.WithCancelCause(told)
-	s.alive, s.abandon = w.outlive(s.told, w.cfg.Grace, 0)
-	reporting, endReports := w.outlive(s.told, w.reportBound(), w.answer)
-	loops, stop := context.WithCancel(context.WithoutCancel(told))
+	s.stopping, s.endClaims = context.WithCancelCause(stopping)
+	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
+	reporting, endReports := w.outlive(s.stopping, w.reportBound(), w.answer)
+	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
-	s.loops.Go(func() { s.keep(loops) })
+	s.loops.Go(func() { s.keepLeases(loops) })
 	s.loops.Go(func() { s.report(loops, reporting) })
-	s.loops.Go(func() { s.share(loops) })
+	s.loops.Go(func() { s.shareSuccesses(loops) })
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
-		s.loops.Go(func() { s.endCutOff(loops) })
+		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
 	}
 	return s, func() {
 		s.work.Wait()
 		stop()
 		s.loops.Wait()
 		endReports(nil)
-		s.abandon(nil)
-		s.dismiss(nil)
+		s.endPrograms(nil)
+		s.endClaims(nil)
 		s.pauses.Wait()
 		s.removeDirs()
 	}
 }
 
-// takeUp begins what was claimed. The leases count from the first of the two times.
-func (s *session) takeUp(c redisstate.Claimed, leased, received time.Time) {
+// start starts the executions of claimed tasks. The leases count from leased; the claim's answer came at received.
+func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, c.Now, leased, received)
 		e.log.Debug("claimed")
@@ -89,13 +88,13 @@ func (s *session) takeUp(c redisstate.Claimed, leased, received time.Time) {
 		s.mu.Unlock()
 		s.work.Add(1) // until it is reported
 		go func() {
-			if s.told.Err() != nil {
+			if s.stopping.Err() != nil {
 				e.cause = errStopping
 			} else {
 				e.run(ctx)
 			}
 			end(nil)
-			s.hasEnded(e)
+			s.queueReport(e)
 		}()
 	}
 	if len(c.Claims) > 0 {
@@ -104,21 +103,21 @@ func (s *session) takeUp(c redisstate.Claimed, leased, received time.Time) {
 	}
 }
 
-func (s *session) hasEnded(e *execution) {
+func (s *session) queueReport(e *execution) {
 	s.mu.Lock()
 	s.ended = append(s.ended, e)
 	s.mu.Unlock()
 	s.reported.give()
 }
 
-// letGo frees the slot of an execution that is over, after a pause.
-func (s *session) letGo(e *execution, well bool) {
-	s.avoid.over(e.task.Program)
+// freeAfterPause ends an execution, and frees its slot after the configured pause.
+func (s *session) freeAfterPause(e *execution, success bool) {
+	s.breakers.roundEnded(e.task.Program)
 	s.mu.Lock()
 	delete(s.held, e)
 	s.mu.Unlock()
 	pause := s.cfg.SleepAfterSuccess
-	if !well {
+	if !success {
 		pause = s.cfg.SleepAfterFailure
 	}
 	s.work.Done()
@@ -127,7 +126,7 @@ func (s *session) letGo(e *execution, well bool) {
 		return
 	}
 	s.pauses.Go(func() {
-		s.sleep(s.told, pause)
+		s.sleep(s.stopping, pause)
 		s.free(e)
 	})
 }
@@ -140,7 +139,7 @@ func (s *session) free(e *execution) {
 	s.freed.give()
 }
 
-// takeSlot returns the lowest number of a slot that is free.
+// takeSlot takes the free slot with the lowest number, and returns the number.
 func (s *session) takeSlot() int {
 	i := slices.Index(s.taken, false)
 	if i < 0 {
@@ -151,14 +150,14 @@ func (s *session) takeSlot() int {
 	return i + 1
 }
 
-func (s *session) slotsFree() int {
+func (s *session) freeSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.slots() - s.busy
 }
 
-// holds returns what the session holds, in no order.
-func (s *session) holds() []*execution {
+// executions returns the executions of the session, in no order.
+func (s *session) executions() []*execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*execution, 0, len(s.held))
@@ -168,63 +167,63 @@ func (s *session) holds() []*execution {
 	return all
 }
 
-// claimAll fills the free slots until the worker is told to stop.
-func (s *session) claimAll() {
+// claimUntilStopped keeps the slots filled until the worker must claim no more.
+func (s *session) claimUntilStopped() {
 	waker := s.store.WakeWorker()
 	defer waker.Close()
-	again, resume := 0, false
-	for s.told.Err() == nil {
+	more, resume := 0, false
+	for s.stopping.Err() == nil {
 		if s.drain.on() {
-			wait(s.told, s.drain.changed)
+			wait(s.stopping, s.drain.changed)
 			continue
 		}
-		free := s.slotsFree()
+		free := s.freeSlots()
 		if free == 0 {
-			wait(s.told, s.freed)
+			wait(s.stopping, s.freed)
 			continue
 		}
 		asked, c, err := s.claim(free, resume)
 		switch {
-		case err != nil && s.told.Err() == nil:
+		case err != nil && s.stopping.Err() == nil:
 			s.log.Error("claiming failed, trying again", "error", err)
-			s.sleep(s.told, max(s.cfg.SleepAfterNoProcessClaimed, errorPause))
+			s.sleep(s.stopping, max(s.cfg.SleepAfterNoProcessClaimed, errorPause))
 			continue
 		case err != nil:
 			return
 		}
 		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // until a claim meets neither
-		again++
+		more++
 		if len(c.Claims) > 0 {
-			again = 0
+			more = 0
 		}
-		if len(c.Claims) == asked || c.More && again < mostAgain {
+		if len(c.Claims) == asked || c.More && more < maxClaimsAtOnce {
 			continue
 		}
-		again = 0
+		more = 0
 		switch {
 		case c.More:
-			s.sleep(s.told, againPause)
+			s.sleep(s.stopping, claimPause)
 		case c.Unwanted > 0:
-			s.sleep(s.told, min(s.idle(c), unwantedPause))
+			s.sleep(s.stopping, min(s.idle(c), unwantedPause))
 		default:
-			waker.Wait(s.told, s.idle(c))
+			waker.Wait(s.stopping, s.idle(c))
 		}
 	}
 }
 
-// A claim that met many tasks of programs that the worker avoids goes on behind them: so often at
-// once, and then after a pause, so that Redis has time for others.
+// A claim may skip so many tasks of avoided programs that it must be continued. After maxClaimsAtOnce claims without a task
+// the worker pauses, so that Redis has time for other clients.
 const (
-	mostAgain  = 10
-	againPause = 50 * time.Millisecond
+	maxClaimsAtOnce = 10
+	claimPause      = 50 * time.Millisecond
 )
 
-// claim is not broken off at once when the worker is told to stop: a task that was handed out
-// in an answer that nobody reads would count as lost.
+// claim claims up to most tasks and starts them. A worker that stops still waits a while for the answer: tasks of an
+// answer that nobody reads would count as lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
-	ctx, end := s.outlive(s.told, s.answer, s.answer)
+	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
 	defer end(nil)
-	avoid, probing := s.avoid.now()
+	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1
 	}
@@ -235,12 +234,12 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 		return most, c, err
 	}
 	for _, claim := range c.Claims {
-		s.avoid.claimed(claim.Task.Program)
+		s.breakers.claimed(claim.Task.Program)
 	}
 	if probing && !c.More {
-		s.avoid.notThere()
+		s.breakers.nothingToProbe()
 	}
 	received := time.Now()
-	s.takeUp(c, s.renewLate(ctx, c), received)
+	s.start(c, s.renewLate(ctx, c), received)
 	return most, c, nil
 }

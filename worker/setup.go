@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	setupTail = 4 << 10     // bytes of what a setup.sh printed that are looked at
-	setupRest = time.Second // how long the last of it may be on its way
+	setupTail = 4 << 10     // how much of the output of setup.sh an error has, in bytes
+	setupRest = time.Second // how long to wait for the last output
 )
 
-var errSetupUser = errors.New("it would run as root where programs run as another user ([worker] user): prepare the program by hand")
+var errSetupUser = errors.New("it would run as root, but programs run as another user ([worker] user); prepare the program by hand")
 
-// setup runs a fetched program's ./setup.sh, held as programs are, and returns the last that it
-// printed (docs/programs.md, "setup.sh").
+// setup runs a fetched program's ./setup.sh with the isolation of programs, and returns its last output
+// (docs/programs.md, "setup.sh").
 func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, error) {
 	if s.host.OtherUser() {
 		return nil, errSetupUser
@@ -42,10 +42,10 @@ func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, e
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
-		p.End(s.w.after(s.w.cfg.KillGrace), s.w.haste.Done())
+		p.End(s.w.after(s.w.cfg.KillGrace), s.w.noGrace.Done())
 		return nil, context.Cause(ctx)
 	}
-	_ = read.SetReadDeadline(time.Now().Add(setupRest)) // if somebody who escaped holds the other end
+	_ = read.SetReadDeadline(time.Now().Add(setupRest)) // an escaped process may keep the pipe open
 	return <-printed, setupError(p.Ended())
 }
 
@@ -61,7 +61,7 @@ func setupError(e process.Ended) error {
 	return errors.New(e.Exit)
 }
 
-// lastOf reads to the end, and returns what came last.
+// lastOf reads to the end, and returns the last part.
 func lastOf(r io.Reader) []byte {
 	var last []byte
 	chunk := make([]byte, setupTail)

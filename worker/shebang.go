@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// shebang returns the interpreter that a script's first line names, and what follows it: to the
-// kernel that is one argument, however many words it has.
+// shebang returns the interpreter in a script's first line, and the text behind it. To the kernel that text is one argument,
+// even if it has several words.
 func shebang(head []byte) (interpreter, argument string, ok bool) {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	rest, ok := bytes.CutPrefix(line, []byte("#!"))
@@ -25,12 +25,12 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 	return string(rest), "", ok
 }
 
-// checkEnv looks for what a first line such as #!/usr/bin/env python3 asks for: env itself starts on
-// every host, and where it then finds nothing, the round would have failed. env is the program's.
+// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. env itself starts on every host:
+// without the check, a missing interpreter would be a failure of the program. env is the program's environment.
 func (s *script) checkEnv(path, dir string, env []string) error {
 	head, err := readHead(path)
 	if err != nil {
-		return nil // what is wrong shows when it is started
+		return nil // starting it has the same error
 	}
 	name := envFinds(shebang(head))
 	search, known := pathOf(env)
@@ -40,15 +40,15 @@ func (s *script) checkEnv(path, dir string, env []string) error {
 	case strings.HasSuffix(name, "\r"):
 		return errCRLF(name)
 	}
-	return unfit(fmt.Errorf("run.sh asks env for the interpreter %q, which this worker does not have in its PATH (%s)", name, search))
+	return Unfit(fmt.Errorf("run.sh asks env for the interpreter %q, which this worker does not have in its PATH (%s)", name, search))
 }
 
 func errCRLF(interpreter string) error {
 	return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
 }
 
-// envFinds returns what env is asked to find, with or without -S before it. It is "" where env has
-// other options, or variables, or words in quotes: what it makes of them is its own business.
+// envFinds returns the command that env has to find, with or without -S before it. It is "" if env has other options, variables,
+// or words in quotes.
 func envFinds(interpreter, argument string, script bool) string {
 	if !script || interpreter != "/usr/bin/env" && interpreter != "/bin/env" {
 		return ""
@@ -64,12 +64,12 @@ func envFinds(interpreter, argument string, script bool) string {
 		return ""
 	}
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
-		return "" // the program's own
+		return "" // a file of the program
 	}
 	return name
 }
 
-// pathOf: of several, the last holds.
+// pathOf returns the value of PATH. Of several, the last one counts.
 func pathOf(env []string) (path string, ok bool) {
 	for _, variable := range slices.Backward(env) {
 		if path, ok = strings.CutPrefix(variable, "PATH="); ok {
@@ -79,7 +79,7 @@ func pathOf(env []string) (path string, ok bool) {
 	return "", false
 }
 
-// inPath looks as env does that runs in dir.
+// inPath reports whether env would find the command when it runs in dir.
 func (s *script) inPath(name, path, dir string) bool {
 	if filepath.IsAbs(name) {
 		return s.mayRun(name)
@@ -92,14 +92,14 @@ func (s *script) inPath(name, path, dir string) bool {
 	})
 }
 
-// mayRun is false where the program cannot execute the file for sure.
+// mayRun reports whether the program may be able to execute a file.
 func (s *script) mayRun(path string) bool {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil:
 		return !info.IsDir() && info.Mode()&0o111 != 0
 	case errors.Is(err, fs.ErrPermission):
-		return s.host.OtherUser() // who may enter what is closed to us: root, on a file system of another machine
+		return s.host.OtherUser() // on a file system of another machine, another user may have rights that root has not
 	}
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

@@ -8,28 +8,27 @@ import (
 	"github.com/tdf-framework/tdf/config"
 )
 
-// errStopping is why something ends whose time was over after the worker was told to stop.
-var errStopping = errors.New("the worker was told to stop")
+// errStopping ends what takes too long after the worker began to stop.
+var errStopping = errors.New("the worker stops")
 
-// Bounds of what may delay the end of a worker that was told to stop.
+// Bounds of what may delay the end of a worker that stops.
 const (
-	answerBound = 2 * time.Second  // for what is lost if nobody reads the answer, but no result
-	reportBound = 10 * time.Second // for a result, once all programs have ended
+	answerBound = 2 * time.Second  // for an answer of Redis, except to results
+	reportBound = 10 * time.Second // for a result, after the end of all programs
 )
 
-// StopNow cuts short the grace of a Run whose context has ended: the program is killed, its task
-// given back, and whatever waits for Redis waits for two seconds more at most.
+// StopNow ends the grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and
+// waits at most two more seconds for Redis.
 func (w *Worker) StopNow() {
-	w.log.Info("told to stop at once: programs are killed")
-	w.stopNow()
+	w.log.Info("stopping at once: programs are killed")
+	w.endGrace()
 }
 
-// reportBound is how long a result may wait for Redis once the worker was told to stop: it may come
-// from a program that took all of its grace, and all that it had to end.
+// reportBound returns how long a result may wait for Redis after the worker began to stop. Its program may have used all of the
+// grace and of kill_grace.
 func (w *Worker) reportBound() time.Duration { return w.afterGrace(w.cfg.KillGrace + reportBound) }
 
-// programBound is how long a round may take, with all that belongs to it, once the worker was told
-// to stop.
+// programBound returns how long a round may take, with its end, after the worker began to stop.
 func (w *Worker) programBound() time.Duration { return w.afterGrace(w.cfg.KillGrace) }
 
 func (w *Worker) afterGrace(d time.Duration) time.Duration {
@@ -39,32 +38,31 @@ func (w *Worker) afterGrace(d time.Duration) time.Duration {
 	return w.cfg.Grace + d
 }
 
-// outlive returns a context that ends, by errStopping, some time after told has ended; if
-// StopNow is called then, the time that is left is hurried. The function that comes with it ends
-// the context and what watches it.
-func (w *Worker) outlive(told context.Context, grace, hurried time.Duration) (context.Context, context.CancelCauseFunc) {
-	ctx, end := context.WithCancelCause(context.WithoutCancel(told))
+// outlive returns a context that ends with errStopping when grace has passed after the end of stopping. StopNow shortens the
+// rest of that time to withoutGrace. The function that outlive returns ends the context earlier, and must be called.
+func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(stopping))
 	go func() {
-		if wait(ctx, told.Done()) && w.graceOver(ctx, grace, hurried) {
+		if wait(ctx, stopping.Done()) && w.graceOver(ctx, grace, withoutGrace) {
 			end(errStopping)
 		}
 	}()
 	return ctx, end
 }
 
-// graceOver waits; false: ctx ended before.
-func (w *Worker) graceOver(ctx context.Context, grace, hurried time.Duration) bool {
+// graceOver waits until the time is over, or until ctx ends, and returns whether the time is over.
+func (w *Worker) graceOver(ctx context.Context, grace, withoutGrace time.Duration) bool {
 	select {
 	case <-w.after(grace):
 		return true
-	case <-w.haste.Done():
-		return wait(ctx, w.after(hurried))
+	case <-w.noGrace.Done():
+		return wait(ctx, w.after(withoutGrace))
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// wait waits for a channel; false: ctx ended before.
+// wait waits for a channel or for the end of ctx, and returns whether it was the channel.
 func wait[T any](ctx context.Context, c <-chan T) bool {
 	select {
 	case <-c:

@@ -80,7 +80,7 @@ func TestStopGivesBack(t *testing.T) {
 			if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 || task.Losses != 0 || task.Rounds.At(0).Output != "" {
 				t.Errorf("got %+v", task)
 			}
-			w.logged(`msg="given back"`)
+			w.logged("msg=released")
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestStopInTheLastRound(t *testing.T) {
 	wait()
 	w.finished(id)
 	got := w.client().HMGet(t.Context(), w.store.Keys().Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
-	const why = "err\nthe worker was told to stop, and the task cannot be given back: it is in round 99999, the last one that a task can have"
+	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, the last one that a task can have"
 	if want := []any{"failed", "99999", "out\n", nil, why}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

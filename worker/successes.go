@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// successes is what workers tell each other of programs.
-type successes interface {
+// A successStore is what workers share about programs.
+type successStore interface {
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 }
 
-// sharePause is between two notes of what succeeded here: a round costs no command more.
+// sharePause is the time between two calls that share successes, so that a round costs no call of its own.
 const sharePause = time.Minute
 
-// share tells the other workers which programs succeed here, until ctx ends.
-func (s *session) share(ctx context.Context) {
-	for wait(ctx, s.avoid.news) {
+// shareSuccesses shares with the other workers which programs succeed here, until ctx ends.
+func (s *session) shareSuccesses(ctx context.Context) {
+	for wait(ctx, s.breakers.succeed) {
 		s.shareOnce(ctx)
 		s.sleep(ctx, sharePause)
 	}
 }
 
 func (s *session) shareOnce(ctx context.Context) {
-	programs := s.avoid.takeWells()
+	programs := s.breakers.takeSuccesses()
 	if len(programs) == 0 {
 		return
 	}
@@ -34,24 +34,24 @@ func (s *session) shareOnce(ctx context.Context) {
 	}
 }
 
-// takeWells returns the programs that succeeded here since the last call.
-func (a *avoidance) takeWells() []string {
-	a.Lock()
-	defer a.Unlock()
-	programs := slices.Sorted(maps.Keys(a.wells))
-	clear(a.wells)
+// takeSuccesses returns the programs that succeeded here since the last call.
+func (bs *breakers) takeSuccesses() []string {
+	bs.Lock()
+	defer bs.Unlock()
+	programs := slices.Sorted(maps.Keys(bs.successes))
+	clear(bs.successes)
 	return programs
 }
 
-// hasFailed counts a round that ran and failed. Where there were many in a row, it asks whether other workers fare better.
-func (e *execution) hasFailed(ctx context.Context, why string) {
+// countFailure counts a round that ran and failed. After many in a row, it asks whether the program succeeds on other workers.
+func (e *execution) countFailure(ctx context.Context, reason string) {
 	s := e.s
-	if !s.avoid.failed(e.task.Program, why) {
+	if !s.breakers.failed(e.task.Program, reason) {
 		return
 	}
 	elsewhere, err := s.store.SucceededElsewhere(ctx, s.name, e.task.Program)
 	if err != nil && ctx.Err() == nil {
-		e.log.Warn("it is not known whether the program succeeds on other workers", "error", err)
+		e.log.Warn("the worker could not ask whether the program succeeds on other workers", "error", err)
 	}
-	s.avoid.answer(e.task.Program, elsewhere)
+	s.breakers.decide(e.task.Program, elsewhere)
 }

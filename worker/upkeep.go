@@ -9,21 +9,21 @@ import (
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
-// upkeepPause is how often old files are looked for.
+// upkeepPause is the time between two removals of old files.
 const upkeepPause = 10 * time.Minute
 
-// upkeep removes what has been on the disk for long enough (docs/operations.md, "What a worker
-// keeps on its disk"), now and then, until ctx ends.
+// upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"), until ctx
+// ends.
 func (s *session) upkeep(ctx context.Context) {
 	shared := false
 	for {
 		removed, err := s.retention().Apply(ctx)
 		if removed.Files+removed.Programs > 0 {
-			s.log.Info("removed what was old", "files", removed.Files, "programs", removed.Programs, "bytes", removed.Bytes)
+			s.log.Info("removed old files and programs", "files", removed.Files, "programs", removed.Programs, "bytes", removed.Bytes)
 		}
-		told := shared && errors.Is(err, retention.ErrShared)
-		if err != nil && ctx.Err() == nil && !told {
-			s.log.Warn("not all that is old could be removed", "error", err)
+		logged := shared && errors.Is(err, retention.ErrShared)
+		if err != nil && ctx.Err() == nil && !logged {
+			s.log.Warn("some old files could not be removed", "error", err)
 		}
 		shared = errors.Is(err, retention.ErrShared)
 		if !wait(ctx, time.After(upkeepPause)) {
@@ -34,7 +34,7 @@ func (s *session) upkeep(ctx context.Context) {
 
 func (s *session) retention() retention.Policy {
 	inUse := map[string]bool{}
-	for _, e := range s.holds() {
+	for _, e := range s.executions() {
 		inUse[filepath.Join(s.cfg.Directory, e.task.Program)] = true
 		for _, path := range e.outputs(e.number.Load()) {
 			inUse[path] = true

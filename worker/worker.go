@@ -18,11 +18,11 @@ import (
 	"github.com/tdf-framework/tdf/worker/process"
 )
 
-// Store is what a worker needs of Redis. Its calls wait by themselves while Redis is away.
-type Store interface {
+// A store is what a worker needs of Redis. Its calls wait while Redis is away.
+type store interface {
 	reporter
 	registry
-	successes
+	successStore
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
 	Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error)
@@ -32,36 +32,45 @@ type Store interface {
 
 // A Worker runs the tasks of one namespace, as many at once as it has slots.
 type Worker struct {
-	// Version of the release, for those who look at the workers; set before Run.
-	Version string
+	options
 
-	// Runner runs the rounds; set before Run. nil: their programs are fetched, and run as
-	// docs/programs.md says. Run then makes this process non-dumpable, for as long as it lives: programs must not
-	// read its memory (docs/programs.md, "The worker's own password").
-	Runner Runner
+	name     string
+	hostname string
+	cfg      config.Worker // its Directory is absolute
+	breakers breakers
+	drain    drain
 
-	// Sole says that this process is nothing but the worker: whatever it finds itself the
-	// parent of that it does not know was started by a program, and is ended. Set before Run.
-	Sole bool
+	preparer  Preparer      // while the worker runs
+	processes *process.Host // while the worker runs programs; nil if rounds run in this process
 
-	name    string
-	host    string
-	cfg     config.Worker // its Directory is absolute
-	store   Store
-	log     *slog.Logger
-	avoid   avoidance
-	drain   drain
-	haste   context.Context // ends when there is no more time for grace
-	stopNow context.CancelFunc
-	after   func(time.Duration) <-chan time.Time
-	answer  time.Duration // answerBound; longer in tests, which may run on a slow machine
+	noGrace  context.Context // done after StopNow
+	endGrace context.CancelFunc
+
+	after  func(time.Duration) <-chan time.Time
+	answer time.Duration // answerBound; tests have a longer one, since they may run on a slow machine
 
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep
 }
 
-// New returns a worker; no other one of the namespace may have its name while it lives. An error
-// is about the name (see [CheckName]), or a *[config.Error] about a file name, the directory or collect.
-func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker, error) {
+// Load returns a worker with the configuration of a file (docs/configuration.md). Errors are those of [New], and a
+// *[config.Error] that names the file and the line.
+func Load(name, file string, with ...Option) (*Worker, error) {
+	cfg, err := config.LoadWorker(file)
+	if err != nil {
+		return nil, err
+	}
+	w, err := New(name, cfg, with...)
+	if wrong := new(config.Error); errors.As(err, &wrong) {
+		wrong.Locate(file)
+	}
+	return w, err
+}
+
+// New returns a worker. It does not connect to Redis: [Worker.Run] does. Each worker of a namespace has a name of its
+// own ([CheckName]).
+//
+// An invalid configuration is a *[config.Error]. Options that exclude each other are an error, too.
+func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -73,25 +82,28 @@ func New(name string, cfg config.Worker, store Store, log *slog.Logger) (*Worker
 			return nil, wrongKey("collect", err.Error(), err)
 		}
 	}
-	var err error
+	o, err := newOptions(with)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Directory, err = workingDirectory(cfg.Directory); err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
+	hostname, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("the name of this host: %w", err)
+		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	closeOnExec()
 	w := &Worker{
-		name: name, host: host, cfg: cfg, store: store, log: log, drain: newDrain(),
+		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
 		after: time.After, answer: answerBound, endLeftovers: process.Sweep,
 	}
-	w.avoid = newAvoidance(cfg.MaxFailuresInRow, log)
-	w.haste, w.stopNow = context.WithCancel(context.Background())
+	w.breakers = newBreakers(cfg.MaxFailuresInRow, w.log)
+	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil
 }
 
-// workingDirectory makes the path independent of where the process is.
+// workingDirectory makes the path independent of the process's own working directory.
 func workingDirectory(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -102,7 +114,7 @@ func workingDirectory(dir string) (string, error) {
 		err = &os.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		return "", wrongKey("directory", err.Error()+"; expected a directory that is there", err)
+		return "", wrongKey("directory", err.Error()+"; expected an existing directory", err)
 	}
 	return abs, nil
 }
@@ -111,7 +123,7 @@ func wrongKey(key, problem string, err error) error {
 	return &config.Error{Source: "configuration", Section: "worker", Key: key, Problem: problem, Err: err}
 }
 
-// slots is how many programs run at once.
+// slots returns how many programs run at once.
 func (w *Worker) slots() int {
 	if w.cfg.Concurrency == 0 {
 		return runtime.NumCPU()
@@ -119,43 +131,75 @@ func (w *Worker) slots() int {
 	return w.cfg.Concurrency
 }
 
-// Run claims tasks and runs them until ctx ends. Then it claims nothing more, lets the programs
-// that run finish for up to grace, gives their tasks back if that was not enough, and returns
-// (docs/operations.md, "Stopping a worker"). Nothing that Redis does while it is away ends it.
-// A *[redisstate.NameTakenError] says that the name belongs, or belongs now, to another worker;
-// a *[config.Error] that a program cannot be run here in the way that the configuration says.
+// Run connects to Redis, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more, waits up to
+// the grace of the configuration for the rounds that still run, and releases the rest
+// (docs/operations.md, "Stopping a worker").
+//
+// Run waits while Redis is away. It returns an error if
+//   - Redis refuses the worker, for example because of a wrong password,
+//   - another worker has the name, or takes it while this one runs,
+//   - this host cannot run programs as the configuration asks: a *[config.Error].
+//
+// Unless rounds run in this process, Run makes this process non-dumpable for good, so that programs cannot read its
+// memory (docs/programs.md, "The worker's own password").
 func (w *Worker) Run(ctx context.Context) error {
-	dismantle, err := w.setUp()
+	disconnect, err := w.connect(ctx)
 	if err != nil {
-		return w.unlessTold(ctx, err)
+		return unlessStopped(ctx, err)
 	}
-	defer dismantle()
+	defer disconnect()
+	closeHost, err := w.prepareHost()
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer closeHost()
 	if err := w.register(ctx); err != nil {
-		return w.unlessTold(ctx, err)
+		return unlessStopped(ctx, err)
 	}
 	s, closeSession := w.open(ctx)
-	signOff := s.announce()
+	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
-	s.claimAll()
+	s.claimUntilStopped()
 	closeSession()
-	return signOff()
+	return stopHeartbeats()
 }
 
-func (w *Worker) unlessTold(ctx context.Context, err error) error {
+// connect connects to Redis, unless a test has given the worker a store.
+func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
+	if w.store != nil {
+		return func() {}, nil
+	}
+	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
+	if err != nil {
+		return nil, err
+	}
+	w.store = s
+	return func() {
+		w.store = nil
+		_ = s.Close() // best effort: all is reported
+	}, nil
+}
+
+func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
 	}
 	return err
 }
 
-// RunOnce claims a task, and if there is one runs it and reports it, as Run does. It does not take the
-// worker's name, and clears up after nobody: it is for trying things out.
+// RunOnce claims one task, runs it and reports it, as Run does, and returns whether there was one. It neither takes
+// the worker's name nor cleans up after an earlier worker, so it suits tests and trials only.
 func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
-	dismantle, err := w.setUp()
+	disconnect, err := w.connect(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer dismantle()
+	defer disconnect()
+	closeHost, err := w.prepareHost()
+	if err != nil {
+		return false, err
+	}
+	defer closeHost()
 	s, closeSession := w.open(ctx)
 	_, c, err := s.claim(1, false)
 	closeSession()

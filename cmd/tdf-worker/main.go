@@ -14,7 +14,6 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker"
 )
 
@@ -50,14 +49,8 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	}
 	syscall.Umask(0o022) // what programs make is readable, whoever started the worker
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
-	store, err := redisstate.Connect(told, cfg.Redis, cfg.Namespace, log)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	w, err := worker.New(arguments.Name, cfg, store, log)
+	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
 	if err == nil {
-		w.Version, w.Sole = command.Version(), true
 		defer context.AfterFunc(toldAgain, w.StopNow)()
 		err = w.Run(told)
 	}

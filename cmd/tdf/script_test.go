@@ -192,35 +192,25 @@ type services struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
-	stores []*redisstate.Store
+	store  *redisstate.Store // of the server
 }
 
 func (s *services) start(tool config.Tool, workers int) error {
-	store, err := s.connect(tool)
+	store, err := redisstate.Connect(s.ctx, tool.Manager.Redis, tool.Manager.Namespace, s.log)
 	if err != nil {
 		return err
 	}
+	s.store = store
 	s.run("server", server.New("server", tool.Server, store, s.log).Run)
 	for i := range workers {
-		if store, err = s.connect(tool); err != nil {
-			return err
-		}
 		name := nameOfWorker(i)
-		w, err := worker.New(name, tool.Worker, store, s.log)
+		w, err := worker.New(name, tool.Worker, worker.WithLog(s.log))
 		if err != nil {
 			return err
 		}
 		s.run(name, w.Run)
 	}
 	return nil
-}
-
-func (s *services) connect(tool config.Tool) (*redisstate.Store, error) {
-	store, err := redisstate.Connect(s.ctx, tool.Manager.Redis, tool.Manager.Namespace, s.log)
-	if err == nil {
-		s.stores = append(s.stores, store)
-	}
-	return store, err
 }
 
 func (s *services) run(name string, run func(context.Context) error) {
@@ -234,8 +224,8 @@ func (s *services) run(name string, run func(context.Context) error) {
 func (s *services) stop() {
 	s.cancel()
 	s.ended.Wait()
-	for _, store := range s.stores {
-		store.Close()
+	if s.store != nil {
+		s.store.Close()
 	}
 }
 

@@ -24,14 +24,14 @@ import (
 
 // A TDF is one in this process.
 type TDF struct {
-	redis  *embedded.Redis // nil: there is another one
-	at     config.Redis
-	name   string // the namespace
-	dir    string
-	log    *slog.Logger
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
-	stores []*redisstate.Store
+	redis *embedded.Redis // nil: there is another one
+	at    config.Redis
+	name  string // the namespace
+	dir   string
+	log   *slog.Logger
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+	store *redisstate.Store // of the server
 }
 
 // Start starts an embedded Redis, a server and so many workers, which share a working
@@ -87,11 +87,10 @@ func (l *TDF) startServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := l.connect(ctx)
-	if err != nil {
+	if l.store, err = redisstate.Connect(ctx, l.at, l.name, l.log); err != nil {
 		return err
 	}
-	l.run(ctx, "server", server.New("server", cfg, store, l.log).Run)
+	l.run(ctx, "server", server.New("server", cfg, l.store, l.log).Run)
 	return nil
 }
 
@@ -102,24 +101,13 @@ func (l *TDF) startWorker(ctx context.Context, name string) error {
 	}
 	cfg.Directory = l.dir
 	cfg.SleepAfterFailure = 0
-	store, err := l.connect(ctx)
-	if err != nil {
-		return err
-	}
-	w, err := worker.New(name, cfg, store, l.log)
+	cfg.Redis = l.at
+	w, err := worker.New(name, cfg, worker.WithLog(l.log))
 	if err != nil {
 		return err
 	}
 	l.run(ctx, name, w.Run)
 	return nil
-}
-
-func (l *TDF) connect(ctx context.Context) (*redisstate.Store, error) {
-	store, err := redisstate.Connect(ctx, l.at, l.name, l.log)
-	if err == nil {
-		l.stores = append(l.stores, store)
-	}
-	return store, err
 }
 
 func (l *TDF) run(ctx context.Context, name string, run func(context.Context) error) {
@@ -141,8 +129,8 @@ func (l *TDF) Manager() (config.Manager, error) {
 func (l *TDF) Stop() error {
 	l.stop()
 	l.ended.Wait()
-	for _, s := range l.stores {
-		s.Close()
+	if l.store != nil {
+		l.store.Close()
 	}
 	if l.redis != nil {
 		l.redis.Close()

@@ -30,8 +30,8 @@ type TDF struct {
 	Directory string // where the workers' programs are
 
 	cfg       Config
-	temporary bool // Directory goes when this ends
-	stores    []*redisstate.Store
+	temporary bool              // Directory goes when this ends
+	store     *redisstate.Store // of the server
 	workers   []*worker.Worker
 
 	working, serving         sync.WaitGroup
@@ -55,12 +55,13 @@ func (t *TDF) start(ctx context.Context) error {
 	if err := t.makeDirectory(); err != nil {
 		return err
 	}
-	store, err := t.connect(ctx)
+	store, err := redisstate.Connect(ctx, t.cfg.Worker.Redis, t.cfg.Worker.Namespace, t.cfg.Log)
 	if err != nil {
 		return err
 	}
-	for _, name := range t.cfg.Workers { // all of them before any runs: what is wrong with one is wrong with all
-		if err := t.newWorker(ctx, name); err != nil {
+	t.store = store
+	for _, name := range t.cfg.Workers { // all of them before any runs: an error of one is an error of all
+		if err := t.newWorker(name); err != nil {
 			return err
 		}
 	}
@@ -80,33 +81,20 @@ func (t *TDF) makeDirectory() (err error) {
 	return err
 }
 
-func (t *TDF) connect(ctx context.Context) (*redisstate.Store, error) {
-	store, err := redisstate.Connect(ctx, t.cfg.Worker.Redis, t.cfg.Worker.Namespace, t.cfg.Log)
-	if err == nil {
-		t.stores = append(t.stores, store)
-	}
-	return store, err
-}
-
-// newWorker makes a worker that has the process for itself (worker.Worker.Sole) as far as orphans go, though there
+// newWorker makes a worker that has the process for itself (worker.WithSole) as far as orphans go, though there
 // are several, and a redis-server. Where there are no cgroups, nothing tells whose an orphan is that has cleared its
 // environment and begun a session of its own. Then all programs that run here are suspects, whichever worker's they
 // are, since the workers share what they know of this process's children: it is ended with the last of them, so
 // that no program loses one of its own to another's end. Without Sole it would outlive all of this. The
 // redis-server is no suspect's: it is there before the first worker, and what is there then is left alone. (Only while a
 // worker fetches a program, which it tells all of them, an orphan may be a fetcher's, and is left alone, too.)
-func (t *TDF) newWorker(ctx context.Context, name string) error {
-	store, err := t.connect(ctx)
-	if err != nil {
-		return err
-	}
+func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
 	cfg.Directory = t.Directory
-	w, err := worker.New(name, cfg, store, t.cfg.Log.With("worker", name))
+	w, err := worker.New(name, cfg, worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version), worker.WithSole())
 	if err != nil {
 		return err
 	}
-	w.Version, w.Sole = t.cfg.Version, true
 	t.workers = append(t.workers, w)
 	return nil
 }
@@ -132,8 +120,8 @@ func (t *TDF) Stop() error {
 	t.working.Wait()
 	t.stopServing()
 	t.serving.Wait()
-	for _, s := range t.stores {
-		s.Close()
+	if t.store != nil {
+		t.store.Close()
 	}
 	if !t.temporary {
 		return nil
@@ -141,7 +129,7 @@ func (t *TDF) Stop() error {
 	return os.RemoveAll(t.Directory)
 }
 
-// StopNow cuts the grace of a Stop short: programs are killed, and their tasks given back.
+// StopNow cuts the grace of a Stop short: programs are killed, and their tasks released.
 func (t *TDF) StopNow() {
 	for _, w := range t.workers {
 		w.StopNow()

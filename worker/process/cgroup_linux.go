@@ -20,25 +20,26 @@ const (
 	subtree    = "cgroup.subtree_control"
 )
 
-// controllers are those that are made use of, in the kernel's names.
+// controllers are the cgroup controllers that limits need, by the kernel's names.
 var controllers = []string{"memory", "pids"}
 
-// A cgroups is the directory that a Host has its programs' cgroups in.
+// A cgroups is the directory in which a Host makes its programs' cgroups.
 type cgroups struct {
-	own     string // the directory of the cgroup that this process was started in
-	dir     string // below it
-	path    string // dir, as /proc/PID/cgroup names it
-	leaf    string // where this process was moved to; "": nowhere
+	own     string // the cgroup in which this process was started
+	dir     string // the directory of the Host, below own
+	path    string // dir as it stands in /proc/PID/cgroup
+	leaf    string // the cgroup to which this process was moved; "": it was not
 	lock    *os.File
-	enabled []string          // in own, by us
-	has     map[string]bool   // controllers that programs' cgroups have
-	lacks   map[string]string // why they have others not
+	enabled []string          // controllers that this Host enabled in own
+	has     map[string]bool   // controllers of programs' cgroups
+	lacks   map[string]string // why controllers are missing, by name
 	stale   int               // processes of an earlier Host that were ended
-	stuck   []proc            // those that did not end
+	stuck   []proc            // processes of an earlier Host that did not end
 	count   atomic.Uint64
 }
 
-// newCgroups makes the directory. With sole this process is moved, where controllers can be had by that.
+// newCgroups makes the directory. With sole, this process moves to a cgroup of its own if that makes controllers
+// available.
 func newCgroups(name string, sole bool) (*cgroups, error) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -59,7 +60,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	return c, nil
 }
 
-// cgroupDir finds the directory of a cgroup: version 2 may be mounted anywhere.
+// cgroupDir returns the directory of a cgroup. Version 2 may be mounted anywhere.
 func cgroupDir(path string) (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -83,12 +84,12 @@ func mountedAt(mounts, path string) (string, error) {
 	return "", fmt.Errorf("no file system of type cgroup2 is mounted that shows %s", path)
 }
 
-// unescape undoes how mountinfo writes blanks and the like.
+// unescape decodes the escapes of mountinfo, such as that of a blank.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// safe makes of any name one for a directory, which no other name has.
+// safe turns any name into a name for a directory. Different names stay different.
 func safe(name string) string {
 	const most = 60
 	clean := strings.Map(func(r rune) rune {
@@ -103,10 +104,10 @@ func safe(name string) string {
 	return fmt.Sprintf("%.*s.%x", most, clean, sha256.Sum256([]byte(name)))[:min(most, len(clean))+1+8]
 }
 
-// made tells the directories of one process apart.
+// made numbers the directories of this process.
 var made atomic.Uint64
 
-// make makes a directory that is this Host's as long as it is locked.
+// make makes the directory of this Host. The Host holds a lock on it while it lives.
 func (c *cgroups) make(prefix string) error {
 	for {
 		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1)))
@@ -121,7 +122,8 @@ func (c *cgroups) make(prefix string) error {
 			c.dir = dir
 			return nil
 		}
-		// Somebody took it for a dead one's; then it is gone, or the next try is theirs to lose.
+		// Another Host has locked the directory because it took its owner for dead. It removes the directory, or
+		// loses the next try.
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -140,14 +142,14 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStale ends what is in the cgroups of a Host of that name that is no more, and removes them.
-// It returns how many processes ended, and which did not. path is own as /proc/PID/cgroup names it.
+// removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
+// many processes ended, and which did not. path is own as it stands in /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if !isNumber(pid) || !isNumber(number) {
-			continue // of a name that begins with this one
+			continue // another name, which begins like this one
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
@@ -168,7 +170,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// enable has programs' cgroups get the controllers, as far as possible.
+// enable enables the controllers for programs' cgroups, as far as possible.
 func (c *cgroups) enable(sole bool) {
 	offered, _ := os.ReadFile(filepath.Join(c.own, "cgroup.controllers"))
 	for _, name := range controllers {
@@ -195,8 +197,8 @@ func (c *cgroups) enableOne(name string, sole bool) error {
 	return writeFile(c.dir, subtree, "+"+name)
 }
 
-// enableHere enables a controller for those below the own cgroup, which only one without processes
-// may do: where this process is the only one, it can move.
+// enableHere enables a controller for the cgroups below own. The kernel allows that only in a cgroup without
+// processes. If this process is the only one, it moves.
 func (c *cgroups) enableHere(name string, sole bool) error {
 	have, _ := os.ReadFile(filepath.Join(c.own, subtree))
 	if strings.Contains(" "+strings.TrimSpace(string(have))+" ", " "+name+" ") {
@@ -215,7 +217,7 @@ func (c *cgroups) enableHere(name string, sole bool) error {
 	return err
 }
 
-// leafOf is where this process moves to, beside its programs' cgroups.
+// leafOf returns the cgroup to which this process moves: beside those of its programs.
 func leafOf(dir string) string { return dir + ".worker" }
 
 func (c *cgroups) move() error {
@@ -239,7 +241,7 @@ func (c *cgroups) moveBack() {
 	c.leaf = ""
 }
 
-// close removes the directory and undoes the rest.
+// close removes the directory, disables what was enabled, and moves this process back.
 func (c *cgroups) close() error {
 	err := (&group{c.dir, c.path}).remove()
 	for _, name := range c.enabled {

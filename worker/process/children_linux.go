@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSession is that of this process.
+// ownSession is the session of this process.
 var ownSession = sync.OnceValue(func() int {
 	sid, _ := unix.Getsid(os.Getpid())
 	return sid
 })
 
-// anyEnded says whether any child of this process, whosever it is, waits to be waited for.
+// anyEnded reports whether any child of this process has ended and is not waited for yet.
 func anyEnded() bool {
 	for {
 		var info unix.Siginfo
@@ -24,8 +24,7 @@ func anyEnded() bool {
 	}
 }
 
-// awaitExit returns when a child has ended, and leaves it to be waited for: until then nobody else
-// gets its number.
+// awaitExit returns when a child has ended. It does not reap the child, so no other process gets its PID yet.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

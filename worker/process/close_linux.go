@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Close kills what still runs, and removes what New made. It may be called again.
+// Close kills the programs that still run, and undoes what New did. It may be called several times.
 func (h *Host) Close() error {
 	h.opening.Lock()
 	again := h.closed
@@ -25,7 +25,7 @@ func (h *Host) Close() error {
 	close(h.stop)
 	h.watching.Wait()
 	if anyEnded() {
-		ours.scan() // an orphan may only just have ended
+		ours.scan() // an orphan may have ended just now
 	}
 	if h.claimed {
 		ours.disclaim()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a Host may isolate programs by, as Config.Require and Host.Isolation name it.
+// Kinds of isolation, as Config.Require and Host.Isolation name them.
 const (
-	Subreaper  = "subreaper"   // orphans of programs stay below this process
+	Subreaper  = "subreaper"   // orphans of programs become children of this process
 	Cgroup     = "cgroup"      // each program has a cgroup (v2) of its own
 	User       = "user"        // programs run as another user
 	Memory     = "memory"      // Limits.Memory
@@ -19,56 +19,55 @@ const (
 	Nice       = "nice"        // Limits.Nice
 )
 
-// Limits bound what a program may use. 0 is no limit. Where this process is itself held to less,
-// that holds.
+// Limits bound what a program may use. 0 means no limit. A stricter limit of this process still holds.
 type Limits struct {
-	Memory    int64         // bytes: of all processes together in a cgroup, else of the address space of each
+	Memory    int64         // bytes: of all processes of the program together with a cgroup, else of the address space of each process
 	CPU       time.Duration // of each process; rounded up to seconds
 	FileSize  int64         // bytes of each file that is written
-	OpenFiles int           // descriptors of each process
+	OpenFiles int           // open descriptors of each process
 	Processes int           // processes and threads: of the program in a cgroup, else of its user on this machine
-	Nice      int           // scheduling priority, 1 (nearly normal) to 19 (last)
+	Nice      int           // scheduling priority, from 1 (nearly normal) to 19 (lowest)
 }
 
-// Config is what a Host is made from. All of it may be empty.
+// Config configures a Host. The zero Config is valid.
 type Config struct {
-	Name    string   // of the worker: part of the name of its cgroup
+	Name    string   // the worker's name; the cgroup is named after it
 	Limits  Limits   // of each program
-	User    string   // whom programs run as, by name or number, with %n for the number of the slot; "": whoever this process runs as
-	Slots   int      // how many programs run at once: as many users does %n stand for
-	Require []string // what New must reach: the names above
+	User    string   // the user of programs, by name or number, with %n for the number of the slot; "": the user of this process
+	Slots   int      // how many programs run at once; %n counts up to it
+	Require []string // kinds of isolation without which New fails
 
-	// Sole says that this process has no children but the programs, and those of others while they
-	// Hold. Then an orphan that belongs to nobody is a program's.
+	// Sole says that this process has no children except programs, and those that others start while they Hold. An
+	// orphan that belongs to nobody else is then a program's.
 	Sole bool
 
-	// LingerGrace is asked, when a program ended by itself and left processes behind, for what says
-	// when those that got SIGTERM may get SIGKILL. nil: at once.
+	// LingerGrace returns a channel that ends the grace period of processes that a program left behind: they get
+	// SIGTERM first, and then SIGKILL. Without it, they get SIGKILL at once.
 	LingerGrace func() <-chan time.Time
 
-	Log *slog.Logger // nil: none
+	Log *slog.Logger // nil: no log
 }
 
 // A Command is a program to start.
 type Command struct {
-	Slot           int      // from 1 to Config.Slots; no two that run have the same
-	Path           string   // a relative one is relative to Dir
+	Slot           int      // from 1 to Config.Slots; programs that run at the same time have different ones
+	Path           string   // if relative, below Dir
 	Args           []string // without the program's own name
 	Dir            string
-	Env            []string // all of the environment; nil: none
+	Env            []string // the whole environment; nil: empty
 	Stdout, Stderr *os.File // nil: /dev/null, as stdin is
 
-	// Mark is a variable of Env, "TDF_DIR=/path", that no other program has with that value: a
-	// process with it belongs to this program, wherever it went.
+	// Mark is a variable of Env, "TDF_DIR=/path", with a value that no other program has. A process that has it
+	// belongs to this program.
 	Mark string
 }
 
-// Ended says how a program ended and what it cost.
+// Ended says how a program ended, and what resources it used.
 type Ended struct {
 	Exit        string        // "0" to "255", or "signal: " and the signal's name
-	Ran         time.Duration // how long it ran, without what it left behind
-	CPU         time.Duration // user and system time of all its processes, as far as the system can tell
-	MaxRSS      int64         // bytes: the peak of its memory cgroup, with files in memory; else of its largest process; 0: not known, as that one had no more than this process
-	OutOfMemory string        // why memory is thought to have run out, in words; "": it is not
-	Lingered    int           // processes that were left when it ended by itself
+	Ran         time.Duration // run time of the program itself, without processes that it left behind
+	CPU         time.Duration // CPU time of all its processes, as far as the system knows
+	MaxRSS      int64         // peak memory in bytes: of its cgroup, with cached files, or else of its largest process; 0: unknown, since it had no more than this process
+	OutOfMemory string        // why the program ran out of memory, as far as that is known; "": it did not
+	Lingered    int           // processes that were left when the program ended by itself
 }

@@ -13,13 +13,13 @@ import (
 
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 
-// peakMargin is by how much more than this process's own peak a program's must be to count as its own:
-// the kernel sums up memory for each CPU, and is exact to some hundred KiB only.
+// peakMargin is how far a program's peak must exceed that of this process to count as its own. The kernel counts
+// memory for each CPU, and is exact to some hundred KiB only.
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
-// ownPeak returns the most memory that this process had in use until now, in bytes. Linux counts it
-// as the peak of every process that this one starts, since execve keeps the peak of what it replaces.
-// It returns the largest number where it cannot be read.
+// ownPeak returns the peak memory of this process, in bytes. Linux counts it as the peak of every process that this
+// one starts, since execve keeps the peak of the image that it replaces. ownPeak returns the largest number if it is
+// unknown.
 func ownPeak() int64 {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
@@ -31,8 +31,8 @@ func ownPeak() int64 {
 	return kib * 1024
 }
 
-// settle notes what the cgroup knows better than the processes that were waited for. A peak that may be
-// this process's own is not the program's, and is left out.
+// settle adds what the cgroup knows better than the processes that were reaped. It leaves out a peak that may be that
+// of this process.
 func (p *Process) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Process) settle() {
 	}
 }
 
-// outOfMemory says in words why memory ran out; "" if it is not known to have.
+// outOfMemory returns a sentence if memory ran out, as far as that is known, or else "".
 func (p *Process) outOfMemory() string {
 	if p.group != nil {
 		if n, ok := p.group.number("memory.events", "oom_kill"); ok {
@@ -74,8 +74,7 @@ func oomInGroup(kills, limit int64) string {
 	return "memory ran out on this machine or for its workers, and the kernel ended processes of the program for that"
 }
 
-// oomKills counts the processes that the kernel ended on this machine because memory ran out; 0 where
-// it does not say.
+// oomKills returns how many processes of this machine the kernel has killed for lack of memory; 0: unknown.
 func oomKills() int64 {
 	f, err := os.Open("/proc/vmstat")
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package process runs other people's programs: it starts one, finds everything that it starts,
-// ends all of it, says what it cost, and limits it (docs/programs.md, "How a program is run").
+// Package process starts a program, finds all processes that it starts, ends them, limits them, and measures what
+// they use (docs/programs.md, "How a program is run").
 //
-// A Host is the machine as one worker uses it. Each program gets a session of its own and, where
-// cgroup v2 can be had, a cgroup of its own, which holds whatever it starts. Without one, a program's
-// processes are found in /proc: this process is made the one that inherits orphans (a child
-// subreaper), so that everything stays below it, and what is below it is told apart by descent, by
-// session, by a variable in the environment (Command.Mark), and by having been seen before.
+// A Host represents this machine for one worker. Each program gets a session of its own and, if cgroup v2 is
+// available, a cgroup of its own, which has all of its processes. Without cgroups, the Host finds processes in /proc.
+// This process becomes a child subreaper: it inherits orphans, so all processes of programs stay below it. The Host
+// assigns them to programs by descent, by session, by a variable in the environment (Command.Mark), and by earlier
+// scans.
 //
-// Nothing is signalled by its number alone, which may have passed to another process: see signal.
-// Nothing is waited for that others in this process started: see family.reap.
+// No process is signalled by its PID alone, since another process may have the PID by now: see signal. No process is
+// reaped that other code of this process started: see family.reap.
 //
-// What a system cannot do is done without, and told by Host.Missing; Config.Require makes it an
-// error instead.
+// If the system lacks something, the Host works without it, and Host.Missing says so. With Config.Require, the lack
+// is an error.
 package process

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// How long is waited before looking again whether something has ended, growing from the one to the other.
+// The pause between two looks for processes that have not ended grows from firstPause to lastPause.
 const (
 	firstPause = 500 * time.Microsecond
 	lastPause  = 50 * time.Millisecond
 )
 
-// doubtPasses is how often nothing must be seen of a program while orphans that may be its own, or
-// another's, end all the time.
+// doubtPasses is how many passes must find no process of a program if orphans end all the time that may be its own or
+// another's.
 const doubtPasses = 16
 
-// haltPasses is how often it is tried to bring all of a program to a stop before it is killed.
+// haltPasses is how often a Host tries to stop all processes of a program before it kills them.
 const haltPasses = 16
 
-// finish returns when nothing is left of a program that has itself ended. What is left gets SIGTERM,
-// the grace, SIGKILL, unless End sees to that.
+// finish returns when no process is left of a program that has itself ended. Processes that are left get SIGTERM, the
+// grace period, and SIGKILL, unless End does that.
 func (p *Process) finish() {
 	var grace <-chan time.Time
 	noGrace, pause, killing, told := p.noGrace, firstPause, false, false
@@ -63,8 +63,8 @@ func (p *Process) linger(left []proc) {
 	p.signal(left, syscall.SIGTERM)
 }
 
-// remains returns the living processes of the program, and whether it is certain that these are all.
-// Where it has a cgroup, /proc is only read if it must be, or if it is to be thorough.
+// remains returns the living processes of the program, and whether these are certainly all. With a cgroup, it reads
+// /proc only if necessary, or if thorough is set.
 func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	if p.group != nil {
 		if p.group.populated() {
@@ -80,7 +80,7 @@ func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	return v.living[p], !v.ended[p]
 }
 
-// members is remains of a program that runs, its escaped ones included.
+// members is like remains, for a program that still runs. It includes processes that escaped from the cgroup.
 func (p *Process) members() []proc {
 	left := ours.scan().living[p]
 	if p.group == nil {
@@ -96,7 +96,7 @@ func (p *Process) members() []proc {
 
 func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 
-// kill kills all of a program that runs, until it has itself ended; finish does the rest.
+// kill kills all processes of a running program until the program itself has ended. finish ends the rest.
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {
@@ -109,8 +109,8 @@ func (p *Process) kill() {
 	}
 }
 
-// strike kills all that is there. After the first time it stops them before: what has stopped forks no
-// more. What does not end after SIGKILL is logged once, and met with growing pauses.
+// strike kills all processes that it finds. After the first pass, it stops them before it kills them, since stopped
+// processes cannot fork. It logs once that processes do not end after SIGKILL, and waits longer from pass to pass.
 func (p *Process) strike(all []proc, slow *stubborn) {
 	p.killed.Store(true)
 	mortal := all
@@ -129,7 +129,7 @@ func (p *Process) strike(all []proc, slow *stubborn) {
 	}
 }
 
-// halt stops all that is there, and what they have forked meanwhile.
+// halt stops all processes that it finds, and those that they have forked in the meantime.
 func (p *Process) halt(all []proc) []proc {
 	for range haltPasses {
 		moving := slices.DeleteFunc(slices.Clone(all), proc.stopped)
@@ -142,7 +142,7 @@ func (p *Process) halt(all []proc) []proc {
 	return all
 }
 
-// signal signals each. What may not be killed, a program that has become root, say, is left alone.
+// signal signals each process. It skips processes that this user may not signal, such as those that have become root.
 func (p *Process) signal(all []proc, s syscall.Signal) {
 	for _, pr := range all {
 		err := pr.signal(s)

@@ -13,47 +13,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family is what is below this process: whose child each one is. There is one for all Hosts, since
-// they share the children.
+// A family has all processes below this one, and the owner of each. There is one for all Hosts, since they share the
+// children.
 type family struct {
-	// forks is held for reading from a fork until the child is known, so that whoever holds it for
-	// writing meets no child of which it is not said whose it is.
+	// A goroutine that starts a child holds forks for reading until the child is registered. So a goroutine that
+	// holds it for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // one scan at a time, which serves all who asked before it began
+	scanning sync.Mutex // held by the one scan; its result serves all who asked before it began
 
-	mu       sync.Mutex // guards what follows
-	begun    uint64     // scans
-	finished uint64     // the last scan that did
-	last     view       // what it saw
+	mu       sync.Mutex // guards the fields below
+	begun    uint64     // scans that have begun
+	finished uint64     // the last scan that has finished
+	last     view       // the result of that scan
 	programs map[key]*Process
 	marks    map[string]*Process
 	groups   map[string]*Process // by cgroup
-	homes    map[string]bool     // the cgroups that Hosts have theirs in
+	homes    map[string]bool     // directories of Hosts' cgroups
 	seen     map[key]*owner
-	hosts    int    // that are not closed
-	before   int    // whether orphans came to this process before the first of them
-	sole     int    // Hosts that have this process for themselves
-	holds    int    // others start children now
-	held     uint64 // times that holds went up
+	hosts    int    // Hosts that are not closed
+	before   int    // whether this process was a subreaper before the first of them
+	sole     int    // Hosts with Sole
+	holds    int    // callers of hold that have not released it
+	held     uint64 // how often holds went up
 }
 
-// A view is what a scan saw.
+// A view is the result of a scan.
 type view struct {
 	living map[*Process][]proc
-	// ended has the programs of which orphans ended while the view was taken. What such a one began at
-	// the last, after the names were listed, is missing from living; the next view has it.
+	// ended has the programs whose orphans ended during the scan. living lacks processes that such an orphan started
+	// after the names were listed. The next view has them.
 	ended map[*Process]bool
 }
 
-// An owner is whom a process belongs to: a program; or one of several, nobody knows which; or, with
-// neither, somebody who is none of our business.
+// An owner says to whom a process belongs: to one program, or to one of several, or, with neither, to none.
 type owner struct {
 	program  *Process
 	suspects map[*Process]struct{}
 }
 
-// endedOf notes that an orphan has ended that may have been of any program that o names.
+// endedOf records that an orphan has ended that may have belonged to any program in o.
 func (v view) endedOf(o *owner) {
 	if o == nil {
 		return
@@ -66,7 +65,7 @@ func (v view) endedOf(o *owner) {
 	}
 }
 
-// sure returns the one program that it can be, or nil.
+// sure returns the program if there is only one candidate, or else nil.
 func (o *owner) sure() *Process {
 	if len(o.suspects) == 1 {
 		for p := range o.suspects {
@@ -82,7 +81,7 @@ var ours = &family{
 	programs: map[key]*Process{}, marks: map[string]*Process{}, groups: map[string]*Process{}, homes: map[string]bool{}, seen: map[key]*owner{},
 }
 
-// join makes a program known; f.forks is held.
+// join registers a program. The caller holds f.forks.
 func (f *family) join(p *Process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,8 +94,8 @@ func (f *family) join(p *Process) {
 	}
 }
 
-// leave forgets a program of which nothing is left; false if an orphan is, whom nobody else can
-// have begotten. It waits for the program first, which has ended: it must not be taken for an orphan.
+// leave removes a program of which no process is left, and reaps it first, so that it is not taken for an orphan. It
+// returns false if there is an orphan that only this program can have started.
 func (f *family) leave(p *Process) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,14 +118,14 @@ func (f *family) leave(p *Process) bool {
 	return true
 }
 
-// giveUp lets go of a process that may not be ended.
+// giveUp removes a process that this user may not end.
 func (f *family) giveUp(k key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[k] = foreign
 }
 
-// scan returns who is there, as of a moment after it was called, and reaps orphans that have ended.
+// scan returns the processes as of a moment after the call, and reaps orphans that have ended.
 func (f *family) scan() view {
 	f.mu.Lock()
 	need := f.begun + 1
@@ -151,8 +150,8 @@ func (f *family) scan() view {
 	return f.last
 }
 
-// mustSnapshot tries until it can: who cannot be seen now, for want of a descriptor, is there all
-// the same.
+// mustSnapshot tries until it succeeds: processes exist even if a lack of descriptors keeps this process from seeing
+// them.
 func mustSnapshot() []proc {
 	for {
 		all, err := snapshot()
@@ -163,7 +162,7 @@ func mustSnapshot() []proc {
 	}
 }
 
-// tell says whose each process below this one is. quiet says that no others may have started one.
+// tell returns the owner of each process below this one. quiet says that no other code may have started one of them.
 func (f *family) tell(all []proc, quiet bool) view {
 	below := map[int][]proc{}
 	for _, pr := range all {
@@ -193,7 +192,7 @@ func (f *family) tell(all []proc, quiet bool) view {
 			walk(child, o)
 		}
 	}
-	for _, pr := range all { // whoever ends meanwhile may cut off others
+	for _, pr := range all { // a process that ends during the scan may orphan others
 		if _, found := seen[pr.key]; !found && f.seen[pr.key] != nil && f.seen[pr.key] != foreign {
 			walk(pr, f.seen[pr.key])
 		}
@@ -202,7 +201,7 @@ func (f *family) tell(all []proc, quiet bool) view {
 	return who
 }
 
-// ownerOf says whose a child of this process is; nil if it cannot be said, and not be guessed either.
+// ownerOf returns the owner of a child of this process, or nil if it is unknown and cannot be guessed.
 func (f *family) ownerOf(child proc, quiet bool) *owner {
 	if p := f.programs[child.key]; p != nil {
 		return &owner{program: p}
@@ -234,7 +233,7 @@ func (f *family) ownerOf(child proc, quiet bool) *owner {
 	return o
 }
 
-// traced finds the program of an orphan that nobody has seen before.
+// traced returns the program of an orphan that is seen for the first time.
 func (f *family) traced(orphan proc) *Process {
 	if len(f.groups) > 0 {
 		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil {
@@ -247,21 +246,20 @@ func (f *family) traced(orphan proc) *Process {
 		}
 	}
 	for _, p := range f.programs {
-		if p.pid == orphan.sid && p.group == nil { // it is not waited for before it leaves, so its number is its own
+		if p.pid == orphan.sid && p.group == nil { // a program is reaped only after it has left, so the PID is still its own
 			return p
 		}
 	}
 	return nil
 }
 
-// reap waits for a child that has ended, if it is an orphan beyond doubt: one of others' own they
-// wait for themselves.
+// reap reaps a child that has ended, if it is certainly an orphan. Other code reaps the children that it started.
 func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	if f.programs[child.key] != nil {
-		return false // its own supervisor does
+		return false // its supervisor reaps it
 	}
 	belongs := o != nil && o != foreign
-	// Who was started here leads a session of its own, or is in ours.
+	// A program leads a session of its own. A child that other code started is in the session of this process.
 	adopted := child.sid != child.pid && child.sid != ownSession() || f.housed(child.pid)
 	if !belongs && !adopted && (f.sole == 0 || !quiet) {
 		return false
@@ -277,7 +275,7 @@ func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	return true
 }
 
-// housed says whether a process is, or was, in some program's cgroup.
+// housed reports whether a process is, or was, in a program's cgroup.
 func (f *family) housed(pid int) bool {
 	if len(f.homes) == 0 {
 		return false
@@ -286,7 +284,7 @@ func (f *family) housed(pid int) bool {
 	return err == nil && f.homes[filepath.Dir(path)]
 }
 
-// house makes a Host's cgroup known, or with false forgets it.
+// house registers a Host's cgroup, or with false removes it.
 func (f *family) house(path string, is bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,7 +293,7 @@ func (f *family) house(path string, is bool) {
 	}
 }
 
-// adopt has orphans come to this process, until as many calls of release as of adopt.
+// adopt makes this process a subreaper until release has been called as often as adopt.
 func (f *family) adopt() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -318,8 +316,8 @@ func (f *family) release() {
 	}
 }
 
-// hold lets others start children of this process. What is there before is not theirs, and what is
-// there afterwards for the first time is.
+// hold lets other code start children of this process. Children that existed before the call are not that code's.
+// Children that are new when release is called are.
 func (f *family) hold() (release func()) {
 	f.scan()
 	f.mu.Lock()
@@ -334,7 +332,7 @@ func (f *family) hold() (release func()) {
 	})
 }
 
-// claim makes the children that are there those of others: from now on, who is new is a program's.
+// claim registers the present children as those of other code. From now on, a new child is a program's.
 func (f *family) claim() {
 	release := f.hold()
 	f.mu.Lock()

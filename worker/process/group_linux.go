@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A group is the cgroup of one program, or of all programs of a Host.
+// A group is the cgroup of one program, or the one that has the cgroups of all programs of a Host.
 type group struct {
 	dir  string
-	path string // as /proc/PID/cgroup names it
+	path string // as it stands in /proc/PID/cgroup
 }
 
-// newGroup makes an empty one, with the limits that it can hold.
+// newGroup makes an empty cgroup with the limits that a cgroup can have.
 func (c *cgroups) newGroup(l Limits) (*group, error) {
 	name := "p" + strconv.FormatUint(c.count.Add(1), 10)
 	g := &group{filepath.Join(c.dir, name), filepath.Join(c.path, name)}
@@ -46,13 +46,13 @@ func (g *group) limit(has map[string]bool, l Limits) error {
 	}
 	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := writeFile(g.dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // where there is no swap or an older kernel, there is no such file
+			return err // an older kernel, or one without swap, lacks the file
 		}
 	}
 	return nil
 }
 
-// pids returns the living processes of the cgroup, and of those that a program made below it.
+// pids returns the living processes of the cgroup, and of cgroups that the program made below it.
 func (g *group) pids() []int {
 	var all []int
 	for _, dir := range g.tree() {
@@ -66,7 +66,7 @@ func (g *group) pids() []int {
 	return all
 }
 
-// tree returns the directory and all below it, children before their parents.
+// tree returns the directory and all directories below it, children before their parents.
 func (g *group) tree() []string {
 	var dirs []string
 	var walk func(dir string)
@@ -83,7 +83,7 @@ func (g *group) tree() []string {
 	return dirs
 }
 
-// members returns the living processes, sure not to be others that got their numbers.
+// members returns the living processes. It makes sure that no other process has one of their PIDs.
 func (g *group) members() []proc {
 	var all []proc
 	for _, pid := range g.pids() {
@@ -98,13 +98,14 @@ func (g *group) members() []proc {
 	return all
 }
 
-// populated says whether anything lives in it, or below it.
+// populated reports whether the cgroup, or one below it, has a process.
 func (g *group) populated() bool {
 	n, ok := g.number("cgroup.events", "populated")
 	return ok && n != 0
 }
 
-// kill kills all of it at once, what it forks meanwhile too. Before Linux 5.14 it cannot.
+// kill kills all processes of the cgroup at once, including those that they fork in the meantime. It needs Linux
+// 5.14.
 func (g *group) kill() error {
 	f, err := os.OpenFile(filepath.Join(g.dir, "cgroup.kill"), os.O_WRONLY, 0)
 	if err != nil {
@@ -115,18 +116,18 @@ func (g *group) kill() error {
 	return err
 }
 
-// removeTries times removePause is how long the kernel may take to let go of a cgroup.
+// The kernel may take removeTries times removePause to release a cgroup.
 const (
 	removeTries = 200
 	removePause = 5 * time.Millisecond
 )
 
-// remove kills what is in it, and removes it with all below.
+// remove kills the processes in the cgroup, and removes it with all cgroups below it.
 func (g *group) remove() error {
 	var err error
 	for range removeTries {
 		if g.populated() && g.kill() != nil {
-			for _, pr := range g.members() { // not by number: another process may have got it meanwhile
+			for _, pr := range g.members() { // not by PID alone: another process may have the PID by now
 				_ = pr.signal(syscall.SIGKILL)
 			}
 		}
@@ -147,7 +148,7 @@ func (g *group) removeTree() error {
 	return nil
 }
 
-// number reads a file of one number (field "") or of lines of a name and a number.
+// number reads one number from a file: the only one (field ""), or the one after a name.
 func (g *group) number(file, field string) (int64, bool) {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {
@@ -166,7 +167,7 @@ func (g *group) number(file, field string) (int64, bool) {
 	return 0, false
 }
 
-// holds says whether a process is in it.
+// holds reports whether a process is in the cgroup.
 func (g *group) holds(pid int) bool {
 	path, err := cgroupOf(strconv.Itoa(pid))
 	return err == nil && (path == g.path || strings.HasPrefix(path, g.path+"/"))

@@ -12,21 +12,21 @@ import (
 	"github.com/tdf-framework/tdf/internal/hidden"
 )
 
-// tick is how often orphans that have ended are looked for while programs run.
+// tick is how often the Host looks for orphans that have ended while programs run.
 const tick = time.Second
 
-// A Host starts programs, isolated as far as this machine can.
+// A Host starts programs, with the isolation that this machine allows.
 type Host struct {
 	cfg       Config
 	log       *slog.Logger
 	isolation isolation
-	users     []runAs  // of each slot, or one for all
-	cgroups   *cgroups // nil: there are none
+	users     []runAs  // one for each slot, or one for all
+	cgroups   *cgroups // nil: there are no cgroups
 	limits    []limit  // set on each program before it begins
-	claimed   bool     // of the family, for Sole
-	adopting  bool     // of the family
+	claimed   bool     // whether claim was called, for Sole
+	adopting  bool     // whether adopt was called
 
-	opening sync.RWMutex // guards closed; held while a program is started
+	opening sync.RWMutex // guards closed; held for reading while a program starts
 	closed  bool
 
 	mu       sync.Mutex // guards running
@@ -35,9 +35,9 @@ type Host struct {
 	watching sync.WaitGroup
 }
 
-// New finds out what isolation can be had, and prepares it. It makes this process non-dumpable for good, so that programs
-// of the same user cannot read its environment and memory. The error names what Config.Require asks
-// for in vain, and why; or a user whom programs cannot run as.
+// New finds out which isolation this machine allows, and prepares it. It makes this process non-dumpable for good, so
+// that programs of the same user cannot read its environment and memory. An error names the required isolation that
+// is missing, with the reason, or the user that programs cannot run as.
 func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
 
 func newHost(cfg Config, withCgroups bool) (*Host, error) {
@@ -63,8 +63,8 @@ func (h *Host) prepare(withCgroups bool) error {
 	if _, err := look(os.Getpid()); err != nil {
 		return fmt.Errorf("programs' processes are found in /proc, which cannot be read: %w", err)
 	}
-	// Have Go find out now whether it can use pidfds: it starts a child for that, which would be
-	// taken for an orphan.
+	// Go starts a child to find out whether it can use pidfds. Make it do that now, so that the child is not taken
+	// for an orphan later.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Release()
 	}
@@ -85,10 +85,10 @@ func (h *Host) prepare(withCgroups bool) error {
 	return nil
 }
 
-// nowhere is a program that does not exist: starting it tries all that comes before.
+// nowhere is a program that does not exist. Starting it tests all steps before the exec.
 const nowhere = "/proc/self/tdf-nowhere"
 
-// try starts nothing, in the way that programs are started.
+// try tries to start a program that does not exist, in the way that programs are started.
 func (h *Host) try(change func(*syscall.SysProcAttr)) error {
 	attr := h.attr(1)
 	change(attr)
@@ -132,7 +132,7 @@ func (h *Host) prepareCgroups(with bool) {
 	if err == nil {
 		h.cgroups = c
 		if c.stale > 0 {
-			h.log.Warn("ended what an earlier worker of this name had left running", "processes", c.stale)
+			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
 		}
 		if len(c.stuck) > 0 {
 			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
@@ -191,8 +191,8 @@ func (h *Host) uid() int {
 	return os.Geteuid()
 }
 
-// Hold says, to one that is Sole, that others start children of this process until release is called,
-// and wait for them before that.
+// Hold says, for Sole, that other code starts children of this process until release is called. That code must reap
+// them before.
 func (h *Host) Hold() (release func()) {
 	if !h.cfg.Sole {
 		return func() {}
@@ -221,8 +221,8 @@ func (h *Host) remove(p *Process) {
 	delete(h.running, p)
 }
 
-// watch looks for orphans while programs run: those that have ended are waited for, the others
-// remembered while it can be seen whose they are.
+// watch looks for orphans while programs run. It reaps those that have ended, and records the owners of the others
+// while these are known.
 func (h *Host) watch() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

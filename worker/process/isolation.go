@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// NotSet is why there is no isolation of a kind that the configuration does not ask for.
+// NotSet is the reason why isolation is missing that the configuration does not ask for.
 const NotSet = "none is set"
 
 var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, OpenFiles, Processes, Nice}
 
-// An isolation is what of the known kinds was reached, and why the others were not.
+// An isolation has the kinds of isolation that were reached, and why the others were not.
 type isolation struct {
 	reached map[string]bool
 	missing map[string]string
-	notes   map[string]string // what is less than it sounds about one that is reached
+	notes   map[string]string // restrictions of kinds that were reached
 }
 
 func newIsolation(cfg Config) isolation {
@@ -43,7 +43,7 @@ func (i isolation) set(name string, err error) {
 	delete(i.missing, name)
 }
 
-// require returns an error that names what is not reached, and why.
+// require returns an error that names missing isolation, with the reasons.
 func (i isolation) require(names []string) error {
 	var lacking []string
 	for _, name := range names {
@@ -60,8 +60,8 @@ func (i isolation) require(names []string) error {
 	return nil
 }
 
-// Isolation returns what programs are isolated by, in the order of the constants; where that is less than it
-// sounds, it is said in brackets.
+// Isolation returns the kinds of isolation of programs, in the order of the constants. A restriction follows in
+// parentheses.
 func (h *Host) Isolation() []string {
 	var reached []string
 	for _, name := range known {
@@ -76,6 +76,6 @@ func (h *Host) Isolation() []string {
 	return reached
 }
 
-// Missing says, by name, why something of the constants is not reached; [NotSet] for what was
-// not asked for.
+// Missing returns why kinds of isolation are missing, by name. The reason is [NotSet] if the configuration does not
+// ask for one.
 func (h *Host) Missing() map[string]string { return maps.Clone(h.isolation.missing) }

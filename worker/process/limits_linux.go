@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limit is one that is set on the program itself, by a name of the constants.
+// A limit is a limit that is set on the program's process. Its name is one of the constants.
 type limit struct {
 	name  string
 	apply func(pid int) error
 }
 
-// ownLimits returns the limits that no cgroup holds.
+// ownLimits returns the limits that no cgroup enforces.
 func (h *Host) ownLimits() []limit {
 	l, inGroup := h.cfg.Limits, map[string]bool{}
 	if h.cgroups != nil {
@@ -46,7 +46,7 @@ func (h *Host) ownLimits() []limit {
 	return all
 }
 
-// setRlimit never raises what the process is held to anyway.
+// setRlimit never raises a limit of this process.
 func setRlimit(pid, resource int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &is); err != nil {
@@ -56,9 +56,9 @@ func setRlimit(pid, resource int, soft, hard uint64) error {
 	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
 }
 
-// asUser does what the kernel allows to a process's own user only, or to one with CAP_SYS_RESOURCE,
-// which root may lack in a container. The real user and group of this one thread become c's meanwhile;
-// what it may do by its effective ones stays. The thread is locked.
+// asUser calls a function as the real user and group of c, keeping the effective ones. For some operations the kernel
+// asks for the process's own user, or for CAP_SYS_RESOURCE, which root may lack in a container. Only this thread
+// changes its user, so it is locked.
 func asUser(c *syscall.Credential, do func() error) error {
 	const keep = ^uintptr(0)
 	set := func(uid, gid int) error {
@@ -80,14 +80,13 @@ func asUser(c *syscall.Credential, do func() error) error {
 	return errors.Join(do(), set(uid, gid))
 }
 
-// setNice also tells the kernel's autogroups, which weigh sessions, not processes.
+// setNice also sets the priority of the session's autogroup, because the kernel weighs autogroups, not processes.
 func setNice(pid, nice int) error {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(fmt.Sprint(nice)), 0o644)
 	return unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 }
 
-// probeLimits tries the limits on a process that never gets to run: a shell, ended before its first
-// instruction.
+// probeLimits tries the limits on a shell, and ends it before its first instruction.
 func (h *Host) probeLimits(all []limit) (works []limit) {
 	fail := func(err error) {
 		for _, l := range all {
@@ -121,13 +120,14 @@ func (h *Host) probeLimits(all []limit) (works []limit) {
 	return works
 }
 
-// An end is what wait4 says of a process that has ended.
+// An end is the answer of wait4 about a process that has ended.
 type end struct {
 	status syscall.WaitStatus
 	rusage syscall.Rusage
 }
 
-// awaitTrap returns when a process that is traced stops at its exec, or, with what it was, has ended.
+// awaitTrap returns when a traced process stops at its exec. If the process has ended instead, awaitTrap returns its
+// end.
 func awaitTrap(pid int) (syscall.WaitStatus, *end) {
 	for {
 		var e end
@@ -141,12 +141,12 @@ func awaitTrap(pid int) (syscall.WaitStatus, *end) {
 		case e.status.StopSignal() == syscall.SIGTRAP:
 			return e.status, nil
 		default:
-			_ = syscall.PtraceCont(pid, int(passOn(e.status.StopSignal()))) // from elsewhere
+			_ = syscall.PtraceCont(pid, int(passOn(e.status.StopSignal()))) // another signal
 		}
 	}
 }
 
-// passOn leaves out what would only stop it once more.
+// passOn drops signals that would only stop the process again.
 func passOn(s syscall.Signal) syscall.Signal {
 	switch s {
 	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// groupPoll is how often to look whether a process group has ended.
+// groupPoll is the time between two looks whether a process group has ended.
 const groupPoll = 5 * time.Millisecond
 
-// A Host starts programs. On this system it isolates them by nothing, and knows a program's
-// processes by their process group only.
+// A Host starts programs. On this system it has no isolation, and finds a program's processes only by their process
+// group.
 type Host struct {
 	cfg       Config
 	isolation isolation
-	users     []runAs // of each slot, or one for all
+	users     []runAs // one for each slot, or one for all
 }
 
-// own is what belongs to a Process here.
+// own has the parts of a Process that depend on the system.
 type own struct{ status *os.ProcessState }
 
-// New returns a Host, or what Config.Require asks for in vain.
+// New returns a Host. Its error names missing isolation that Config.Require asks for.
 func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, isolation: newIsolation(cfg)}
 	for _, name := range known {
@@ -49,7 +49,7 @@ func (h *Host) Close() error { return nil }
 // Sweep finds nothing on this system.
 func Sweep(context.Context, string, *slog.Logger) int { return 0 }
 
-// Start starts a program. The errors are those of os/exec.
+// Start starts a program. Its errors are those of os/exec.
 func (h *Host) Start(cmd Command) (*Process, error) {
 	c := exec.Command(cmd.Path, cmd.Args...)
 	c.Dir, c.Env = cmd.Dir, append([]string{}, cmd.Env...)
@@ -73,7 +73,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 
 func (p *Process) supervise(c *exec.Cmd) {
 	defer close(p.done)
-	_ = c.Wait() // how it ended is in ProcessState
+	_ = c.Wait() // ProcessState has how it ended
 	status := c.ProcessState
 	if ru, ok := status.SysUsage().(*syscall.Rusage); ok {
 		p.charge(ru)
@@ -85,7 +85,7 @@ func (p *Process) supervise(c *exec.Cmd) {
 	p.outlast()
 }
 
-// outlast has the rest of the group end.
+// outlast ends the rest of the group.
 func (p *Process) outlast() {
 	var grace <-chan time.Time
 	if p.signal(0) == nil && !p.ending.Load() {
@@ -115,7 +115,7 @@ func (p *Process) terminate() { _ = p.signal(syscall.SIGTERM) }
 
 func (p *Process) kill() { _ = p.signal(syscall.SIGKILL) }
 
-// PID is the number of the program itself.
+// PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.os.Pid }
 
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.os.Pid, s) }

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A key names a process for good: its number together with when it began, in ticks since the
-// machine did.
+// A key identifies a process: by its PID and by when it began, in ticks since boot.
 type key struct {
 	pid  int
 	born uint64
@@ -25,20 +24,20 @@ type proc struct {
 	ppid, sid int
 	state     byte
 	threads   int
-	kernel    bool // a thread of the kernel
-	execing   bool // within execve: it has lost its old environment and not yet got the new one
+	kernel    bool // a kernel thread
+	execing   bool // in execve: it has lost its old environment, and has no new one yet
 }
 
-// alive tells a process that runs from one that only waits to be waited for. The first thread may
-// have ended before the others.
+// alive reports whether a process still runs, rather than waiting to be reaped. The first thread may end before the
+// others.
 func (p proc) alive() bool { return p.state != 'Z' && p.state != 'X' || p.threads > 1 }
 
 func (p proc) stopped() bool { return p.state == 'T' || p.state == 't' }
 
-// envEnd is where among the fields behind the name it stands at which address the environment ends.
+// envEnd is the index, among the fields behind the name, of the address at which the environment ends.
 const envEnd = 48
 
-// Among the flags of a process: PF_KTHREAD and PF_EXITING.
+// Flags of a process: PF_KTHREAD and PF_EXITING.
 const (
 	kernelThread = 0x200000
 	exiting      = 0x4
@@ -73,10 +72,10 @@ func snapshot() ([]proc, error) {
 		}
 		n, err := readAt(int(dir.Fd()), name+"/stat", buf)
 		if err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM {
-			return nil, err // this one is there and was not seen
+			return nil, err // the process exists, but cannot be read
 		}
 		if err != nil {
-			continue // it is gone
+			continue // it has ended
 		}
 		if p, err := parseStat(pid, buf[:n]); err == nil {
 			all = append(all, p)
@@ -85,7 +84,7 @@ func snapshot() ([]proc, error) {
 	return adopted(all), nil
 }
 
-// adopted looks again at those whose parents ended while the others were read: they have new ones.
+// adopted reads processes again whose parents ended during the snapshot: they have new parents.
 func adopted(all []proc) []proc {
 	there := make(map[int]bool, len(all))
 	for _, p := range all {
@@ -102,7 +101,7 @@ func adopted(all []proc) []proc {
 	return all
 }
 
-// readAt reads a file by plain system calls, which is half of what it costs by os.ReadFile.
+// readAt reads a file with plain system calls, at half the cost of os.ReadFile.
 func readAt(dir int, name string, buf []byte) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -120,7 +119,7 @@ func readAt(dir int, name string, buf []byte) (int, error) {
 	}
 }
 
-// parseStat reads the fields behind the name, which may hold anything, blanks and brackets too.
+// parseStat parses the fields behind the name, which may contain blanks and parentheses.
 func parseStat(pid int, text []byte) (proc, error) {
 	end := bytes.LastIndexByte(text, ')')
 	fields := bytes.Fields(text[end+1:])
@@ -139,17 +138,17 @@ func parseStat(pid int, text []byte) (proc, error) {
 	}, err
 }
 
-// mostEnviron is more than the kernel lets an environment have.
+// mostEnviron is more than the kernel allows for an environment.
 const mostEnviron = 8 << 20
 
-// execTries times execPause is how long a process may take within execve: on a busy machine that may be long.
+// A process may take execTries times execPause for execve: that can be long on a busy machine.
 const (
 	execTries = 5000
 	execPause = 200 * time.Microsecond
 )
 
-// environ returns the environment that a process was started with; nothing where that is not for
-// us to see. A process that is just being started is looked at again.
+// environ returns the environment with which a process was started, or nothing if this user may not read it. It waits
+// for a process that is still in execve.
 func environ(pid int) [][]byte {
 	for range execTries {
 		text, err := readProc(pid, "environ")
@@ -168,7 +167,7 @@ func environ(pid int) [][]byte {
 		}
 		time.Sleep(execPause)
 	}
-	text, _ := readProc(pid, "environ") // it may have come between the two
+	text, _ := readProc(pid, "environ") // the file may have been filled between the two reads
 	return bytes.Split(text, []byte{0})
 }
 
@@ -181,8 +180,8 @@ func readProc(pid int, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostEnviron))
 }
 
-// cgroupOf returns the cgroup (v2) of a process, as below the root of this process's view. It can
-// be read until the process has been waited for.
+// cgroupOf returns the cgroup (v2) of a process, below the root that this process sees. It works until the process is
+// reaped.
 func cgroupOf(pid string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
 	if err != nil {

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// A Process is a program that was started, and all that it starts.
+// A Process is a program that was started, with all processes that it starts.
 type Process struct {
 	host    *Host
 	cmd     Command
 	os      *os.Process
 	started time.Time
 
-	done    chan struct{} // closed when nothing of it is left
+	done    chan struct{} // closed when none of its processes is left
 	exited  chan struct{} // closed when the program itself has ended
-	noGrace chan struct{} // closed when what is left may be killed
+	noGrace chan struct{} // closed when processes that are left may be killed
 	hurry   sync.Once
 	ending  atomic.Bool // End was called
-	killed  atomic.Bool // SIGKILL was sent from here
+	killed  atomic.Bool // the Host sent SIGKILL
 
 	mu    sync.Mutex // guards ended
 	ended Ended
-	own   // what the system adds
+	own   // parts that depend on the system
 }
 
-// Done is closed when the program has ended and nothing of it is left.
+// Done returns a channel that is closed when the program has ended and none of its processes is left.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Ended says how it ended. It makes no sense before Done is closed.
+// Ended returns how the program ended. It is valid after Done is closed.
 func (p *Process) Ended() Ended {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended
 }
 
-// End sends SIGTERM to all that belongs to the program, SIGKILL when one of the channels says so,
-// and returns when it is Done.
+// End sends SIGTERM to all processes of the program, and SIGKILL when one of the channels delivers or is closed. It
+// returns when the program is Done.
 func (p *Process) End(graceOver <-chan time.Time, haste <-chan struct{}) {
 	p.ending.Store(true)
 	p.terminate()
@@ -54,7 +54,7 @@ func (p *Process) End(graceOver <-chan time.Time, haste <-chan struct{}) {
 	<-p.done
 }
 
-// charge adds the cost of a process that was waited for.
+// charge adds the resource usage of a process that was reaped.
 func (p *Process) charge(ru *syscall.Rusage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Process) charge(ru *syscall.Rusage) {
 	p.ended.MaxRSS = max(p.ended.MaxRSS, maxRSS(ru))
 }
 
-// exit says how a process ended, in the words of docs/programs.md, "How a program is run".
+// exit returns how a process ended, in the words of docs/programs.md, "The end of a round".
 func exit(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return "signal: " + status.Signal().String()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// signal sends s to the very process that was seen. FindProcess takes hold of whoever has the number
-// now (by a pidfd); only if that began when ours did, it is ours.
+// signal sends s to a process that was seen earlier. FindProcess opens the process that has the PID now, by a pidfd.
+// If that process began when the earlier one did, it is the same.
 func (p proc) signal(s syscall.Signal) error {
 	held, err := os.FindProcess(p.pid)
 	if err != nil {

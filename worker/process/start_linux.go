@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// own is what belongs to a Process on Linux.
+// own has the parts of a Process that depend on the system.
 type own struct {
 	key
 	group     *group // nil: none
 	status    syscall.WaitStatus
 	reaped    bool // it was waited for
 	oomBefore int64
-	inherited int64 // bytes: this process's peak, which counts as the program's, too
+	inherited int64 // peak memory of this process in bytes, which the kernel counts as the program's, too
 }
 
 var errClosed = errors.New("the worker has ended its programs, and starts no more")
 
-// Start starts a program. The errors are those of os/exec: errors.Is tells ENOENT, EACCES and so on.
+// Start starts a program. Its errors are those of os/exec: errors.Is finds ENOENT, EACCES and so on.
 func (h *Host) Start(cmd Command) (*Process, error) {
 	p := &Process{
 		host: h, cmd: cmd,
@@ -41,11 +41,11 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 	return p, nil
 }
 
-// PID is the number of the program itself.
+// PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise stays on one thread from start to end: the kernel ends a child with the thread that
-// started it, and only that one may trace it.
+// supervise stays on one thread from start to end: the kernel ends a child with the thread that started it, and only
+// that thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +87,7 @@ func (p *Process) start() error {
 	return err
 }
 
-// fork starts the program, and makes it known before anybody can take it for an orphan.
+// fork starts the program, and registers it before a scan can take it for an orphan.
 func (p *Process) fork() error {
 	cmd := exec.Command(p.cmd.Path, p.cmd.Args...)
 	cmd.Dir, cmd.Env = p.cmd.Dir, append([]string{}, p.cmd.Env...)
@@ -114,7 +114,7 @@ func (p *Process) fork() error {
 	}
 	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
 	seen, err := look(cmd.Process.Pid)
-	if err != nil { // for want of a descriptor, say; it can still be ended
+	if err != nil { // for lack of a descriptor, for example; the program can still be ended
 		seen.pid = cmd.Process.Pid
 	}
 	p.key = seen.key
@@ -126,7 +126,7 @@ func (h *Host) attr(slot int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.of(slot).credential}
 }
 
-// limit sets the limits while the program waits before its first instruction, then lets it go.
+// limit sets the limits while the program stands still before its first instruction. Then it lets the program run.
 func (p *Process) limit() error {
 	if _, ended := awaitTrap(p.pid); ended != nil {
 		p.note(ended)
@@ -170,7 +170,7 @@ func (p *Process) await() {
 	p.ended.Ran = time.Since(p.started)
 	p.mu.Unlock()
 	if p.group != nil {
-		p.reap() // its number is not needed any more
+		p.reap() // its PID is no longer needed
 	}
 }
 
@@ -182,7 +182,7 @@ func (p *Process) reap() {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // somebody else has waited for it, against all rules
+		if err != nil { // other code of this process has reaped it, against the rules
 			p.host.log.Error("how a program ended cannot be known", "pid", p.pid, "error", err)
 			e.status = 255 << 8
 		}

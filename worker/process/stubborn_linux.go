@@ -5,21 +5,21 @@ import "time"
 // longestPause is the longest pause between two passes that kill the same processes.
 const longestPause = time.Second
 
-// mostPIDs is how many process ids a log line names.
+// mostPIDs is how many PIDs a log line has.
 const mostPIDs = 20
 
-// A stubborn tells how long to pause between passes that kill. The pauses double as long as the passes meet the
-// same processes, which the kernel keeps (state D, say): looking more often would not end them sooner.
-// A pass that meets a new process is followed soon by the next one, since whatever forks must not win.
+// A stubborn says how long to pause between passes that kill. The pause doubles while the passes find the same
+// processes: the kernel keeps these, for example in state D, and more passes would not end them sooner. After a pass
+// that finds a new process, the next one follows soon, so that forking processes lose the race.
 type stubborn struct {
-	first time.Duration // 0: that of the first pass
-	pause time.Duration // the next one
-	same  int           // passes in a row that met no process which the pass before had not met
-	last  map[key]bool  // those that the last pass met
-	told  bool          // isNews was true
+	first time.Duration // the pause after the first pass; 0: not yet set
+	pause time.Duration // the next pause
+	same  int           // passes in a row that found no new process
+	last  map[key]bool  // what the last pass found
+	told  bool          // isNews has returned true
 }
 
-// saw takes what a pass has met.
+// saw records what a pass has found.
 func (s *stubborn) saw(left []proc) {
 	if s.first == 0 {
 		s.first = s.pause
@@ -37,7 +37,7 @@ func (s *stubborn) saw(left []proc) {
 	s.pause, s.same = min(2*s.pause, longestPause), s.same+1
 }
 
-// isNews says, once, that the same processes have been met for about twice the longest pause.
+// isNews returns true once: when the passes have found the same processes for about twice the longest pause.
 func (s *stubborn) isNews() bool {
 	if s.told || s.pause < longestPause {
 		return false
@@ -46,7 +46,7 @@ func (s *stubborn) isNews() bool {
 	return true
 }
 
-// some returns the ids of the first processes.
+// some returns the PIDs of the first processes.
 func some(all []proc) []int {
 	pids := make([]int, 0, min(len(all), mostPIDs))
 	for _, pr := range all[:min(len(all), mostPIDs)] {

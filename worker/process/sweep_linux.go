@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Bounds of a sweep. The first one takes about 20 s, with the pauses of [stubborn].
+// Bounds of a sweep. With the pauses of [stubborn], the first bound takes about 20 s.
 const (
 	sweepSamePasses = 28   // passes in a row that find the same processes, which SIGKILL does not end
-	sweepAllPasses  = 1000 // passes, where new processes appear all the time
+	sweepAllPasses  = 1000 // passes, if new processes appear all the time
 )
 
-// Sweep kills every process of this machine whose environment has TDF_DIR with a value that begins
-// with prefix: the processes of a worker that is no more. prefix is an absolute directory that no other
-// worker has its programs in. Sweep never kills this process or its ancestors.
+// Sweep kills every process of this machine with a variable TDF_DIR whose value begins with prefix: the processes of
+// a worker that has ended. prefix is an absolute directory that no other worker uses. Sweep never kills this process
+// or its ancestors.
 //
-// Sweep returns how many processes ended. Processes that do not end, because the kernel keeps them (state D) or
-// because this process may not signal them, are logged and left (docs/operations.md, "Names of workers").
+// It returns how many processes ended. It logs and skips processes that do not end because the kernel keeps them
+// (state D), or because this process may not signal them (docs/operations.md, "Names of workers").
 func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	if len(prefix) < 2 || prefix[0] != '/' {
-		return 0 // everybody's
+		return 0 // the mark would match all programs
 	}
 	mark := []byte("TDF_DIR=" + prefix)
 	s := sweep{
@@ -39,17 +39,17 @@ func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	return s.run(ctx)
 }
 
-// A sweep is one call of Sweep, and what it needs of the system.
+// A sweep is one call of Sweep. Its functions are the system, or a test's.
 type sweep struct {
-	find  func(denied map[key]bool) ([]proc, error) // the living processes to end, without those denied
+	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, except those denied
 	kill  func(pr proc) error
 	pause func(ctx context.Context, d time.Duration)
 	log   *slog.Logger
 
-	found, denied map[key]bool // denied: those that cannot be ended
+	found, denied map[key]bool // denied: processes that this user may not signal
 }
 
-// run kills until nothing is found, or a bound is reached.
+// run kills processes until it finds none, or until it reaches a bound.
 func (s *sweep) run(ctx context.Context) (ended int) {
 	slow := stubborn{pause: lastPause / 10}
 	var left, stuck []proc
@@ -98,7 +98,7 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// withMark finds the living processes whose environment has such a variable.
+// withMark returns the living processes whose environment has the variable.
 func withMark(mark []byte, but map[key]bool) ([]proc, error) {
 	all, err := snapshot()
 	if err != nil {
@@ -120,7 +120,7 @@ func withMark(mark []byte, but map[key]bool) ([]proc, error) {
 	return marked, nil
 }
 
-// ancestors returns this process and those that it comes from.
+// ancestors returns this process and its ancestors.
 func ancestors(all []proc) map[int]bool {
 	parent := map[int]int{}
 	for _, pr := range all {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// A runAs is the user that programs run as.
+// A runAs is the user of programs.
 type runAs struct {
-	credential *syscall.Credential // nil: as this process
+	credential *syscall.Credential // nil: the user of this process
 	env        []string
 }
 
@@ -26,11 +26,11 @@ func userError(name, format string, args ...any) error {
 	return &UserError{fmt.Errorf("user %q: "+format, append([]any{name}, args...)...)}
 }
 
-// slotNumber stands in Config.User for the number of a slot.
+// slotNumber is the placeholder for the number of a slot in Config.User.
 const slotNumber = "%n"
 
-// lookUp finds the users of all slots; one where all have the same. The error names the first user that
-// this machine does not know.
+// lookUp returns the users of all slots, or one if all slots have the same. Its error names the first user that does
+// not exist on this machine.
 func lookUp(cfg Config) ([]runAs, error) {
 	if !strings.Contains(cfg.User, slotNumber) {
 		one, err := lookUpOne(cfg.User)
@@ -98,7 +98,7 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 	return c, nil
 }
 
-// isSelf says whether programs would run as this process does, whatever it may.
+// isSelf reports whether programs run as the user of this process anyway.
 func (r runAs) isSelf() bool {
 	return r.credential == nil || int(r.credential.Uid) == os.Geteuid()
 }
@@ -111,11 +111,10 @@ func (h *Host) of(slot int) runAs {
 	return h.users[slot-1]
 }
 
-// OtherUser says whether programs run as another user than this process.
+// OtherUser reports whether programs run as another user than this process.
 func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
 
-// Credentials returns whom the programs of a slot run as, so that what they need can be given to them. ok is
-// false when that is whoever this process runs as.
+// Credentials returns the user and group of the programs of a slot. ok is false if that is the user of this process.
 func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
 	c := h.of(slot).credential
 	if c == nil {
@@ -124,5 +123,5 @@ func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
 	return int(c.Uid), int(c.Gid), true
 }
 
-// UserEnv returns HOME, USER and LOGNAME of the user of a slot; nothing where Config.User is empty.
+// UserEnv returns HOME, USER and LOGNAME of the user of a slot, or nothing if Config.User is empty.
 func (h *Host) UserEnv(slot int) []string { return h.of(slot).env }

@@ -44,19 +44,19 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 		<-ctx.Done()
 		return Ended{}, ctx.Err()
 	})
-	s, end := worker.open(t.Context())
+	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
-	e, now := s.holds()[0], time.Now()
+	e, now := s.executions()[0], time.Now()
 	for _, c := range []struct{ renewed, next time.Duration }{{0, time.Hour}, {-59 * time.Minute, time.Minute}} {
 		renewed := now.Add(c.renewed)
 		e.renewed.Store(&renewed)
-		if got := s.endOverdue(now); got != c.next || e.ctx.Err() != nil {
+		if got := s.endWithoutLease(now); got != c.next || e.ctx.Err() != nil {
 			t.Errorf("renewed %v ago: next in %v, %v", c.renewed, got, context.Cause(e.ctx))
 		}
 	}
-	s.endOverdue(now.Add(time.Minute))
-	if got := context.Cause(e.ctx); got != errCutOff {
+	s.endWithoutLease(now.Add(time.Minute))
+	if got := context.Cause(e.ctx); got != errLeaseEnded {
 		t.Errorf("after its lease: %v", got)
 	}
 	end()
@@ -70,11 +70,11 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	w.open("")
 	worker := w.workerOn(w.connect(proxy.Addr))
-	worker.Runner = goRunner(func(ctx context.Context, _ *Round) (Ended, error) {
+	worker.runner = goRunner(func(ctx context.Context, _ *Round) (Ended, error) {
 		<-ctx.Done()
 		return Ended{}, ctx.Err()
 	})
-	s, end := worker.open(t.Context())
+	s, end := w.session(worker)
 	late := func(call func() error) (arriving time.Time) {
 		t.Helper()
 		proxy.Hang()
@@ -90,16 +90,16 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	}
 	counts := func(what string, arriving time.Time) {
 		t.Helper()
-		if renewed := *s.holds()[0].renewed.Load(); !renewed.Before(arriving) {
+		if renewed := *s.executions()[0].renewed.Load(); !renewed.Before(arriving) {
 			t.Errorf("%s: the lease counts from %v after the call was on its way", what, renewed.Sub(arriving))
 		}
 	}
 	counts("a claim", late(func() error { _, _, err := s.claim(1, false); return err }))
-	e := s.holds()[0]
-	counts("a renewal", late(func() error { _, err := s.renew(t.Context(), s.holds(), false); return err }))
+	e := s.executions()[0]
+	counts("a renewal", late(func() error { _, err := s.renew(t.Context(), s.executions(), false); return err }))
 	counts("one renewal", late(func() error { _, err := e.renewOne(t.Context(), e.renewal()); return err }))
-	s.endOverdue(e.renewed.Load().Add(time.Hour))
-	if got := context.Cause(e.ctx); got != errCutOff {
+	s.endWithoutLease(e.renewed.Load().Add(time.Hour))
+	if got := context.Cause(e.ctx); got != errLeaseEnded {
 		t.Errorf("after its lease: %v", got)
 	}
 	end()
@@ -116,14 +116,14 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 		return Ended{}, ctx.Err()
 	})
 	worker.store = sentLongAgo{worker.store}
-	s, end := worker.open(t.Context())
+	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
-	e := s.holds()[0]
-	if s.endOverdue(time.Now()); e.ctx.Err() != nil {
+	e := s.executions()[0]
+	if s.endWithoutLease(time.Now()); e.ctx.Err() != nil {
 		t.Errorf("the program ends as soon as it begins: %v", context.Cause(e.ctx))
 	}
-	s.endOverdue(time.Now().Add(2 * time.Hour))
+	s.endWithoutLease(time.Now().Add(2 * time.Hour))
 	end()
 }
 
@@ -144,7 +144,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 		return Ended{}, round.Err()
 	})
 	worker.store = neverRenewed{sentLongAgo{worker.store}}
-	s, end := worker.open(t.Context())
+	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	end()
@@ -152,17 +152,17 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 }
 
 // neverRenewed is a store that renews no lease.
-type neverRenewed struct{ Store }
+type neverRenewed struct{ store }
 
 func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (redisstate.Renewed, error) {
 	return redisstate.Renewed{}, errors.New("it does not renew")
 }
 
 // sentLongAgo is a store whose claims were sent two hours before they were answered.
-type sentLongAgo struct{ Store }
+type sentLongAgo struct{ store }
 
 func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
-	c, err := s.Store.Claim(ctx, r)
+	c, err := s.store.Claim(ctx, r)
 	c.Sent = c.Sent.Add(-2 * time.Hour)
 	return c, err
 }

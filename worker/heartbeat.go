@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// registry is what a worker needs of Redis to have its name (docs/operations.md, "Names of workers").
+// A registry is what a worker needs of Redis to take and keep its name (docs/operations.md, "Names of workers").
 type registry interface {
 	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.Predecessor) (drained string, since tdf.Time, err error)
 	Outages() int64
@@ -20,7 +20,7 @@ type registry interface {
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 }
 
-// What a worker says that it does (docs/redis.md).
+// States of a worker in its heartbeats (docs/redis.md).
 const (
 	stateStarting = "starting"
 	stateWorking  = "working"
@@ -28,20 +28,19 @@ const (
 	stateGone     = "gone"
 )
 
-// renewal is how long there is between two heartbeats.
-func (w *Worker) renewal() time.Duration { return w.cfg.Lease / 3 }
+// heartbeatPause returns the time between two heartbeats, or two renewals.
+func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
 func (w *Worker) info(state string) redisstate.WorkerInfo {
 	return redisstate.WorkerInfo{
-		Name: w.name, Host: w.host, PID: os.Getpid(), Process: identity(), Version: w.Version,
-		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: w.avoid.pauses(),
+		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
+		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: w.breakers.pauses(),
 		InProcess: w.inProcess(),
 	}
 }
 
-// register takes the name, and clears up after the worker that had it before. It comes before the first
-// claim: servers must know the longest lease there is. A *[redisstate.NameTakenError] says that another worker has
-// the name, or took it meanwhile.
+// register takes the name, and cleans up after the worker that had it before. It comes before the first claim, because servers
+// must know the longest lease. A *[redisstate.NameTakenError] says that another worker has the name, or has taken it since.
 func (w *Worker) register(ctx context.Context) error {
 	drained, since, err := w.takeName(ctx)
 	if err != nil {
@@ -49,16 +48,16 @@ func (w *Worker) register(ctx context.Context) error {
 	}
 	w.drain.obey(drained, w.log)
 	starting, stop := w.holdName(ctx)
-	err = w.clearUp(starting, since)
+	err = w.cleanUp(starting, since)
 	if taken := stop(); taken != nil {
 		return taken
 	}
 	if err == nil {
 		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-		_, err = w.store.SeenWorker(ctx, w.info(w.doing()))
+		_, err = w.store.SeenWorker(ctx, w.info(w.state()))
 	}
 	if err != nil {
-		w.goodbye(ctx)
+		w.sendLastHeartbeat(ctx)
 	}
 	return err
 }
@@ -69,12 +68,12 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
 	loop.Go(func() {
-		for wait(starting, time.After(w.renewal())) {
+		for wait(starting, time.After(w.heartbeatPause())) {
 			drained, err := w.store.SeenWorker(starting, w.info(stateStarting))
 			var taken *redisstate.NameTakenError
 			switch {
 			case errors.As(err, &taken):
-				w.log.Error("the name is another worker's now: the start is given up", "error", err)
+				w.log.Error("another worker has taken the name: the start is cancelled", "error", err)
 				end(taken)
 				return
 			case err != nil && starting.Err() == nil:
@@ -95,20 +94,20 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	}
 }
 
-// clearUp ends and removes what an earlier worker of this name left behind on this machine, and releases
-// its tasks: those that were claimed before this worker took the name.
-func (w *Worker) clearUp(ctx context.Context, since tdf.Time) error {
+// cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It also
+// releases that worker's tasks: those that were claimed before since.
+func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name, since)
 	if lost > 0 {
-		w.log.Warn("an earlier worker of this name has left tasks behind: they are lost", "tasks", lost)
+		w.log.Warn("tasks of an earlier worker of this name are lost", "tasks", lost)
 	}
 	return err
 }
 
-// takeName takes it from an earlier worker only if that one is gone. One that is silent may have had no Redis to talk to,
-// like everybody: where no server was there to tell, it gets the time of its lease.
-// since is when it was taken, by Redis's clock.
+// takeName takes the name. It takes it from an earlier worker only if that one is gone. If no server can tell whether the earlier
+// worker was silent because Redis was away, takeName waits for the length of that worker's lease. since is when the name was
+// taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.Predecessor
 	var boot string
@@ -127,7 +126,7 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 		if now := w.store.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
 			boot, outages = taken.Boot, now
 			before.Seen, before.Since = taken.Seen, taken.Now
-			w.log.Warn("the name belongs to a worker that is silent, and may have had no Redis: waiting whether it comes back",
+			w.log.Warn("the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away",
 				"host", taken.Host, "pid", taken.PID, "seconds", float64(taken.Lease))
 		}
 		w.sleep(ctx, min(taken.Lease.Std()/4+time.Millisecond, time.Second))
@@ -137,29 +136,28 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 	}
 }
 
-// announce sends a heartbeat every third of the lease, and when the worker is told to stop,
-// until the function it returns is called, which gives the last one. That returns an error if
-// the name was found to be another worker's: then all programs were ended at once.
-func (s *session) announce() (signOff func() error) {
-	over, end := context.WithCancel(context.WithoutCancel(s.told))
+// sendHeartbeats sends a heartbeat every third of the lease, and one when the worker begins to stop. The function that it returns
+// sends the last one. That function's error says that another worker has taken the name; all programs were then ended at once.
+func (s *session) sendHeartbeats() (stop func() error) {
+	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
 	var loop sync.WaitGroup
-	loop.Go(func() { s.announceUntil(over) })
+	loop.Go(func() { s.sendHeartbeatsUntil(over) })
 	return func() error {
 		end()
 		loop.Wait()
 		s.log.Info("stopped")
 		var taken *redisstate.NameTakenError
-		if errors.As(context.Cause(s.told), &taken) {
+		if errors.As(context.Cause(s.stopping), &taken) {
 			return taken
 		}
-		s.goodbye(s.told)
+		s.sendLastHeartbeat(s.stopping)
 		return nil
 	}
 }
 
-// goodbye gives the name back. It takes little time, also where Redis hangs.
-func (w *Worker) goodbye(told context.Context) {
-	ctx, end := w.outlive(told, w.answer, w.answer)
+// sendLastHeartbeat gives the name back. It takes little time, even if Redis hangs.
+func (w *Worker) sendLastHeartbeat(stopping context.Context) {
+	ctx, end := w.outlive(stopping, w.answer, w.answer)
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
@@ -168,41 +166,41 @@ func (w *Worker) goodbye(told context.Context) {
 	}
 }
 
-func (s *session) announceUntil(over context.Context) {
-	told, next := s.told.Done(), s.Worker.renewal()
+func (s *session) sendHeartbeatsUntil(over context.Context) {
+	stopping, next := s.stopping.Done(), s.heartbeatPause()
 	for {
 		select {
 		case <-time.After(next):
-		case <-told:
-			told = nil
-			s.log.Info("told to stop: nothing more is claimed")
+		case <-stopping:
+			stopping = nil
+			s.log.Info("stopping: nothing more is claimed")
 		case <-over.Done():
 			return
 		}
-		next = s.Worker.renewal()
+		next = s.heartbeatPause()
 		drained, err := s.store.SeenWorker(over, s.infoWithTasks())
 		var taken *redisstate.NameTakenError
 		switch {
 		case errors.As(err, &taken):
-			s.log.Error("the name is another worker's now: all programs are ended", "error", err)
-			s.abandon(taken)
-			s.dismiss(taken)
+			s.log.Error("another worker has taken the name: all programs are ended", "error", err)
+			s.endPrograms(taken)
+			s.endClaims(taken)
 			return
 		case err != nil && over.Err() == nil:
 			s.log.Warn("a heartbeat could not be sent", "error", err)
 		case err == nil && s.drain.obey(drained, s.log):
-			next = 0 // whoever looks is to see it
+			next = 0 // so that users see the new state at once
 		}
 	}
 }
 
 func (s *session) infoWithTasks() redisstate.WorkerInfo {
-	doing := s.doing()
-	if s.told.Err() != nil {
-		doing = stateDraining
+	state := s.state()
+	if s.stopping.Err() != nil {
+		state = stateDraining
 	}
-	info := s.info(doing)
-	for _, e := range s.holds() {
+	info := s.info(state)
+	for _, e := range s.executions() {
 		info.Runs = append(info.Runs, e.task.ID)
 	}
 	slices.Sort(info.Runs)

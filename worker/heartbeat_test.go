@@ -20,8 +20,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// told is what w1 says about itself.
-func (w *world) told() map[string]string {
+// registered returns what Redis has about w1.
+func (w *world) registered() map[string]string {
 	w.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
 	defer client.Close()
@@ -32,7 +32,7 @@ func (w *world) told() map[string]string {
 
 func (w *world) workerState() string {
 	w.Helper()
-	return w.told()["state"]
+	return w.registered()["state"]
 }
 
 func TestAWorkerSaysThatItIsAlive(t *testing.T) {
@@ -40,12 +40,12 @@ func TestAWorkerSaysThatItIsAlive(t *testing.T) {
 	w.cfg.Lease = 90 * time.Millisecond
 	w.cfg.SleepAfterNoProcessClaimed = time.Hour
 	worker := w.worker()
-	worker.Version = "v1.2.3"
+	worker.version = "v1.2.3"
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
 	eventually(t, "the first sign", func() bool { return w.workerState() == stateWorking })
-	first := w.told()
-	eventually(t, "another one, idle", func() bool { return w.told()["seen"] > first["seen"] })
+	first := w.registered()
+	eventually(t, "another one, idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
 	wait()
 	delete(first, "seen")
@@ -109,7 +109,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 	if got := w.task(id); got.State != tdf.Running || got.Rounds.At(0).Output != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.told()["host"]; got != "elsewhere" {
+	if got := w.registered()["host"]; got != "elsewhere" {
 		t.Errorf("the name is that of %s", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 	stop()
 	wait()
-	w.logged("ended what an earlier worker of this name had left running")
+	w.logged("ended processes that an earlier worker of this name had left running")
 	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
 		t.Errorf("its directories: %v", err)
 	}
@@ -179,8 +179,8 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
 	receive(t, "the sweep", hangs)
-	first := w.told()
-	eventually(t, "another heartbeat", func() bool { return w.told()["seen"] > first["seen"] })
+	first := w.registered()
+	eventually(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
 	if state := w.workerState(); state != stateStarting {
 		t.Errorf("it is %s", state)
 	}
@@ -222,7 +222,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	if _, err := os.Stat(theirs); err != nil {
 		t.Errorf("a directory of the next one: %v", err)
 	}
-	if host := w.told()["host"]; host != "elsewhere" {
+	if host := w.registered()["host"]; host != "elsewhere" {
 		t.Errorf("the name is that of %s", host)
 	}
 }
@@ -245,7 +245,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	}
 }
 
-const mayHaveHadNoRedis = "the name belongs to a worker that is silent, and may have had no Redis: waiting whether it comes back"
+const mayHaveHadNoRedis = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
 // All were without Redis, and a second start is the first to have it again.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
@@ -266,7 +266,7 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	w.silentWorker(0.2)
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())
-	eventually(t, "the name is the second one's", func() bool { return w.told()["host"] != "elsewhere" && w.workerState() == stateWorking })
+	eventually(t, "the name is the second one's", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
 	stop()
 	wait()
 	w.logged(mayHaveHadNoRedis)
@@ -283,7 +283,7 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 	if err := receive(t, "the worker's end", done); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if got := w.told()["host"]; got != "elsewhere" {
+	if got := w.registered()["host"]; got != "elsewhere" {
 		t.Errorf("the name is that of %s", got)
 	}
 }

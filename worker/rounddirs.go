@@ -12,22 +12,22 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// ownDir is what the worker has for itself in the working directory, beside the programs: these make it, too.
+// ownDir is the worker's own directory beside the programs. Programs may make it, too.
 const ownDir = ".tdf"
 
-// roundsDir is where the rounds' directories are, below the working directory. Beside it are
-// those of programs that are fetched; no program's name begins with a dot.
+// roundsDir holds the directories of rounds, below the working directory. It begins with a dot, as no program's name does: beside
+// it are directories of programs.
 const roundsDir = ownDir + "/.rounds"
 
-// rounds is the directory of this worker's rounds: other workers may share the working directory,
-// and have the same name in another namespace, or in that of another Redis.
+// rounds returns the directory of this worker's rounds. Its name has a hash of the namespace, since a worker of another namespace
+// may have the same name and the same working directory.
 func (w *Worker) rounds() string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
 	return filepath.Join(w.cfg.Directory, roundsDir, fmt.Sprintf("%s-%08x", w.name, h.Sum32()))
 }
 
-// takeDir returns a round's directory. Those that programs have not touched are used again.
+// takeDir returns a directory for a round. Directories that programs have not touched are used again.
 func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
 	s.mu.Lock()
 	n := len(s.dirs)
@@ -50,7 +50,7 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 
 func (s *session) putDir(dir *rounddir.Dir) {
 	if !dir.Untouched() {
-		_ = dir.Remove() // what cannot be removed is swept at the next start
+		_ = dir.Remove() // best effort: the next start removes what is left
 		return
 	}
 	s.mu.Lock()
@@ -65,22 +65,22 @@ func (s *session) removeDirs() {
 	s.tidy()
 }
 
-// sweep ends and removes what an earlier worker of this name left behind that was killed. If ctx ends
-// because the name is another worker's now, the directories may be that worker's, and stay.
+// sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends because
+// another worker has taken the name, the directories stay: they may be that worker's.
 func (w *Worker) sweep(ctx context.Context) {
 	dir := w.rounds()
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
-		w.log.Warn("ended what an earlier worker of this name had left running", "processes", n)
+		w.log.Warn("ended processes that an earlier worker of this name had left running", "processes", n)
 	}
 	if isLost(context.Cause(ctx)) {
 		return
 	}
 	if err := rounddir.RemoveAll(dir); err != nil {
-		w.log.Warn("what an earlier worker of this name has left cannot be removed", "directory", dir, "error", err)
+		w.log.Warn("directories of an earlier worker of this name cannot be removed", "directory", dir, "error", err)
 	}
 }
 
-// tidy removes the directories of rounds that are empty.
+// tidy removes the directories of rounds, if they are empty.
 func (w *Worker) tidy() {
 	for dir := w.rounds(); len(dir) > len(w.cfg.Directory); dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {
@@ -89,20 +89,22 @@ func (w *Worker) tidy() {
 	}
 }
 
-// hold says that this process starts children of its own until the function it returns is called.
-func (s *session) hold() (release func()) {
-	if script, ok := s.Runner.(*script); ok {
-		return script.host.Hold()
+// holdChildren says that this process starts children that are no program's, until release is called.
+func (s *session) holdChildren() (release func()) {
+	if s.processes == nil {
+		return func() {}
 	}
-	return func() {}
+	return s.processes.Hold()
 }
 
-// owner is the user that programs of a slot run as, if that is another one.
+// owner returns the user that programs of a slot run as; nil: the worker's user.
 func (s *session) owner(slot int) *rounddir.Owner {
-	if script, ok := s.Runner.(*script); ok {
-		if uid, gid, other := script.host.Credentials(slot); other {
-			return &rounddir.Owner{UID: uid, GID: gid}
-		}
+	if s.processes == nil {
+		return nil
 	}
-	return nil
+	uid, gid, other := s.processes.Credentials(slot)
+	if !other {
+		return nil
+	}
+	return &rounddir.Owner{UID: uid, GID: gid}
 }

@@ -14,11 +14,11 @@ import (
 // docs/operations.md, "Programs that a worker pauses".
 func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newAvoidance(3, slog.New(slog.DiscardHandler))
+	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	is := func(probing bool, avoid ...string) {
 		t.Helper()
-		if got, probe := a.now(); !slices.Equal(got, avoid) || probe != probing {
+		if got, probe := a.avoided(); !slices.Equal(got, avoid) || probe != probing {
 			t.Errorf("avoids %v, probing %v; want %v, %v", got, probe, avoid, probing)
 		}
 	}
@@ -28,7 +28,7 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 			a.claimed("p")
 			if a.failed("p", "exit 1") {
 				asked++
-				a.answer("p", elsewhere)
+				a.decide("p", elsewhere)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if got := a.next(time.Hour); got != probePause {
+	if got := a.nextProbe(time.Hour); got != probePause {
 		t.Errorf("next in %v", got)
 	}
 
@@ -58,8 +58,8 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	a.claimed("q")
 	is(true)
 	a.claimed("p")
-	is(false, "p") // and no other one meanwhile
-	a.over("p")    // it was lost: that says nothing
+	is(false, "p")    // and no other one meanwhile
+	a.roundEnded("p") // it was lost: that says nothing
 	is(true)
 	fail(1)
 	is(false, "p")
@@ -81,11 +81,11 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 
 // What cannot be started needs nobody else's success, and a task that makes no sense says nothing.
 func TestProgramsThatCannotBeStartedArePaused(t *testing.T) {
-	a := newAvoidance(3, slog.New(slog.DiscardHandler))
+	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	for range 3 {
-		a.unstarted("p", "no fetch")
+		a.couldNotStart("p", "no fetch")
 	}
-	if avoid, _ := a.now(); !slices.Equal(avoid, []string{"p"}) {
+	if avoid, _ := a.avoided(); !slices.Equal(avoid, []string{"p"}) {
 		t.Errorf("avoids %v", avoid)
 	}
 }
@@ -93,20 +93,20 @@ func TestProgramsThatCannotBeStartedArePaused(t *testing.T) {
 // A host that cannot run a program tries again soon, then less and less often.
 func TestProgramsThatCannotBeRunHere(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newAvoidance(0, slog.New(slog.DiscardHandler))
+	a := newBreakers(0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		a.unfit("p", "no interpreter")
-		if got := a.next(time.Hour); got != time.Duration(want)*time.Second {
+		if got := a.nextProbe(time.Hour); got != time.Duration(want)*time.Second {
 			t.Errorf("next in %v, want %d s", got, want)
 		}
 		at = at.Add(time.Duration(want) * time.Second)
-		if avoid, probing := a.now(); len(avoid) > 0 || !probing {
+		if avoid, probing := a.avoided(); len(avoid) > 0 || !probing {
 			t.Errorf("after that: avoids %v, probing %v", avoid, probing)
 		}
 	}
 	a.failed("p", "it ran, at least")
-	if avoid, probing := a.now(); len(avoid) > 0 || probing {
+	if avoid, probing := a.avoided(); len(avoid) > 0 || probing {
 		t.Errorf("it runs: avoids %v, probing %v", avoid, probing)
 	}
 }
@@ -114,25 +114,25 @@ func TestProgramsThatCannotBeRunHere(t *testing.T) {
 // A program that was left alone, and of which there is nothing more, costs no calls.
 func TestProgramsThatAreNotThere(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newAvoidance(1, slog.New(slog.DiscardHandler))
+	a := newBreakers(1, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	a.failed("p", strings.Repeat("x y ", 1e6))
-	a.answer("p", true)
-	if text := a.pauses()[0].Why; len(text) > maxWhy+100 {
+	a.decide("p", true)
+	if text := a.pauses()[0].Why; len(text) > maxShortReason+100 {
 		t.Errorf("%d bytes are told", len(text))
 	}
 	at = at.Add(2 * probePause)
-	if _, probing := a.now(); !probing || a.next(time.Hour) != time.Hour {
-		t.Errorf("probing %v, next in %v", probing, a.next(time.Hour))
+	if _, probing := a.avoided(); !probing || a.nextProbe(time.Hour) != time.Hour {
+		t.Errorf("probing %v, next in %v", probing, a.nextProbe(time.Hour))
 	}
-	a.notThere()
-	if avoid, probing := a.now(); len(avoid) != 1 || probing || a.next(time.Hour) != probePause {
-		t.Errorf("avoids %v, probing %v, next in %v", avoid, probing, a.next(time.Hour))
+	a.nothingToProbe()
+	if avoid, probing := a.avoided(); len(avoid) != 1 || probing || a.nextProbe(time.Hour) != probePause {
+		t.Errorf("avoids %v, probing %v, next in %v", avoid, probing, a.nextProbe(time.Hour))
 	}
-	for i := range 2 * maxReputations {
+	for i := range 2 * maxBreakers {
 		a.failed(strconv.Itoa(i), "exit 1")
 	}
-	if len(a.programs) != maxReputations {
+	if len(a.programs) != maxBreakers {
 		t.Errorf("%d programs are remembered", len(a.programs))
 	}
 }

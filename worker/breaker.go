@@ -1,0 +1,243 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// breakers are the circuit breakers of a worker, one for each program. They keep a host that cannot run a program from
+// claiming, and failing, one task of it after another. While a breaker is open, the worker avoids the program. Then the
+// breaker is half-open: the worker tries one round (docs/operations.md, "Programs that a worker pauses").
+//
+// A row of failures alone proves nothing, since a whole region of a sweep may fail. It opens a breaker only if the program
+// succeeds on another worker.
+type breakers struct {
+	*sync.Mutex
+	maxFailures int // failures in a row; 0: no limit
+	log         *slog.Logger
+	clock       func() time.Time
+	programs    map[string]*breaker
+	successes   map[string]bool // programs whose success here is not yet shared with the other workers
+	succeed     signal          // given with each success
+}
+
+// A breaker is the circuit breaker of one program.
+type breaker struct {
+	failures   int           // rounds in a row that failed
+	tooMany    bool          // it is open because of failures
+	asked      time.Time     // when the worker last asked whether the program succeeds elsewhere
+	unfits     int           // rounds in a row that this host could not start; above 0, it is open
+	lastReason string        // of the last failure
+	reason     string        // why it is open
+	until      time.Time     // then it is half-open
+	probing    bool          // it is half-open, and a round runs
+	pause      time.Duration // how long it was last open
+}
+
+const (
+	probePause      = time.Minute
+	firstUnfitPause = time.Second
+	maxBreakers     = redisstate.MaxAvoided
+	maxShortReason  = 500 // bytes
+)
+
+func newBreakers(maxFailures int, log *slog.Logger) breakers {
+	return breakers{
+		Mutex: &sync.Mutex{}, maxFailures: maxFailures, log: log, clock: time.Now,
+		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1),
+	}
+}
+
+// isOpen reports whether the breaker is open or half-open.
+func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
+
+// avoided returns the programs that a claim must avoid now, and whether there are others of which one round is to be
+// tried.
+func (bs *breakers) avoided() (programs []string, probing bool) {
+	bs.Lock()
+	defer bs.Unlock()
+	at := bs.clock()
+	for name, b := range bs.programs {
+		switch {
+		case !b.isOpen():
+		case b.probing || at.Before(b.until):
+			programs = append(programs, name)
+		default:
+			probing = true
+		}
+	}
+	slices.Sort(programs)
+	return programs, probing
+}
+
+// nextProbe returns how long it is until a breaker is half-open, at most the given time.
+func (bs *breakers) nextProbe(most time.Duration) time.Duration {
+	bs.Lock()
+	defer bs.Unlock()
+	for _, b := range bs.programs {
+		if left := b.until.Sub(bs.clock()); b.isOpen() && !b.probing && left > 0 {
+			most = min(most, left)
+		}
+	}
+	return most
+}
+
+// nothingToProbe says that a claim found no task of the programs whose breakers are half-open. They are open again.
+func (bs *breakers) nothingToProbe() {
+	bs.Lock()
+	defer bs.Unlock()
+	at := bs.clock()
+	for _, b := range bs.programs {
+		if b.isOpen() && !b.probing && !at.Before(b.until) {
+			b.until = at.Add(b.pause)
+		}
+	}
+}
+
+// claimed says that the worker has claimed a task of the program. If its breaker is half-open, this round is the one to try.
+func (bs *breakers) claimed(program string) {
+	bs.Lock()
+	defer bs.Unlock()
+	if b := bs.programs[program]; b != nil && b.isOpen() {
+		b.probing = true
+	}
+}
+
+// roundEnded says that a round of the program has ended in any way.
+func (bs *breakers) roundEnded(program string) {
+	bs.Lock()
+	defer bs.Unlock()
+	if b := bs.programs[program]; b != nil {
+		b.probing = false
+	}
+}
+
+// succeeded says that a round of the program succeeded. It closes the breaker.
+func (bs *breakers) succeeded(program string) {
+	bs.Lock()
+	defer bs.Unlock()
+	if b := bs.programs[program]; b != nil && b.isOpen() {
+		bs.log.Info("the worker runs a paused program again", "program", program)
+	}
+	delete(bs.programs, program)
+	if len(bs.successes) < maxBreakers {
+		bs.successes[program] = true
+		bs.succeed.give()
+	}
+}
+
+// failed says that a round of the program ran and failed. It returns whether there are so many failures in a row that the
+// caller must ask whether the program succeeds elsewhere, and call decide.
+func (bs *breakers) failed(program, reason string) (ask bool) {
+	bs.Lock()
+	defer bs.Unlock()
+	b := bs.countFailure(program, reason)
+	b.unfits = 0
+	if bs.maxFailures == 0 || b.failures < bs.maxFailures || bs.clock().Sub(b.asked) < probePause {
+		return false
+	}
+	b.asked = bs.clock()
+	return true
+}
+
+// decide opens or closes the breaker of a program that fails in a row.
+func (bs *breakers) decide(program string, succeedsElsewhere bool) {
+	bs.Lock()
+	defer bs.Unlock()
+	b := bs.programs[program]
+	if b == nil {
+		return // the program has succeeded here since
+	}
+	if b.tooMany = succeedsElsewhere; b.tooMany {
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds of it failed in a row, and another worker succeeds with it; the last: %s", b.failures, b.lastReason))
+	}
+}
+
+// couldNotStart says that a round of the program could not be started, for a reason that holds on every host.
+func (bs *breakers) couldNotStart(program, reason string) {
+	bs.Lock()
+	defer bs.Unlock()
+	if b := bs.countFailure(program, reason); bs.maxFailures > 0 && b.failures >= bs.maxFailures {
+		b.tooMany = true
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds of it failed in a row; the last could not be started: %s", b.failures, b.lastReason))
+	}
+}
+
+func (bs *breakers) countFailure(program, reason string) *breaker {
+	b := bs.of(program)
+	b.failures, b.probing, b.lastReason = b.failures+1, false, short(reason)
+	return b
+}
+
+// unfit says that this host could not start a round of the program.
+func (bs *breakers) unfit(program, reason string) {
+	bs.Lock()
+	defer bs.Unlock()
+	b := bs.of(program)
+	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
+	b.unfits, b.probing = b.unfits+1, false
+	bs.open(program, b, length, "this host cannot run it: "+short(reason))
+}
+
+func (bs *breakers) open(program string, b *breaker, length time.Duration, reason string) {
+	b.until, b.reason = bs.clock().Add(length), reason
+	if length != b.pause {
+		bs.log.Warn("the worker pauses a program", "program", program, "for", length, "reason", reason)
+	}
+	b.pause = length
+}
+
+func (bs *breakers) of(program string) *breaker {
+	b := bs.programs[program]
+	if b == nil {
+		if len(bs.programs) >= maxBreakers {
+			bs.removeOldest()
+		}
+		b = &breaker{}
+		bs.programs[program] = b
+	}
+	return b
+}
+
+func (bs *breakers) removeOldest() {
+	oldest := ""
+	for name, b := range bs.programs {
+		if oldest == "" || b.until.Before(bs.programs[oldest].until) {
+			oldest = name
+		}
+	}
+	delete(bs.programs, oldest)
+}
+
+// short returns a reason as one line of bounded length. A program may have written it.
+func short(reason string) string {
+	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
+	if len(reason) > maxShortReason {
+		reason = strings.ToValidUTF8(reason[:maxShortReason], "") + "…"
+	}
+	return reason
+}
+
+// pauses returns the programs that are paused, the next ones to try first.
+func (bs *breakers) pauses() []redisstate.Pause {
+	bs.Lock()
+	defer bs.Unlock()
+	var all []redisstate.Pause
+	for name, b := range bs.programs {
+		if b.isOpen() {
+			all = append(all, redisstate.Pause{Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))), Why: b.reason})
+		}
+	}
+	slices.SortFunc(all, func(x, y redisstate.Pause) int {
+		return cmp.Or(cmp.Compare(x.For, y.For), cmp.Compare(x.Program, y.Program))
+	})
+	return all
+}

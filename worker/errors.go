@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/tdf-framework/tdf/fetch"
+)
+
+// Permanent marks an error of a [Handler] or [Runner] as final: the task fails, even if max_fails allows more rounds. It
+// is meant for errors that every further round would meet, such as an invalid input. A user can still retry the task
+// (docs/lifecycle.md, "Failed for good"). Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PermanentError{err}
+}
+
+// Later makes the worker release the task of a [Handler] or [Runner] and have it claimed again after d at the earliest,
+// on any worker. The round counts as a release, and not as a failure; the task's log has the error's text. err may be nil.
+//
+// Each delay starts a new round, and a task has at most 100,000 of them. What the handler printed is lost, except the last
+// 4 KiB; the checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").
+func Later(d time.Duration, err error) error {
+	if err == nil {
+		err = errors.New("put off by its handler")
+	}
+	return &LaterError{d, err}
+}
+
+// Unfit marks an error as the fault of this host: another worker may be able to run the task. The worker releases the
+// task, and avoids its program for a while. After three such releases the round fails
+// (docs/lifecycle.md, "Released rounds"). Unfit(nil) is nil.
+func Unfit(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("the worker's disk is full: %w", err)
+	}
+	return &UnfitError{err}
+}
+
+// A PermanentError is what [Permanent] returns.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that was marked.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// A LaterError is what [Later] returns.
+type LaterError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *LaterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason for the delay.
+func (e *LaterError) Unwrap() error { return e.Err }
+
+// An UnfitError is what [Unfit] returns.
+type UnfitError struct{ Err error }
+
+func (e *UnfitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that was marked.
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+func isPermanent(err error) bool { return errors.As(err, new(*PermanentError)) }
+
+func isLater(err error) bool { return errors.As(err, new(*LaterError)) }
+
+func isUnfit(err error) bool { return errors.As(err, new(*UnfitError)) }
+
+// unfitFetch marks the errors of a fetch that may succeed on another host.
+func unfitFetch(err error) error {
+	var failed *fetch.Error
+	if errors.As(err, &failed) && failed.Local() {
+		return &UnfitError{err}
+	}
+	return err
+}

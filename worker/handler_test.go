@@ -1,0 +1,225 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func ofProgram(name string) func(*tdf.Properties) {
+	return func(d *tdf.Properties) { d.Program = name }
+}
+
+// What a handler reports is what a program would have left in the round's directory.
+func TestHandlerReports(t *testing.T) {
+	w := newWorld(t)
+	id := w.open(`{"n": 12}`, ofProgram("square"), timeout)
+	worker := w.worker(Handle("square", func(_ context.Context, r *Round) error {
+		var in struct{ N int }
+		if err := r.Bind(&in); err != nil {
+			return err
+		}
+		if r.ID != id || r.Number != 0 || r.Program != "square" || r.Worker != "w1" || r.Slot != 1 || time.Until(r.Deadline) <= 0 {
+			return fmt.Errorf("it got %+v", r)
+		}
+		r.Progress(0.5, "half\nof it")
+		r.Progress(2, "all\nof it")
+		r.Update("first")
+		r.Update("second\nthird")
+		fmt.Fprint(r.Stdout, "squared")
+		return errors.Join(r.SetCheckpoint([]byte("state")), r.SetResult(1), r.SetResult(in.N*in.N))
+	}))
+	w.runOnce(worker)
+	got := w.finished(id)
+	r := got.Current()
+	if got.State != tdf.Succeeded || r.Result != "144" || r.Output != "squared" || got.Checkpoint != "state" || r.Progress != (tdf.Progress{Fraction: 1, Text: "all of it"}) {
+		t.Errorf("%s %+v, checkpoint %q, error %q", got.State, r, got.Checkpoint, got.LastError())
+	}
+	updates, err := w.store.Updates(t.Context(), id, redisstate.Update{}, 10)
+	must(t, err)
+	var lines []string
+	for _, u := range updates {
+		lines = append(lines, u.Line)
+	}
+	if strings.Join(lines, ",") != "first,second,third" {
+		t.Errorf("updates %q", lines)
+	}
+}
+
+// docs/lifecycle.md, "Failed for good". A user can still retry the task, which then fails as usual.
+func TestPermanentErrorFailsTheTask(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
+	permanent := true
+	worker := w.worker(Handle("p", func(context.Context, *Round) error {
+		if permanent {
+			return fmt.Errorf("parse: %w", Permanent(errors.New("no such sample")))
+		}
+		return errors.New("busy")
+	}))
+	w.runOnce(worker)
+	got := w.finished(id)
+	if got.State != tdf.Failed || got.Fails != 1 || got.Round != 0 || got.LastError() != "parse: no such sample" || !strings.Contains(got.Log, "failed for good") {
+		t.Errorf("%s after %d failures: %q\n%s", got.State, got.Fails, got.LastError(), got.Log)
+	}
+	permanent = false
+	m, err := got.Reopen()
+	must(t, err)
+	must(t, w.applied(m))
+	w.runOnce(worker)
+	_, err = w.newServer().RunOnce(t.Context())
+	must(t, err)
+	if got := w.task(id); got.State != tdf.Open || got.Round != 2 || got.Fails != 2 {
+		t.Errorf("retried: %s in round %d after %d failures\n%s", got.State, got.Round, got.Fails, got.Log)
+	}
+}
+
+func (w *world) applied(m tdf.Move) error {
+	outcomes, err := w.store.Apply(w.Context(), "test", redisstate.Unit{Moves: []tdf.Move{m}})
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
+// docs/lifecycle.md, "Put off".
+func TestLaterReleasesTheTask(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("p"))
+	delay := time.Hour
+	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
+		if string(r.Checkpoint) == "seen" {
+			return nil
+		}
+		fmt.Fprint(r.Stdout, "waiting")
+		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(delay, errors.New("no licence")))
+	}))
+	before, err := w.store.Now(t.Context())
+	must(t, err)
+	w.runOnce(worker)
+	got := w.task(id)
+	if got.State != tdf.Open || got.Releases != 1 || got.Fails != 0 || got.Round != 1 || got.UnfitHosts != 0 || got.Rounds[0].Tail != "waiting" {
+		t.Errorf("%+v", got)
+	}
+	if got.Ready < before.Add(3600) || got.Ready > before.Add(3700) || !strings.Contains(got.Log, "no licence") {
+		t.Errorf("ready %v s after the claim\n%s", got.Ready.Sub(before), got.Log)
+	}
+	score, err := w.client().ZScore(t.Context(), w.store.Keys().List(tdf.Open), fmt.Sprint(id)).Result()
+	must(t, err)
+	if diff := tdf.Time(score) - got.Ready; diff > 1e-5 || diff < -1e-5 {
+		t.Errorf("score %v, ready %v", score, got.Ready)
+	}
+	if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
+		t.Errorf("it ran before its time: %v, %v", ran, err)
+	}
+	m, err := got.Change(tdf.Changes{StartAfter: new(tdf.Time(1))})
+	must(t, err)
+	must(t, w.applied(m))
+	w.runOnce(worker)
+	if got := w.finished(id); got.State != tdf.Succeeded || got.Ready != 0 {
+		t.Errorf("%s: %q, ready %v", got.State, got.LastError(), got.Ready)
+	}
+}
+
+// In the last round there is no later one.
+func TestLaterInTheLastRound(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("p"))
+	must(t, w.client().HSet(t.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound).Err())
+	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released") {
+		t.Errorf("%s: %q", got.State, got.LastError())
+	}
+}
+
+// A task of a program without a handler goes to other workers, and the worker pauses the program.
+func TestTaskWithoutAHandler(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("other"))
+	worker := w.worker(Handle("b", nothing), Handle("a", nothing))
+	w.runOnce(worker)
+	got := w.task(id)
+	if got.State != tdf.Open || got.UnfitHosts != 1 || !strings.Contains(got.Log, `worker w1 has no handler for program "other": it handles ["a" "b"]`) {
+		t.Errorf("%+v", got)
+	}
+	if avoided, _ := worker.breakers.avoided(); len(avoided) != 1 || avoided[0] != "other" {
+		t.Errorf("it avoids %q", avoided)
+	}
+	w.open("", ofProgram("a"))
+	w.runOnce(worker)
+}
+
+func nothing(context.Context, *Round) error { return nil }
+
+// A host that lacks what the handler needs releases the task.
+func TestUnfitHandler(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("p"))
+	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Unfit(errors.New("no GPU")) })))
+	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 || got.Fails != 0 || !strings.Contains(got.Log, "no GPU") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A handler's answer does not count once the timeout is over.
+func TestHandlerThatAnswersTooLate(t *testing.T) {
+	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
+		w := newWorld(t)
+		id := w.open("", ofProgram("p"), timeout)
+		timers := &clock{}
+		worker := w.worker(Handle("p", func(ctx context.Context, _ *Round) error {
+			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+			<-ctx.Done()
+			return answer
+		}))
+		worker.after = timers.after
+		w.runOnce(worker)
+		if got := w.task(id); got.State != tdf.TimedOut || got.Releases != 0 {
+			t.Errorf("%T: %s", answer, got.State)
+		}
+	}
+}
+
+func TestOptionsThatExcludeEachOther(t *testing.T) {
+	w := newWorld(t)
+	runner := goRunner(func(context.Context, *Round) (Ended, error) { return Ended{}, nil })
+	for want, with := range map[string][]Option{
+		`program "p" has two handlers`:                    {Handle("p", nothing), Handle("p", nothing)},
+		"a worker has either a Runner or handlers":        {Handle("p", nothing), WithRunner(runner)},
+		"make a worker: a worker has one Runner, not two": {WithRunner(runner), WithRunner(runner)},
+	} {
+		if _, err := New("w1", w.cfg, with...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Marks survive wrapping, and say nothing about no error.
+func TestMarkedErrors(t *testing.T) {
+	cause := errors.New("cause")
+	for name, c := range map[string]struct {
+		err error
+		is  func(error) bool
+	}{
+		"permanent": {Permanent(cause), isPermanent},
+		"later":     {Later(time.Second, cause), isLater},
+		"unfit":     {Unfit(cause), isUnfit},
+	} {
+		wrapped := fmt.Errorf("step 3: %w", c.err)
+		if !c.is(wrapped) || !errors.Is(wrapped, cause) || wrapped.Error() != "step 3: cause" {
+			t.Errorf("%s: %v", name, wrapped)
+		}
+		if c.is(cause) {
+			t.Errorf("%s: an error without the mark has it", name)
+		}
+	}
+	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
+		t.Error("no error is not as documented")
+	}
+}

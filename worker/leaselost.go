@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// errLeaseEnded ends a program whose lease has run out, if on_lease_lost=end.
+var errLeaseEnded = errors.New("the lease ran out before it could be renewed (on_lease_lost=end)")
+
+// onLeaseLostEnd is the value of on_lease_lost that makes the worker end programs.
+const onLeaseLostEnd = "end"
+
+// shortestLeasePause is the shortest time between two looks at the leases.
+const shortestLeasePause = time.Millisecond
+
+// endWhenLeasesEnd ends programs whose leases run out, until ctx ends. It does not wait for Redis, since the usual cause is that
+// Redis cannot be reached (docs/guarantees.md, "Leases").
+func (s *session) endWhenLeasesEnd(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.claimed: // a new lease, which may have begun before the last look
+		case <-time.After(s.endWithoutLease(time.Now())):
+		}
+	}
+}
+
+// endWithoutLease ends the programs whose leases have run out, and returns how long to wait before the next look.
+func (s *session) endWithoutLease(at time.Time) time.Duration {
+	next := s.cfg.Lease
+	for _, e := range s.executions() {
+		if left := e.renewed.Load().Add(s.cfg.Lease).Sub(at); left > 0 {
+			next = min(next, left)
+		} else {
+			e.end(errLeaseEnded)
+		}
+	}
+	return max(next, shortestLeasePause)
+}
+
+// leaseRenewed records a renewal. The lease may have begun when the renewal was sent, even if the answer came late.
+func (e *execution) leaseRenewed(sent time.Time) {
+	for {
+		before := e.renewed.Load()
+		if !sent.After(*before) || e.renewed.CompareAndSwap(before, &sent) {
+			return
+		}
+	}
+}
+
+// renewLate renews the leases of claims whose answer came late, and returns when they began. During an outage the leases may
+// have run out, and on_lease_lost=end would end the programs at once.
+func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
+	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
+		return c.Sent
+	}
+	renewals := make([]redisstate.Renewal, len(c.Claims))
+	for i, claim := range c.Claims {
+		renewals[i] = renewalOf(claim.Task, claim.ID)
+	}
+	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
+	if err != nil || slices.ContainsFunc(renewed.Lost, func(lost error) bool { return lost != nil }) {
+		return c.Sent // so that tasks that are lost are ended
+	}
+	return slices.MinFunc(renewed.Sent, time.Time.Compare)
+}
+
+// isReleased reports whether the worker releases the task of a round that err has ended.
+func isReleased(err error) bool { return errors.Is(err, errStopping) || errors.Is(err, errLeaseEnded) }

@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// An Option changes what [New] or [Load] returns. Options that set the same thing are an error, except that any number of
+// [Handle] may be given.
+type Option func(*options)
+
+type options struct {
+	log      *slog.Logger
+	version  string
+	sole     bool
+	runner   Runner
+	handlers handlers
+	store    store // of a test; nil: Run connects
+
+	errs []error
+}
+
+func newOptions(with []Option) (options, error) {
+	o := options{log: slog.Default(), handlers: handlers{}}
+	for _, option := range with {
+		option(&o)
+	}
+	if o.runner != nil && len(o.handlers) > 0 {
+		o.errs = append(o.errs, errors.New("a worker has either a Runner or handlers"))
+	}
+	if err := errors.Join(o.errs...); err != nil {
+		return o, fmt.Errorf("make a worker: %w", err)
+	}
+	return o, nil
+}
+
+// WithLog has the worker log to log instead of [slog.Default].
+func WithLog(log *slog.Logger) Option {
+	return func(o *options) { o.log = log }
+}
+
+// WithVersion gives the version that `tdf workers` shows for this worker. The default is none.
+func WithVersion(version string) Option {
+	return func(o *options) { o.version = version }
+}
+
+// WithSole says that this process runs nothing but workers. A worker then ends every orphaned process that becomes a
+// child of this process and that it cannot assign to anything else: a program must have started it.
+func WithSole() Option {
+	return func(o *options) { o.sole = true }
+}
+
+// WithRunner has r run the rounds in this process. The worker then fetches no programs and starts no run.sh
+// (docs/programs.md, "Rounds without a process"). Most projects are better served by [Handle].
+func WithRunner(r Runner) Option {
+	return func(o *options) {
+		if o.runner != nil {
+			o.errs = append(o.errs, errors.New("a worker has one Runner, not two"))
+		}
+		o.runner = r
+	}
+}
+
+// Handle has h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
+// no run.sh (docs/programs.md, "Rounds without a process").
+//
+// Handle may be given several times, once for each program. A task of any other program is released, as one that this
+// host cannot run: another worker may have a handler for it (docs/lifecycle.md, "Released rounds").
+func Handle(program string, h Handler) Option {
+	return func(o *options) {
+		if o.handlers[program] != nil {
+			o.errs = append(o.errs, fmt.Errorf("program %q has two handlers", program))
+		}
+		o.handlers[program] = h
+	}
+}
+
+// inProcess reports whether rounds run in this process.
+func (o *options) inProcess() bool { return o.runner != nil || len(o.handlers) > 0 }

@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/retention"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/worker/safepath"
+	"github.com/tdf-framework/tdf/worker/secrets"
+)
+
+// A roundIO has the files through which a round and its worker exchange data.
+type roundIO struct {
+	secrets *secrets.Secrets
+	record  *record.Record // the output files
+	dir     *rounddir.Dir  // the round's directory
+	tail    *string        // the last output, until Redis has accepted it; else nil
+	pid     int            // of the program, until Redis has accepted it; else 0
+
+	keepTail bool // the round is released, so its tail is all that is left of its output
+}
+
+// openIO makes the round's files, and returns what earlier rounds left. Most of its errors are this host's fault.
+func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, error) {
+	x := &roundIO{}
+	var before rounddir.Before
+	var err error
+	if x.secrets, err = e.readEnvFile(); err != nil {
+		return nil, before, Unfit(fmt.Errorf("[worker] env_file: %w", err))
+	}
+	if before, err = e.earlier(ctx); err != nil {
+		return nil, before, err
+	}
+	x.record, err = e.openRecord(x.secrets != nil)
+	if err != nil {
+		return nil, before, Unfit(err)
+	}
+	x.dir, err = e.s.takeDir(e.slot, before, x.secrets)
+	if err != nil {
+		x.record.Close()
+		return nil, before, Unfit(fmt.Errorf("the round's directory: %w", err))
+	}
+	return x, before, nil
+}
+
+// readEnvFile returns the program's secrets, or nil if there is no file. It follows no link of the program's user, who must not
+// choose which file the worker reads (docs/programs.md, "Secrets").
+func (e *execution) readEnvFile() (*secrets.Secrets, error) {
+	if e.s.cfg.EnvFile == "" {
+		return nil, nil
+	}
+	base, below := retention.Split(e.s.cfg.Directory, e.s.cfg.EnvFile)
+	f, err := safepath.OpenFile(base, e.fill(below))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return secrets.Read(f)
+}
+
+func (e *execution) close(x *roundIO) {
+	x.record.Close()
+	e.s.putDir(x.dir)
+}
+
+// earlier returns what the task's earlier rounds left for this one.
+func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
+	if e.task.Round == 0 {
+		return rounddir.Before{}, nil
+	}
+	checkpoint, lastError, err := e.s.store.Earlier(ctx, e.task.ID, e.task.Round)
+	before := rounddir.Before{LastError: lastError}
+	if checkpoint != nil {
+		before.Checkpoint = []byte(*checkpoint)
+	}
+	return before, err
+}
+
+// liveReport returns what the round wrote and Redis has not accepted yet. more says that one report could not take all of it.
+//
+// final: the program has ended. The tail is then part of the output, unless the round leaves none.
+func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.Report, accepted func(), more bool) {
+	news := x.dir.News(final)
+	for _, problem := range news.Problems {
+		e.log.Warn("a file in the round's directory is ignored", "problem", problem)
+	}
+	if news.HasProgress {
+		r.Progress = &news.Progress
+	}
+	if news.Checkpoint != nil {
+		checkpoint := string(news.Checkpoint)
+		r.Checkpoint = &checkpoint
+	}
+	r.Updates, r.FirstUpdate = news.Updates, news.FirstUpdate
+	if tail, changed := x.record.Tail(x.secrets); changed {
+		x.tail = &tail
+	}
+	if !final || x.keepTail {
+		r.Tail, r.Silent = x.tail, tdf.For(x.record.Silent())
+	}
+	if !final {
+		r.PID = x.pid
+	}
+	return r, func() { e.accepted(x, news, r) }, news.More
+}
+
+// accepted removes a report that Redis has accepted from what is left to report.
+func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.Report) {
+	x.dir.Accepted(news)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x.tail == r.Tail {
+		x.tail = nil
+	}
+	if x.pid == r.PID {
+		x.pid = 0
+	}
+}

@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf/worker/internal/friend"
+)
+
+// A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process; [WithRunner]
+// and [Handle] replace that.
+type Runner interface {
+	// Run runs a round to its end, with the rules of [Handler] for ctx, errors and panics. The exit status of an error is
+	// 1, unless Ended has another one. A worker runs as many rounds at once as it has slots.
+	Run(ctx context.Context, r *Round) (Ended, error)
+}
+
+// A Preparer is a Runner that has something to do before a round's directory is made, or before the task's timeout
+// begins to count ([Round.HoldTimeout]).
+type Preparer interface {
+	// Prepare returns the Runner of this one round. The Round has no Dir, Env, Stdout, Stderr, Checkpoint, LastError and
+	// Deadline yet. An error fails the round, as "could not be run", unless it is [Unfit]. A panic ends the process.
+	Prepare(ctx context.Context, r *Round) (Runner, error)
+}
+
+// Ended says how a round ended.
+type Ended struct {
+	Exit string // "0" to "255", or "signal: " and its name; "": 0, or 1 with an error
+
+	Elapsed time.Duration // of the program; 0: all that Run took
+	CPU     time.Duration // CPU time; 0: unknown
+	MaxRSS  int64         // peak memory in bytes; 0: unknown
+
+	// Reason is the last line of the round's error, for an end that needs an explanation, such as lack of memory.
+	Reason string
+
+	// Permanent says that a failure of this round is final: the task fails, even if max_fails allows more rounds.
+	Permanent bool
+}
+
+// direct is a Preparer for a Runner that needs no preparation.
+type direct struct{ Runner }
+
+func (d direct) Prepare(context.Context, *Round) (Runner, error) { return d.Runner, nil }
+
+// inProcessPreparer returns what runs the rounds of a worker that runs them in this process.
+func (o *options) inProcessPreparer() Preparer {
+	if len(o.handlers) > 0 {
+		return o.handlers
+	}
+	if p, ok := o.runner.(Preparer); ok {
+		return p
+	}
+	return direct{o.runner}
+}
+
+// runInProcess runs a round in this process. An error of the Runner becomes the end of the round, unless ctx has ended, or
+// the error is [Later] or [Unfit]. A panic ends neither the worker nor its other rounds. mask hides secrets; it comes before
+// anything is cut.
+func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string) string) (ended Ended, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ended, err = failed(Ended{Exit: exitPanic}, panicText(mask(fmt.Sprint(p)), debug.Stack())), context.Cause(ctx)
+		}
+	}()
+	ended, err = runner.Run(ctx, r)
+	switch {
+	case err == nil:
+		ended.Exit = cmp.Or(ended.Exit, "0")
+		return ended, nil
+	case ctx.Err() != nil, isLater(err), isUnfit(err):
+		return ended, err
+	}
+	ended.Permanent = ended.Permanent || isPermanent(err)
+	return failed(ended, mask(err.Error())), nil
+}
+
+// Exit statuses of rounds that ran in this process: those of a Go program that ends so.
+const (
+	exitError = "1"
+	exitPanic = "2"
+)
+
+func failed(ended Ended, reason string) Ended {
+	if ended.Exit == "" || ended.Exit == "0" {
+		ended.Exit = exitError
+	}
+	ended.Reason = cmp.Or(cut(reason, maxReason), "the handler returned an error without a text")
+	return ended
+}
+
+// maxReason bounds the text of a Runner's error, and of a panic, in bytes.
+const maxReason = 32 << 10
+
+// panicText has the message first, as a Go program prints it: the message is the fingerprint of the failure.
+func panicText(message string, stack []byte) string {
+	return "panic: " + cut(message, maxReason/2) + "\n\n" + cut(string(stack), maxReason/2-100)
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+func init() {
+	friend.RunInProcess = func(ctx context.Context, runner, round any) (any, error) {
+		return runInProcess(ctx, runner.(Runner), round.(*Round), func(text string) string { return text })
+	}
+}

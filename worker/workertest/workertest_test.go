@@ -1,0 +1,107 @@
+package workertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/worker"
+	"github.com/tdf-framework/tdf/worker/workertest"
+)
+
+func TestRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		task workertest.Task
+		h    worker.Handler
+		want workertest.Result // without Err
+		err  string            // how it begins; "": none
+	}{
+		"everything": {
+			workertest.Task{Input: "a 'b c'", Round: 2, Checkpoint: []byte("old"), LastError: "boom"},
+			func(_ context.Context, r *worker.Round) error {
+				fmt.Fprintf(r.Stdout, "%d %d %q %s %s", r.ID, r.Number, r.Args, r.Checkpoint, r.LastError)
+				fmt.Fprint(r.Stderr, "warning")
+				r.Update("one")
+				r.Update("two")
+				r.Progress(0.25, "a quarter")
+				return errors.Join(r.SetCheckpoint([]byte("new")), r.SetResult(map[string]int{"n": 1}))
+			},
+			workertest.Result{
+				Output: `1 2 ["a" "b c"] old boom`, Error: "warning", Exit: "0", JSON: `{"n":1}`, Checkpoint: []byte("new"),
+				Updates: []string{"one", "two"}, Progress: 0.25, ProgressText: "a quarter",
+			}, "",
+		},
+		"an error": {
+			workertest.Task{},
+			func(_ context.Context, r *worker.Round) error {
+				fmt.Fprint(r.Stderr, "first")
+				return errors.New("second")
+			},
+			workertest.Result{Error: "first\nsecond", Exit: "1"}, "second",
+		},
+		"permanent": {
+			workertest.Task{},
+			func(context.Context, *worker.Round) error { return worker.Permanent(errors.New("never")) },
+			workertest.Result{Error: "never", Exit: "1", Permanent: true}, "never",
+		},
+		"later": {
+			workertest.Task{},
+			func(context.Context, *worker.Round) error { return worker.Later(time.Hour, errors.New("not yet")) },
+			workertest.Result{Later: time.Hour, Released: true}, "not yet",
+		},
+		"unfit": {
+			workertest.Task{},
+			func(context.Context, *worker.Round) error { return worker.Unfit(errors.New("no GPU")) },
+			workertest.Result{Released: true}, "no GPU",
+		},
+		"a deleted checkpoint": {
+			workertest.Task{Checkpoint: []byte("old")},
+			func(_ context.Context, r *worker.Round) error { return r.SetCheckpoint(nil) },
+			workertest.Result{Exit: "0", Checkpoint: []byte{}}, "",
+		},
+		"a result that is too large": {
+			workertest.Task{},
+			func(_ context.Context, r *worker.Round) error { return r.SetResult(strings.Repeat("x", 2<<20)) },
+			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)"}, "result.json: ",
+		},
+		"the context ends": {
+			workertest.Task{Timeout: time.Nanosecond},
+			func(ctx context.Context, r *worker.Round) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+			workertest.Result{}, "context deadline exceeded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := workertest.Run(t.Context(), c.h, c.task)
+			err := ""
+			if got.Err != nil {
+				err = got.Err.Error()
+			}
+			got.Err = nil
+			if !reflect.DeepEqual(got, c.want) || !strings.HasPrefix(err, c.err) || (err == "") != (c.err == "") {
+				t.Errorf("got %+v, error %q; want %+v, %q", got, err, c.want, c.err)
+			}
+		})
+	}
+}
+
+func TestRunOfAPanic(t *testing.T) {
+	got := workertest.Run(t.Context(), func(context.Context, *worker.Round) error { panic("oh no") }, workertest.Task{})
+	if got.Exit != "2" || got.Err == nil || !strings.HasPrefix(got.Error, "panic: oh no\n\ngoroutine ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestErrKeepsTheHandlersError(t *testing.T) {
+	cause := errors.New("cause")
+	got := workertest.Run(t.Context(), func(context.Context, *worker.Round) error { return fmt.Errorf("step: %w", cause) }, workertest.Task{})
+	if !errors.Is(got.Err, cause) {
+		t.Errorf("%v", got.Err)
+	}
+}
