@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -64,7 +64,7 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 }
 
 func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, error) {
-	tdf, err := local.Start(ctx, 2, stderr)
+	tdf, err := local.Try(ctx, 2, stderr)
 	if err != nil {
 		return 0, err
 	}

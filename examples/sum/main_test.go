@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
@@ -51,7 +51,7 @@ func onRedis(t *testing.T) (file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tdf, err := local.StartOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
+	tdf, err := local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -74,7 +74,7 @@ func serving(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tdf, err := local.StartOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
+	tdf, err := local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
