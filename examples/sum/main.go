@@ -1,5 +1,5 @@
-// Command sum computes the sum of m..n in buckets of p, and sums the results again until one
-// number is left. See README.md.
+// Command sum computes the sum of m..n in buckets of p. It sums the results in buckets, too, until one number is left.
+// See README.md.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run returns the exit status: 0, 1 if there is no sum, or 2 if it was called wrongly.
+// run returns the exit status: 0, 1 if the sum failed, or 2 for invalid arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
 	if errors.Is(err, errHelp) {
@@ -45,7 +45,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// compute uses the Redis that the configuration names, or without one runs all in this process.
+// compute computes the sum with the Redis of the configuration. Without a configuration it runs all components in this
+// process.
 func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) {
 	if c.config == "" {
 		return c.computeHere(ctx, stderr)
@@ -59,7 +60,7 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 		return 0, err
 	}
 	defer m.Close()
-	fmt.Fprintf(stderr, "run %s; should this be interrupted, -run %s goes on with it\n", c.run, c.run)
+	fmt.Fprintf(stderr, "run %s; after an interruption, continue it with -run %s\n", c.run, c.run)
 	return newSum(m, c.plan, source, c.group()).compute(ctx)
 }
 
