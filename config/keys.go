@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A key is the definition of a key.
+// A key defines a key of the configuration.
 type key struct {
 	section, name string
 	preset        string // the default, as written in a file; "" for [tdf] namespace, which is required
