@@ -37,7 +37,7 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 	scripts/setup go gcc redis-server rsync
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-soak: ## run the long versions of the soak tests (up to an hour each package)
+soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
 

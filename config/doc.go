@@ -8,7 +8,7 @@
 // A file may have the sections of all components, so that a project can have a single file. Every component checks
 // all sections.
 //
-// gopkg.in/ini.v1 parses the files. file.go checks and quotes each line before, because a password may contain any
-// character. ini.v1 alone would unquote, join or cut values with a backquote, a backslash at the end, or a #. Its
-// errors would repeat whole lines.
+// gopkg.in/ini.v1 parses the files. Before that, file.go checks each line and quotes its value, because a password may
+// contain any character. ini.v1 alone would change values with backquotes, a backslash at the end, or a #. Its errors
+// would repeat whole lines.
 package config

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Step is the step of a fetch that failed (docs/programs.md, "Errors").
+// A Step is a step of a fetch (docs/programs.md, "Errors").
 type Step string
 
 // The steps, in their order.
@@ -29,8 +29,8 @@ const (
 // context.DeadlineExceeded (fetch_timeout), [ErrOtherSource], or an error of the file system or the network.
 type Error struct {
 	Source string // without credentials
-	Step   Step
-	Err    error // the cause
+	Step   Step   // the step that failed
+	Err    error  // the cause
 }
 
 func (e *Error) Error() string {

@@ -27,8 +27,8 @@ type Fetcher struct {
 	Timeout time.Duration // limit of one Fetch, including waiting and setup.sh (fetch_timeout); default 600 s
 	Limits  Limits
 
-	// Blob opens the content of a source redis:SHA256. If it is nil, these sources are errors.
-	// Blob returns an error that wraps fs.ErrNotExist if the namespace stores no such content.
+	// Blob opens the content of a source redis:SHA256. It returns an error that wraps fs.ErrNotExist if the
+	// content is not stored. If Blob is nil, fetching these sources fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
 	// Setup runs ./setup.sh in a program's directory until it ends or ctx is done. env is its whole environment.

@@ -22,24 +22,42 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestFetchEveryEnding(t *testing.T) {
-	for _, ending := range append([]string{"zip"}, tarEndings...) {
-		t.Run(ending, func(t *testing.T) {
-			data := pack(t, ending, item{name: "lib/data.txt", body: "x"}, item{name: "tool", body: "#!/bin/sh", mode: 0o700}, runItem)
-			f := newFetcher(t)
-			p := fetchWorks(t, f, serve(t, data)+"/x."+ending)
-			if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
-				t.Errorf("%+v", p)
-			}
-			got := snapshot(t, p.Dir)
-			if got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"` {
-				t.Errorf("unpacked: %v", got)
-			}
-			out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
-			if err != nil || string(out) != "it runs\n" {
-				t.Errorf("run.sh: %q, %v", out, err)
-			}
-		})
+// Each kind of source gives the same program, as an archive with any ending and as a script.
+func TestEverySource(t *testing.T) {
+	dir := t.TempDir()
+	address, url := daemon(t, dir), serveFunc(t, http.FileServer(http.Dir(dir)).ServeHTTP)
+	for _, ending := range append([]string{"run.sh", "zip"}, tarEndings...) {
+		file, data := "x."+ending, []byte(goodScript)
+		if ending == "run.sh" {
+			file = ending
+		} else {
+			data = pack(t, ending, item{name: "lib/data.txt", body: "x"}, item{name: "tool", body: "#!/bin/sh", mode: 0o700}, runItem)
+		}
+		write(t, filepath.Join(dir, file), data)
+		sources := map[string]string{
+			"path": "rsync:" + filepath.Join(dir, file), "daemon": "rsync:rsync://" + address + "/m/" + file, "http": url + "/" + file,
+		}
+		if ending != "run.sh" {
+			sources["redis"] = "redis:" + sumOf(data)
+		}
+		for kind, source := range sources {
+			t.Run(kind+" "+ending, func(t *testing.T) {
+				f := newFetcher(t)
+				f.Blob = blobs(map[string][]byte{sumOf(data): data})
+				p := fetchWorks(t, f, source)
+				if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
+					t.Errorf("%+v", p)
+				}
+				got := snapshot(t, p.Dir)
+				if ending != "run.sh" && (got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"`) {
+					t.Errorf("unpacked: %v", got)
+				}
+				out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
+				if err != nil || string(out) != "it runs\n" {
+					t.Errorf("run.sh: %q, %v", out, err)
+				}
+			})
+		}
 	}
 }
 

@@ -18,8 +18,8 @@ type format struct {
 	comp archives.Compression // compression of a tar; nil: none
 }
 
-// compressions are those of a tar that this package reads. Options bound the memory of zstd; that of xz is bounded
-// anyway.
+// compressions are the supported compressions of a tar. The options bound the memory of zstd. The memory of xz is always
+// bounded.
 //
 // archives.Identify is too risky for hostile bytes: it tries every format that it knows, in random order, and
 // guesses some of them (brotli, zlib).

@@ -133,7 +133,7 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// readFlags opens a file for reading without following a link or waiting for the writer of a pipe.
+// readFlags are flags to open a file for reading, without following a link or waiting for the writer of a pipe.
 const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 
 var errNotRegular = errors.New("not a regular file")

@@ -12,9 +12,9 @@ import (
 
 const journalName = reservedPrefix + "install.json"
 
-// A journal lists the files that an installation adds to ./$program/, so that it can be undone. A failed
-// installation is undone at once. The next fetch undoes one whose process died, and one whose run.sh a user
-// removed to fetch the program again.
+// A journal lists the files that an installation adds to ./$program/, so that it can be undone. A failed installation is
+// undone at once. If its process died, the next fetch undoes it. The next fetch also undoes a complete installation
+// whose run.sh is missing: users remove run.sh to fetch a program again.
 type journal struct {
 	// Done is set before run.sh is moved into place. From then on the program may run and leave its own files.
 	Done bool `json:"done"`

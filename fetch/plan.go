@@ -64,8 +64,8 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program another name", j.program, name)
 }
 
-// addMade adds the files that setup.sh made to Files. It skips those in directories that existed before, and those
-// in unreadable directories.
+// addMade extends Files by the files that setup.sh made. It skips directories that existed before the fetch, and
+// unreadable directories.
 func (p *plan) addMade(dir string) {
 	known := make(map[string]bool, len(p.Files))
 	for _, name := range p.Files {

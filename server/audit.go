@@ -28,9 +28,9 @@ const (
 // clockSkew bounds the error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
-// audit finds tasks that are due or inconsistent without being in $ns:due. Components of the original TDF, or edits by
-// hand, leave such tasks. A task that may be in the middle of a move is a suspect: the audit repairs it only if it
-// has not changed for the grace (docs/guarantees.md, "The audit").
+// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, or edits by hand,
+// leave them. A task that may be in the middle of a move is a suspect: the audit repairs it only if it has not
+// changed for the grace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds

@@ -44,7 +44,7 @@ func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	}
 }
 
-// failingReader keeps the reader's error. The scanner returns the incomplete line before the error as a whole one.
+// failingReader keeps the reader's error, because the scanner returns an incomplete last line without an error.
 type failingReader struct {
 	r   io.Reader
 	err error
