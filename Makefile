@@ -1,7 +1,7 @@
 # Settings: make fuzz FUZZTIME=1m
 FUZZTIME ?= 20s
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod tools/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test lint fmt fuzz soak bench bench-run bench-look clean
