@@ -43,10 +43,10 @@ type lives struct {
 }
 
 func (l *lives) open(ctx context.Context) error {
-	definitions := make([]tdf.Definition, l.batch)
+	definitions := make([]tdf.Properties, l.batch)
 	for i := 0; i < l.tasks; i += l.batch {
 		for j := range definitions {
-			definitions[j] = tdf.Define("bench", "rsync:/srv/bench/run.sh", strconv.Itoa(i+j))
+			definitions[j] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", strconv.Itoa(i+j))
 		}
 		if _, err := l.store.Open(ctx, "manager", definitions...); err != nil {
 			return err

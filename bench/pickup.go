@@ -31,7 +31,7 @@ func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 		go func() {
 			time.Sleep(2 * time.Millisecond) // the worker is idle by now
 			opened <- time.Now()
-			_, _ = store.Open(ctx, "manager", tdf.Define("bench", "rsync:/srv/bench/run.sh", ""))
+			_, _ = store.Open(ctx, "manager", tdf.Defaults("bench", "rsync:/srv/bench/run.sh", ""))
 		}()
 		for claimed := false; !claimed; {
 			waker.Wait(ctx, time.Second)

@@ -65,7 +65,7 @@ func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 			break
 		}
 	}
-	d := tdf.Define(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
+	d := tdf.Defaults(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
 	d.Group, d.Meta, d.FailOn = "big", fmt.Sprintf(`{"seed":%d}`, id), tdf.FailOnExit
 	h := tdf.Hash{"id": strconv.FormatInt(id, 10), "log": at.String() + " me@here: open", "0:open": at.String()}
 	for _, f := range d.OpenFields(namespace) {

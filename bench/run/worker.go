@@ -45,9 +45,9 @@ func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error)
 		return 0, err
 	}
 	defer store.Close()
-	tasks := make([]tdf.Definition, runs)
+	tasks := make([]tdf.Properties, runs)
 	for i := range tasks {
-		tasks[i] = tdf.Define("p", "rsync:/srv/p/run.sh", "1")
+		tasks[i] = tdf.Defaults("p", "rsync:/srv/p/run.sh", "1")
 	}
 	if _, err := store.Open(ctx, "bench", tasks...); err != nil {
 		return 0, err
