@@ -75,7 +75,7 @@ func population(t testing.TB, cfg config.Manager) {
 // decide has the rules decide over a task.
 func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
-	seen, err := s.Load(t.Context(), []int64{id})
+	seen, err := s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,11 +83,13 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c := &situation{}
-	seen, err := s.Inspect(ctx, id)
+	stored, err := s.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(roundsLooked), Texts: errorOfEnd,
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.task, c.invalid = seen.Task, seen.Invalid
+	c.task, c.invalid = stored.Task, stored.Invalid
 	for _, ask := range []func() error{
 		func() (err error) { c.now, err = s.Now(ctx); return err },
 		func() (err error) { c.server, err = s.LastServer(ctx); return err },
@@ -97,7 +99,6 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },
 		func() (err error) { c.source, err = c.sourceGate(ctx, s); return err },
 		func() (err error) { c.took, err = m.took(ctx, c.task); return err },
-		func() error { return m.readWhy(ctx, c.task) },
 	} {
 		if err := ask(); err != nil {
 			return nil, fmt.Errorf("explaining task %d: %w", id, err)
@@ -106,13 +107,12 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 	return c, nil
 }
 
-// readWhy reads what a finished task printed about its end.
-func (m *Manager) readWhy(ctx context.Context, t *tdf.Task) error {
+// errorOfEnd are what a finished task printed about its end.
+func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	if f := lastFailure(t); !t.State.Finished() || f == nil || f.round != t.Round {
 		return nil
 	}
-	_, _, err := fill(ctx, m.store, []*tdf.Task{t}, func(*tdf.Task) []textOf { return []textOf{{t.Round, tdf.RoundError}} }, 0)
-	return err
+	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
 }
 
 // mostTook is how many rounds are compared with.

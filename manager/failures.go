@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A FailureGroup is failed rounds that have in common how they ended and what they said last.
@@ -65,7 +66,7 @@ func (m *Manager) failures(ctx context.Context, q Query, after string, within lo
 		return Failures{}, err
 	}
 	f.rounds, f.bounds = roundsOfFailures, within
-	f.texts = func(t *tdf.Task) []textOf { return append(errorsOf(t), f.q.searched(t)...) }
+	f.texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), f.q.searched(t)...) }
 	groups := grouping{}
 	if err := f.walk(func(t *tdf.Task) bool { return groups.add(t, q.Worker) }); err != nil {
 		return Failures{}, err
@@ -76,10 +77,10 @@ func (m *Manager) failures(ctx context.Context, q Query, after string, within lo
 }
 
 // errorsOf are the texts that tell why a task's rounds failed.
-func errorsOf(t *tdf.Task) []textOf {
-	var texts []textOf
+func errorsOf(t *tdf.Task) []redisstate.TextsOf {
+	var texts []redisstate.TextsOf
 	for _, f := range failuresOf(t) {
-		texts = append(texts, textOf{f.round, tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: f.round, Texts: tdf.TextError})
 	}
 	return texts
 }

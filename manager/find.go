@@ -71,7 +71,7 @@ type finder struct {
 	q      Query
 	bounds lookBounds
 	rounds int // how many are looked at of each task
-	texts  func(*tdf.Task) []textOf
+	texts  func(*tdf.Task) []redisstate.TextsOf
 	atOnce int
 	begun  time.Time
 
@@ -165,61 +165,37 @@ func (f *finder) look(places []redisstate.Place) ([]*tdf.Task, error) {
 	for i, p := range places {
 		ids[i], _ = p.ID() // 0 is no task
 	}
-	tasks, err := f.store.Glance(f.ctx, ids, f.rounds, f.q.head)
+	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.q.head})
 	if err != nil {
 		return nil, err
 	}
-	for i, t := range tasks {
-		if t != nil && !f.q.facts(t) {
-			tasks[i] = nil
-		}
-	}
-	return f.read(tasks)
-}
-
-// read fills in the texts of those tasks that are still meant, and leaves out those that are not by these.
-func (f *finder) read(tasks []*tdf.Task) ([]*tdf.Task, error) {
+	var meant []int64
 	var where []int
-	var meant []*tdf.Task
-	for i, t := range tasks {
-		if t != nil {
-			where, meant = append(where, i), append(meant, t)
+	for i, x := range heads {
+		if x.Task != nil {
+			meant, where = append(meant, x.ID), append(where, i)
 		}
 	}
+	tasks := make([]*tdf.Task, len(places))
 	if len(meant) == 0 {
 		return tasks, nil
 	}
-	filled, bytes, err := fill(f.ctx, f.store, meant, f.texts, f.bounds.bytes-f.bytes)
+	stored, err := f.store.Read(f.ctx, meant, redisstate.Want{
+		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.rounds),
+		Keep:  func(t *tdf.Task) bool { return f.q.head(t) && f.q.facts(t) },
+		Texts: f.texts, MaxBytes: max(1, int(f.bounds.bytes-f.bytes)),
+	})
 	if err != nil {
 		return nil, err
 	}
-	f.bytes += bytes
-	for i, t := range meant[:filled] {
-		if !f.q.says(t) {
-			tasks[where[i]] = nil
+	for i, x := range stored {
+		f.bytes += int64(x.Bytes)
+		if x.Task != nil && f.q.says(x.Task) {
+			tasks[where[i]] = x.Task
 		}
 	}
-	if filled < len(meant) {
-		tasks = tasks[:where[filled]]
+	if len(stored) < len(meant) {
+		tasks = tasks[:where[len(stored)]]
 	}
 	return tasks, nil
-}
-
-// fill reads texts of tasks, up to so many bytes, and returns how many of the tasks have theirs.
-func fill(ctx context.Context, s Store, tasks []*tdf.Task, texts func(*tdf.Task) []textOf, most int64) (filled int, bytes int64, err error) {
-	of := make([]redisstate.TextsOf, len(tasks))
-	for i, t := range tasks {
-		of[i].ID = t.ID
-		for _, text := range texts(t) {
-			of[i].Names = append(of[i].Names, text.name())
-		}
-	}
-	read, err := s.Texts(ctx, of, most)
-	for i, values := range read {
-		for j, text := range texts(tasks[i]) {
-			text.put(tasks[i], values[j])
-			bytes += int64(len(values[j]))
-		}
-	}
-	return len(read), bytes, err
 }

@@ -73,11 +73,11 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 
 func read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	t.Helper()
-	task, err := s.Task(t.Context(), id)
+	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return task
+	return stored.Task
 }
 
 func settle(t testing.TB, s *redisstate.Store, id int64) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A QueryError says what makes no sense about a [Query], or about where it is to go on.
@@ -101,58 +102,24 @@ func (q *Query) facts(t *tdf.Task) bool {
 
 const anySignal = "signal"
 
-// A textOf is a text of a task: of one of its rounds, or, with the round -1, of itself.
-type textOf struct {
-	round int
-	what  string
-}
-
-func (x textOf) name() string {
-	if x.round < 0 {
-		return x.what
-	}
-	return tdf.RoundField(x.round, x.what)
-}
-
-// put takes the text into the task.
-func (x textOf) put(t *tdf.Task, text string) {
-	r := t.Rounds.At(x.round)
-	if x.round >= 0 && t.Rounds[x.round] == nil { // it may have texts without facts
-		r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
-		t.Rounds[x.round] = r
-	}
-	switch x.what {
-	case "input":
-		t.Input, t.Unread = text, t.Unread&^tdf.TextInput
-	case "meta":
-		t.Meta, t.Unread = text, t.Unread&^tdf.TextMeta
-	case tdf.RoundOutput:
-		r.Output, r.Unread = text, r.Unread&^tdf.TextOutput
-	case tdf.RoundError:
-		r.Error, r.Failed, r.Unread = text, text != "", r.Unread&^tdf.TextError
-	case tdf.RoundTail:
-		r.Tail, r.Unread = text, r.Unread&^tdf.TextTail
-	case "result":
-		r.Result, r.Unread = text, r.Unread&^tdf.TextResult
-	}
-}
-
-var ofTask = []textOf{{-1, "input"}, {-1, "meta"}}
+var ofTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput | tdf.TextMeta}
 
 // texts are those that a task has to be known with.
-func (q *Query) texts(t *tdf.Task) []textOf { return append(slices.Clone(ofTask), q.searched(t)...) }
+func (q *Query) texts(t *tdf.Task) []redisstate.TextsOf {
+	return append([]redisstate.TextsOf{ofTask}, q.searched(t)...)
+}
 
 // searched are the texts that say whether a task is meant.
-func (q *Query) searched(t *tdf.Task) []textOf {
-	var texts []textOf
+func (q *Query) searched(t *tdf.Task) []redisstate.TextsOf {
+	var texts []redisstate.TextsOf
 	if q.Output != "" {
-		texts = append(texts, textOf{t.LastRun(), tdf.RoundOutput})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput})
 	}
 	if q.Error != "" {
-		texts = append(texts, textOf{t.LastRun(), tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextError})
 	}
 	if q.Failure != "" {
-		texts = append(texts, textOf{lastFailure(t).round, tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: lastFailure(t).round, Texts: tdf.TextError})
 	}
 	return texts
 }

@@ -69,23 +69,17 @@ func (m *Manager) ProgramUses(ctx context.Context, states ...tdf.State) (map[str
 }
 
 func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses map[string]ProgramUse) error {
-	var wanted []redisstate.TextsOf
-	for _, p := range places {
-		if id, ok := p.ID(); ok {
-			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program", "state"}})
-		}
+	stored, err := m.store.Read(ctx, idsAt(places), redisstate.Want{Fields: redisstate.Head | redisstate.Source})
+	if err != nil {
+		return err
 	}
-	for len(wanted) > 0 {
-		texts, err := m.store.Texts(ctx, wanted, metasAtOnce)
-		if err != nil {
-			return err
+	for _, x := range stored {
+		if x.Task == nil {
+			continue
 		}
-		for i, t := range texts {
-			if src, err := tdf.ParseSource(t[0]); err == nil && src.Scheme == tdf.SchemeRedis {
-				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1], tdf.State(t[2]))
-			}
+		if src, err := tdf.ParseSource(x.Task.Source); err == nil && src.Scheme == tdf.SchemeRedis {
+			uses[src.Location] = uses[src.Location].with(x.ID, x.Task.Program, x.Task.State)
 		}
-		wanted = wanted[len(texts):]
 	}
 	return nil
 }

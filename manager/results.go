@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Results returns the tasks that q means, by their ids and each once, with what the round that ran last ([tdf.Task.LastRun])
 // has left: its result, and where printed says so what it printed. They are read in pages, so that only some of
 // them are in memory. An error is the last that comes.
 func (m *Manager) Results(ctx context.Context, q Query, printed bool) iter.Seq2[*tdf.Task, error] {
-	texts := func(t *tdf.Task) []textOf {
-		all := append(slices.Clone(ofTask), textOf{t.LastRun(), "result"})
-		if printed {
-			all = append(all, textOf{t.LastRun(), tdf.RoundOutput}, textOf{t.LastRun(), tdf.RoundError})
-		}
-		return all
+	ofRun := tdf.TextResult
+	if printed {
+		ofRun |= tdf.TextOutput | tdf.TextError
+	}
+	texts := func(t *tdf.Task) []redisstate.TextsOf {
+		return []redisstate.TextsOf{ofTask, {Round: t.LastRun(), Texts: ofRun}}
 	}
 	q.OldestFirst = true
 	return func(yield func(*tdf.Task, error) bool) {
@@ -54,14 +55,14 @@ func (m *Manager) byID(ctx context.Context, q Query, read func(Query) (bool, err
 }
 
 // readAll calls take with the tasks that q means, with these texts, until it returns false.
-func (m *Manager) readAll(ctx context.Context, q Query, texts func(*tdf.Task) []textOf, take func(*tdf.Task) bool) (more bool, err error) {
+func (m *Manager) readAll(ctx context.Context, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {
 		f, err := m.finder(ctx, q, after)
 		if err != nil {
 			return false, err
 		}
-		f.texts = func(t *tdf.Task) []textOf { return append(texts(t), f.q.searched(t)...) }
+		f.texts = func(t *tdf.Task) []redisstate.TextsOf { return append(texts(t), f.q.searched(t)...) }
 		err = f.walk(func(t *tdf.Task) bool {
 			more = take(t)
 			return more

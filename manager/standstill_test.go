@@ -130,11 +130,11 @@ func (s *archiving) Counts(ctx context.Context, groups ...string) (redisstate.Co
 
 func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
-	task, err := s.Task(t.Context(), id)
+	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		t.Fatal(err)
 	}
-	move, _ := task.Archive()
+	move, _ := stored.Task.Archive()
 	if outcomes, err := s.Apply(t.Context(), "somebody", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
 		t.Fatal(outcomes, err)
 	}

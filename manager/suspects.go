@@ -40,7 +40,7 @@ func (m *Manager) suspects(ctx context.Context, q Query) ([]Suspect, error) {
 		return nil, err
 	}
 	f.bounds = suspectSample
-	f.texts = func(*tdf.Task) []textOf { return nil }
+	f.texts = nil
 	scores := scoreboard{}
 	err = f.walk(scores.add)
 	return scores.suspects(), err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Watch looks at the tasks of a group, or at all tasks, again and again. It may be used by one goroutine.
@@ -270,7 +271,7 @@ func (m *Manager) Outcomes(ctx context.Context, group string) (map[string]int64,
 	}
 	q := Query{Group: group, States: append(slices.Clone(judged), tdf.Archived), OldestFirst: true}
 	err = m.byID(ctx, q, func(q Query) (bool, error) {
-		return m.readAll(ctx, q, func(*tdf.Task) []textOf { return nil }, func(t *tdf.Task) bool {
+		return m.readAll(ctx, q, func(*tdf.Task) []redisstate.TextsOf { return nil }, func(t *tdf.Task) bool {
 			outcomes[endedAs(t)]++
 			return true
 		})

@@ -95,9 +95,13 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	sightings, err := s.Sight(ctx, ids)
+	stored, err := s.Read(ctx, ids, Want{Fields: Rules | Lists})
 	if err != nil {
 		return nil, err
+	}
+	sightings := make([]tdf.Placement, len(stored))
+	for i := range stored {
+		sightings[i] = stored[i].Placement()
 	}
 	groups, err := s.grouped(ctx, sightings)
 	if err != nil {
@@ -206,8 +210,7 @@ func (x index) late(t *tdf.Task, now tdf.Time) bool {
 }
 
 func (x index) misplaced(t *tdf.Task) bool {
-	const ids = 1 << 40
-	return x.group != nil && (x.group.Err() != nil || int(x.group.Val()) != groupCode(t.State)*ids+int(t.ID))
+	return x.group != nil && (x.group.Err() != nil || x.group.Val() != groupScore(t.State, t.ID))
 }
 
 // Repair mends what Check found, as far as the tasks still are as it found them, and

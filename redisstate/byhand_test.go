@@ -206,7 +206,7 @@ func TestChangesDoNotOvertakeEachOther(t *testing.T) {
 		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5)), EndBefore: new(tdf.Time(9e9))})
 		mustApply(t, s, second, err)
 		mustBeSound(t, s)
-		loaded, err := s.Load(t.Context(), []int64{id})
+		loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
 		must(t, err)
 		if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
 			t.Errorf("%+v", got)

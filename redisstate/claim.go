@@ -164,7 +164,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 
 // clear expires those of the tasks whose time is over. What else is in the way is the server's.
 func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
-	seen, err := s.Load(ctx, ids)
+	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err
 	}

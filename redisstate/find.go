@@ -25,9 +25,6 @@ type Stretch struct {
 	Behind        *Place // to go on behind; nil: from the beginning
 }
 
-// groupIDs is how many ids each state has room for in the index of a group.
-const groupIDs = 1 << 40
-
 // A Place is where a list holds a task.
 type Place struct {
 	Order  float64 // the score; in a group the id
@@ -108,7 +105,7 @@ func (of *Stretch) base(state tdf.State) float64 {
 	if of.Group == "" {
 		return 0
 	}
-	return float64(groupCode(state)) * groupIDs
+	return groupScore(state, 0)
 }
 
 // A lane is the part of one sorted set that belongs to a stretch, as find.lua wants it told.

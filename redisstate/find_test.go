@@ -158,7 +158,7 @@ func TestFindPassesWhatIsNoTask(t *testing.T) {
 	})
 }
 
-func TestGlanceAndTexts(t *testing.T) {
+func TestReadFactsAndTexts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("some input")
 		d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
@@ -167,33 +167,35 @@ func TestGlanceAndTexts(t *testing.T) {
 			mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
 			mustSettle(t, s, id)
 		}
-		all := func(*tdf.Task) bool { return true }
-		tasks, err := s.Glance(t.Context(), []int64{id, 99, id}, 2, all)
-		if err != nil || len(tasks) != 3 || tasks[1] != nil {
-			t.Fatalf("%v, %v", tasks, err)
+		want := Want{Fields: Facts, Rounds: LastRounds(2)}
+		stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
+		if err != nil || len(stored) != 3 || stored[1].Task != nil {
+			t.Fatalf("%v, %v", stored, err)
 		}
-		got := tasks[0]
+		got := stored[0].Task
 		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
-			t.Errorf("seen: %+v", got)
+			t.Errorf("read: %+v", got)
 		}
 		if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
 			t.Errorf("more was read than was asked for: %+v", got)
 		}
-		if tasks, err := s.Glance(t.Context(), []int64{id}, 1, func(*tdf.Task) bool { return false }); err != nil || tasks[0] != nil {
-			t.Errorf("what is not kept came back: %v, %v", tasks, err)
+		want.Keep = func(*tdf.Task) bool { return false }
+		if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
+			t.Errorf("a task that was not selected came back: %v, %v", stored, err)
 		}
-		of := []TextsOf{{id, []string{"input", "meta"}}, {99, []string{"input"}}, {id, []string{"2:output", "2:error", "9:error"}}, {id, nil}}
-		for _, c := range []struct {
-			most int64
-			want string
-		}{
-			{1000, `[["some input" "{\"a\":1}"] [""] ["out" "no" ""] []]`},
-			{17, `[["some input" "{\"a\":1}"] [""]]`},
-			{0, `[["some input" "{\"a\":1}"]]`},
-		} {
-			texts, err := s.Texts(t.Context(), of, c.most)
-			if got := fmt.Sprintf("%q", texts); err != nil || got != c.want {
-				t.Errorf("at most %d bytes: %s, %v, want %s", c.most, got, err, c.want)
+		ids := []int64{id, 99, id}
+		texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
+		for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
+			stored, err := s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})
+			if err != nil || len(stored) != c.want {
+				t.Fatalf("at most %d bytes: %d tasks, %v, want %d", c.most, len(stored), err, c.want)
+			}
+			x := stored[0]
+			if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.Failed {
+				t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
+			}
+			if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
+				t.Errorf("not read: %v, %v", x.Task.Unread, r.Unread)
 			}
 		}
 	})
@@ -201,16 +203,16 @@ func TestGlanceAndTexts(t *testing.T) {
 
 func TestFitting(t *testing.T) {
 	for _, c := range []struct {
-		sizes []int64
-		most  int64
+		sizes []int
+		most  int
 		want  int
 	}{
 		{nil, 5, 0},
-		{[]int64{9}, 5, 1},
-		{[]int64{9, 0}, 5, 1},
-		{[]int64{2, 3, 0, 1}, 5, 3},
-		{[]int64{2, 3}, 5, 2},
-		{[]int64{0, 9}, 0, 1},
+		{[]int{9}, 5, 1},
+		{[]int{9, 0}, 5, 1},
+		{[]int{2, 3, 0, 1}, 5, 3},
+		{[]int{2, 3}, 5, 2},
+		{[]int{0, 9}, 0, 1},
 	} {
 		if got := fitting(c.sizes, c.most); got != c.want {
 			t.Errorf("%v within %d: %d, want %d", c.sizes, c.most, got, c.want)

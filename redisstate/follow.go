@@ -50,16 +50,3 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 	}
 	return updates, nil
 }
-
-// Earlier returns what a task's earlier rounds left for the given one: the checkpoint (nil:
-// there is none), and the error of the round before.
-func (s *Store) Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error) {
-	h, errorName := tdf.Hash{}, tdf.RoundField(round-1, tdf.RoundError)
-	if err := s.loadAll(ctx, h, []TextsOf{{id, []string{tdf.FieldCheckpoint, errorName}}}); err != nil {
-		return nil, "", fmt.Errorf("reading what earlier rounds left: %w", err)
-	}
-	if c, ok := h[tdf.FieldCheckpoint]; ok {
-		checkpoint = &c
-	}
-	return checkpoint, h[errorName], nil
-}

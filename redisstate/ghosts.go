@@ -94,21 +94,12 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 	for i := 0; i+1 < len(scanned); i += 2 { // each is followed by its score
 		score, _ := strconv.ParseFloat(scanned[i+1], 64)
 		for _, id := range idsOf(scanned[i : i+1]) {
-			if isPlace(score, id) {
+			if isGroupScore(score, id) {
 				ids = append(ids, id)
 			}
 		}
 	}
 	return ids, next, nil
-}
-
-// isPlace says whether a score is the place of a task in the index of a group.
-func isPlace(score float64, id int64) bool {
-	if id < 0 || id >= groupIDs {
-		return false
-	}
-	code := (score - float64(id)) / groupIDs
-	return code == float64(int(code)) && code >= 1 && int(code) <= len(tdf.Lists)
 }
 
 // ghostsOf returns the ids that have no hash. That the index still holds such an id is read after that:

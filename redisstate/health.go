@@ -74,3 +74,14 @@ func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
 	})
 	return version, err
 }
+
+// Now returns the time by Redis's clock.
+func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
+	var now tdf.Time
+	err := s.persist(ctx, func(ctx context.Context) error {
+		t, err := s.rdb.Time(ctx).Result()
+		now = tdf.At(t)
+		return err
+	})
+	return now, err
+}

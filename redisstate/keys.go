@@ -64,13 +64,3 @@ func (k Keys) kinds() map[string]string {
 	}
 	return kinds
 }
-
-// groupCode is a state's place in the index of a group, and in the scripts' lists: from 1.
-func groupCode(s tdf.State) int {
-	for i, state := range tdf.Lists {
-		if state == s {
-			return i + 1
-		}
-	}
-	return 0
-}

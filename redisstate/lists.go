@@ -3,7 +3,6 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -66,13 +65,6 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 		counts[tdf.States[i]], _ = n.(int64)
 	}
 	return counts, nil
-}
-
-// groupRange is the range of scores that a state's tasks have in the index of a group.
-func groupRange(state tdf.State) (first, last string) {
-	const ids = 1 << 40
-	code := groupCode(state)
-	return strconv.Itoa(code * ids), strconv.Itoa((code+1)*ids - 1)
 }
 
 // List returns a page of the ids in one state, those that entered first at the beginning;

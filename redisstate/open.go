@@ -50,13 +50,8 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 const maxOpenedAtOnce = 250
 
 func openBatch(definitions []tdf.Properties) int {
-	bytes := 0
-	for i := range definitions {
+	return batch(len(definitions), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
 		u := Unit{Open: definitions[i : i+1]}
-		bytes += u.size()
-		if i > 0 && (i >= maxOpenedAtOnce || bytes > maxBytesPerCall) {
-			return i
-		}
-	}
-	return len(definitions)
+		return u.size()
+	}})
 }

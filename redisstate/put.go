@@ -78,16 +78,9 @@ func (s *Store) put(ctx context.Context, last int64, records []Record) (written 
 
 // putBatch returns how many of the records make up the next call: at least one.
 func putBatch(records []Record) int {
-	fields, bytes := 0, 0
-	for i := range records {
-		r := &records[i]
-		fields += len(r.Hash) + len(r.Updates)
-		bytes += r.size()
-		if i > 0 && (i >= maxTasksPerPut || fields > maxFieldsPerPut || bytes > maxBytesPerPut) {
-			return i
-		}
-	}
-	return len(records)
+	return batch(len(records), atMost(maxTasksPerPut),
+		bound{maxFieldsPerPut, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
+		bound{maxBytesPerPut, func(i int) int { return records[i].size() }})
 }
 
 // record adds a task, as put.lua's header lists it. One whose state is none that there is gets into no

@@ -359,7 +359,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		for i := range all {
 			ids[i] = all[i].ID
 		}
-		tasks, err := s.Tasks(t.Context(), ids...)
+		tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
 		must(t, err)
 		check(len(tasks))
 	})

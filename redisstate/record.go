@@ -18,9 +18,6 @@ type Record struct {
 	Updates []Update // in their order
 }
 
-// MaxID is the highest id that the index of a group can hold.
-const MaxID int64 = 1<<40 - 1
-
 // Validate says what keeps the record from being that of a task.
 func (r *Record) Validate() error {
 	if r.ID < 1 || r.ID > MaxID {
@@ -58,7 +55,7 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 		if err != nil {
 			return err
 		}
-		err = s.eachHash(ctx, page, func(id int64, h tdf.Hash) (err error) {
+		err = s.eachHash(ctx, page, anyLength, func(id int64, h tdf.Hash, _ map[string]int) (err error) {
 			if len(h) == 0 {
 				return nil
 			}

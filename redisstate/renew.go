@@ -95,15 +95,9 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 
 // renewalBatch returns how many of the renewals make up the next call: at least one.
 func renewalBatch(renewals []Renewal) int {
-	bytes, updates := 0, 0
-	for i := range renewals {
-		bytes += renewals[i].Report.size()
-		updates += len(renewals[i].Report.Updates)
-		if i > 0 && (i == maxTasksPerCall || bytes > maxBytesPerCall || updates > maxUpdatesPerCall) {
-			return i
-		}
-	}
-	return len(renewals)
+	return batch(len(renewals), atMost(maxTasksPerCall),
+		bound{maxBytesPerCall, func(i int) int { return renewals[i].Report.size() }},
+		bound{maxUpdatesPerCall, func(i int) int { return len(renewals[i].Report.Updates) }})
 }
 
 func (r *Report) size() int {

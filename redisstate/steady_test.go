@@ -37,18 +37,18 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	must(t, err)
 	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
 		"judging": func(ctx context.Context, s *Store) (int, error) {
-			seen, err := s.Load(ctx, ids)
+			stored, err := s.Read(ctx, ids, Want{Fields: Rules})
 			bytes := 0
-			for _, x := range seen {
+			for _, x := range stored {
 				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
 		"whole tasks": func(ctx context.Context, s *Store) (int, error) {
-			tasks, err := s.Tasks(ctx, ids...)
+			stored, err := s.Read(ctx, ids, Want{Fields: Whole})
 			bytes := 0
-			for _, x := range tasks {
-				bytes += len(x.Input)
+			for _, x := range stored {
+				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},

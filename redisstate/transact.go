@@ -42,7 +42,7 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
 	for len(units) > 0 {
-		n := min(batch(units), s.pace.next())
+		n := min(unitBatch(units), s.pace.next())
 		outcomes, err := s.transact(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
@@ -76,18 +76,10 @@ func (p *pace) did(done, of int) {
 	}
 }
 
-// batch returns how many of the units make up the next call: at least one.
-func batch(units []Unit) int {
-	tasks, bytes := 0, 0
-	for i := range units {
-		u := &units[i]
-		tasks += len(u.Moves) + len(u.Open)
-		bytes += u.size()
-		if i > 0 && (tasks > maxTasksPerCall || bytes > maxBytesPerCall) {
-			return i
-		}
-	}
-	return len(units)
+// unitBatch returns how many of the units make up the next call: at least one.
+func unitBatch(units []Unit) int {
+	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
+		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
 }
 
 func (u *Unit) size() int {

@@ -177,7 +177,7 @@ func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, 
 }
 
 func (s *Store) giveUp(ctx context.Context, name string, before tdf.Time, ids []int64) (int, error) {
-	running, err := s.load(ctx, ids, more)
+	running, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return 0, err
 	}

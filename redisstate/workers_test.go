@@ -148,9 +148,9 @@ func TestReports(t *testing.T) {
 		m, err := task(t, s, 1).Reopen()
 		mustApply(t, s, m, err)
 		c = mustClaim(t, s, 1)[0]
-		earlier, lastError, err := s.Earlier(t.Context(), 1, 1)
-		if err != nil || earlier == nil || *earlier != checkpoint || lastError != "boom" {
-			t.Errorf("%v, %q, %v", earlier, lastError, err)
+		earlier, err := s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})
+		if err != nil || earlier.Task.Checkpoint != checkpoint || earlier.Task.Rounds.At(0).Error != "boom" {
+			t.Errorf("%+v, %v", earlier.Task, err)
 		}
 		report(Report{Updates: []string{"again"}, FirstUpdate: 1})
 		if got := updates(t, s, Update{}); got != "0-1 one, 0-2 two, 0-3 three, 1-1 again" {

@@ -75,12 +75,14 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	if e.task.Round == 0 {
 		return rounddir.Before{}, nil
 	}
-	checkpoint, lastError, err := e.s.store.Earlier(ctx, e.task.ID, e.task.Round)
-	before := rounddir.Before{LastError: lastError}
-	if checkpoint != nil {
-		before.Checkpoint = []byte(*checkpoint)
+	last := e.task.Round - 1
+	stored, err := e.s.store.ReadOne(ctx, e.task.ID, redisstate.Want{Texts: redisstate.SameTexts(
+		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{Round: last, Texts: tdf.TextError},
+	)})
+	if err != nil {
+		return rounddir.Before{}, err
 	}
-	return before, err
+	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
 }
 
 // news is what the round has to report since the last time that it was accepted. The last time the

@@ -3,10 +3,8 @@ package managertest
 import (
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -45,44 +43,6 @@ func (e *entry) place(id int64, of *redisstate.Stretch) (redisstate.Place, bool)
 		within = within && (of.OldestFirst && behind > 0 || !of.OldestFirst && behind < 0)
 	}
 	return p, within && slices.Contains(of.States, e.state())
-}
-
-func (s store) Glance(_ context.Context, ids []int64, _ int, keep func(*tdf.Task) bool) ([]*tdf.Task, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tasks := make([]*tdf.Task, len(ids))
-	for i, id := range ids {
-		if e := s.tasks[id]; e != nil {
-			facts := maps.Clone(e.hash)
-			maps.DeleteFunc(facts, isText)
-			if t, _ := tdf.ParseSummary(id, facts); keep(t) {
-				tasks[i] = t
-			}
-		}
-	}
-	return tasks, nil
-}
-
-func isText(name, _ string) bool {
-	_, of, ofRound := strings.Cut(name, ":")
-	return !ofRound && slices.Contains([]string{"input", "meta", "log"}, name) ||
-		ofRound && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError}, of)
-}
-
-// Texts has room for all of them.
-func (s store) Texts(_ context.Context, of []redisstate.TextsOf, _ int64) ([][]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	texts := make([][]string, len(of))
-	for i, t := range of {
-		texts[i] = make([]string, len(t.Names))
-		if e := s.tasks[t.ID]; e != nil {
-			for j, name := range t.Names {
-				texts[i][j] = e.hash[name]
-			}
-		}
-	}
-	return texts, nil
 }
 
 func (s store) Between(_ context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
