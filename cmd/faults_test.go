@@ -175,7 +175,7 @@ func TestTheStatesOfAWorker(t *testing.T) {
 		eventually(t, "it is "+want, func() bool { return s.told("w", "state") == want })
 	}
 	// Redis has to know the script beforehand: that it does not is an answer, too, and would be dropped.
-	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.Predecessor{})
+	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.PriorOwner{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
 	worker := away.worker("w", "lease=0.6\ngrace=inf\nkill_grace=10000")

@@ -81,7 +81,7 @@ func (m *Manager) vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vit
 	if v.schema, err = r.SchemaOf(ctx); err != nil {
 		return err
 	}
-	mark, err := r.LoadingOf(ctx)
+	mark, err := r.RestoreUnderWay(ctx)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		t.Errorf("another dump: %v", err)
 	}
 	first := func(r redisstate.Record) error {
-		_, err := connect(t, to).Put(t.Context(), r)
+		_, err := connect(t, to).Restore(t.Context(), r)
 		return err
 	}
 	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {

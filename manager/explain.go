@@ -71,9 +71,9 @@ type situation struct {
 	server  tdf.Time // was seen last; 0: never
 	grace   redisstate.Grace
 	full    bool // Redis has reached its maxmemory
-	place   redisstate.Standing
+	place   redisstate.QueuePosition
 	source  Gate
-	workers []redisstate.SeenWorker
+	workers []redisstate.WorkerStatus
 	took    []tdf.Seconds // rounds of its program that succeeded, from short to long
 }
 
@@ -92,10 +92,10 @@ func (m *Manager) situation(ctx context.Context, id int64) (*situation, error) {
 	c.task, c.invalid = stored.Task, stored.Invalid
 	for _, ask := range []func() error{
 		func() (err error) { c.now, err = s.Now(ctx); return err },
-		func() (err error) { c.server, err = s.LastServer(ctx); return err },
+		func() (err error) { c.server, err = s.LastServerHeartbeat(ctx); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
-		func() (err error) { c.place, err = s.Standing(ctx, id); return err },
+		func() (err error) { c.place, err = s.QueuePosition(ctx, id); return err },
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },
 		func() (err error) { c.source, err = c.sourceGate(ctx, s); return err },
 		func() (err error) { c.took, err = m.took(ctx, c.task); return err },

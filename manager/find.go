@@ -147,12 +147,12 @@ func (f *finder) tired() bool {
 }
 
 // places are where the next tasks are found that may be meant.
-func (f *finder) places() (places []redisstate.Place, last bool, err error) {
+func (f *finder) places() (places []redisstate.ListEntry, last bool, err error) {
 	if len(f.q.IDs) > 0 {
 		places, last = f.at.among(f.q.IDs, f.atOnce)
 		return places, last, nil
 	}
-	return f.store.Find(f.ctx, redisstate.Stretch{
+	return f.store.Find(f.ctx, redisstate.ListQuery{
 		States: f.q.States, Group: f.q.Group, After: f.q.After, Before: f.q.Before,
 		OldestFirst: f.q.OldestFirst, Behind: f.at.place,
 	}, f.atOnce)
@@ -160,7 +160,7 @@ func (f *finder) places() (places []redisstate.Place, last bool, err error) {
 
 // look reads the tasks at some places; nil stands for one that is not meant. They are fewer than the places
 // where the texts are more than may be read.
-func (f *finder) look(places []redisstate.Place) ([]*tdf.Task, error) {
+func (f *finder) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	ids := make([]int64, len(places))
 	for i, p := range places {
 		ids[i], _ = p.ID() // 0 is no task

@@ -16,9 +16,9 @@ const metasAtOnce = 4 << 20
 // meanwhile comes once, and one that is opened meanwhile may be missing. An error is the last that comes.
 func (m *Manager) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		stretch := redisstate.Stretch{States: tdf.States, Group: group}
+		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
 		for last := false; !last; {
-			var places []redisstate.Place
+			var places []redisstate.ListEntry
 			var err error
 			places, last, err = m.store.Find(ctx, stretch, idsPerPage)
 			if err == nil && len(places) > 0 {
@@ -36,7 +36,7 @@ func (m *Manager) Metas(ctx context.Context, group string) iter.Seq2[string, err
 	}
 }
 
-func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.Place, yield func(string, error) bool) (more bool, err error) {
+func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
 	ids := idsAt(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {
@@ -55,7 +55,7 @@ func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.Place, yie
 }
 
 // idsAt returns the ids of the tasks at these places.
-func idsAt(places []redisstate.Place) (ids []int64) {
+func idsAt(places []redisstate.ListEntry) (ids []int64) {
 	for _, p := range places {
 		if id, ok := p.ID(); ok {
 			ids = append(ids, id)

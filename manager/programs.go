@@ -53,9 +53,9 @@ func (m *Manager) ProgramUses(ctx context.Context, states ...tdf.State) (map[str
 		states = tdf.States
 	}
 	uses := map[string]ProgramUse{}
-	stretch := redisstate.Stretch{States: states, OldestFirst: true} // what moves, moves to the end
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // what moves, moves to the end
 	for last := false; !last; {
-		var places []redisstate.Place
+		var places []redisstate.ListEntry
 		var err error
 		if places, last, err = m.store.Find(ctx, stretch, idsPerPage); err == nil && len(places) > 0 {
 			stretch.Behind = &places[len(places)-1]
@@ -68,7 +68,7 @@ func (m *Manager) ProgramUses(ctx context.Context, states ...tdf.State) (map[str
 	return uses, nil
 }
 
-func (m *Manager) countUses(ctx context.Context, places []redisstate.Place, uses map[string]ProgramUse) error {
+func (m *Manager) countUses(ctx context.Context, places []redisstate.ListEntry, uses map[string]ProgramUse) error {
 	stored, err := m.store.Read(ctx, idsAt(places), redisstate.Want{Fields: redisstate.Head | redisstate.Source})
 	if err != nil {
 		return err

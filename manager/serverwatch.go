@@ -27,7 +27,7 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 		return nil
 	}
 	w.looked = now
-	last, err := w.store.LastServer(ctx)
+	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ type lastSeen struct {
 	at tdf.Time
 }
 
-func (s *lastSeen) LastServer(context.Context) (tdf.Time, error) { return s.at, nil }
+func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }
 
 func TestServerWatch(t *testing.T) {
 	var log bytes.Buffer

@@ -19,14 +19,14 @@ type timed struct {
 
 func (s *timed) Now(context.Context) (tdf.Time, error) { return s.now, nil }
 
-func (s *timed) LastServer(context.Context) (tdf.Time, error) { return s.now.Add(-s.silent), nil }
+func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.now.Add(-s.silent), nil }
 
 // Looks come far more often than runs end, and still it is told when none does; also that one does again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	m := onEmbedded(t)
 	archive(t, m, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s, _ := m.redis()
-	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.Predecessor{}); err != nil {
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
 		t.Fatal(err)
 	}
 	now, err := m.Now(t.Context())
@@ -95,7 +95,7 @@ func TestWatchSaysThatNothingIsJudged(t *testing.T) {
 // Never are more slots busy than there are: what runs on a worker that is lost or drains is left out.
 func TestStatusOfWorkers(t *testing.T) {
 	worker := func(state string, alive bool, slots int, runs ...int64) Worker {
-		return Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
+		return Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
 	}
 	for name, c := range map[string]struct {
 		workers []Worker

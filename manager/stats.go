@@ -124,7 +124,7 @@ func (m *Manager) doneSince(ctx context.Context, from, to tdf.Time) (float64, er
 }
 
 func (m *Manager) statsOfWorkers(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
-	if s.Server, err = r.LastServer(ctx); err != nil {
+	if s.Server, err = r.LastServerHeartbeat(ctx); err != nil {
 		return err
 	}
 	workers, err := m.Workers(ctx)

@@ -20,14 +20,14 @@ type Store interface {
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
-	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
+	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastID(ctx context.Context) (int64, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
 	Follow(ctx context.Context, id int64) error
-	LastServer(ctx context.Context) (tdf.Time, error)
-	Workers(ctx context.Context) ([]redisstate.SeenWorker, error)
+	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 	Drain(ctx context.Context, worker, by string) (known bool, err error)
 	PutProgram(ctx context.Context, archive []byte) (source string, err error)
 	Attend(ctx context.Context) (Attendance, error)
@@ -68,7 +68,7 @@ func (a *redisAttendance) register(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
 	if now, err := a.store.Now(ctx); err == nil {
-		_ = a.store.SeenManager(ctx, now, tdf.For(wait)+absence)
+		_ = a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence)
 	}
 }
 
@@ -82,6 +82,6 @@ func (a *redisAttendance) Wait(ctx context.Context, most time.Duration) error {
 func (a *redisAttendance) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = a.store.GoneManager(ctx)
+	_ = a.store.ManagerLeft(ctx)
 	a.waker.Close()
 }

@@ -141,7 +141,7 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 	if s.Counts, err = w.m.Counts(ctx, w.groups...); err != nil {
 		return s, err
 	}
-	if s.Server, err = w.m.store.LastServer(ctx); err != nil {
+	if s.Server, err = w.m.store.LastServerHeartbeat(ctx); err != nil {
 		return s, err
 	}
 	if s.Later, err = w.m.store.Between(ctx, s.At.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups

@@ -15,14 +15,14 @@ import (
 type Finding struct {
 	ID      int64
 	Problem string
-	Mend    tdf.Move // without a verb: nothing can mend it
-	// Sure: nobody's move that is under way can look like this, so it may be mended at once.
-	Sure bool
-	// Sound: nothing is wrong. A manager of the original TDF archived the task, and the audit
+	Repair  tdf.Move // without a verb: nothing can mend it
+	// Certain: nobody's move that is under way can look like this, so it may be mended at once.
+	Certain bool
+	// Harmless: nothing is wrong. A manager of the original TDF archived the task, and the audit
 	// completes what that one does not write.
-	Sound bool
+	Harmless bool
 	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
-	Sign string
+	Snapshot string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
@@ -33,7 +33,7 @@ func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Pro
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
-	var page Page
+	var page WalkPage
 	for done := false; !done; {
 		var ids []int64
 		var err error
@@ -45,7 +45,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		for _, f := range found {
-			if !seen[f.ID] && !f.Sound {
+			if !seen[f.ID] && !f.Harmless {
 				findings = append(findings, f)
 			}
 			seen[f.ID] = true
@@ -53,12 +53,12 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	}
 	var groups GroupPage
 	for done := false; !done; {
-		var ghosts []Finding
+		var dangling []Finding
 		var err error
-		if ghosts, groups, done, err = s.Ghosts(ctx, groups, 500); err != nil {
+		if dangling, groups, done, err = s.DanglingIDs(ctx, groups, 500); err != nil {
 			return findings, err
 		}
-		for _, f := range ghosts {
+		for _, f := range dangling {
 			if !seen[f.ID] {
 				findings = append(findings, f)
 			}
@@ -77,11 +77,11 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 	signs := map[int64]string{}
 	var again []int64
 	for _, f := range first {
-		signs[f.ID] = f.Problem + f.Sign
+		signs[f.ID] = f.Problem + f.Snapshot
 		again = append(again, f.ID)
 	}
 	second, err := s.Examine(ctx, again)
-	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Sign }), err
+	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
 }
 
 // Examine returns what is wrong with the tasks named, each read in several steps: one that
@@ -116,7 +116,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
-			f.Mend.Due = x.fence()
+			f.Repair.Due = x.fence()
 			findings = append(findings, f)
 		}
 	}
@@ -165,27 +165,27 @@ func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redi
 func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
-		return Finding{Problem: m.Note, Mend: m, Sure: sound || s.LeftByOriginalServer(), Sound: sound, Sign: sign(s, m)}, true
+		return Finding{Problem: m.Note, Repair: m, Certain: sound || s.LeftByOriginalServer(), Harmless: sound, Snapshot: snapshot(s, m)}, true
 	}
 	t := s.Task
 	if t == nil {
 		return Finding{}, false
 	}
 	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
-		return Finding{Problem: "nobody has looked at it: " + m.Note, Mend: m, Sure: true}, true
+		return Finding{Problem: "nobody has looked at it: " + m.Note, Repair: m, Certain: true}, true
 	}
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
-		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Mend: m, Sure: true}, true
+		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
-		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Mend: m, Sure: true}, true
+		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if x.late(t, now) {
-		return Finding{Problem: "the server would not look at it in time", Mend: t.Reschedule(t.NextDue(now)), Sure: true}, true
+		return Finding{Problem: "the server would not look at it in time", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not have it as " + string(t.State)
-		return Finding{Problem: why, Mend: s.Reindex(why), Sign: why}, true
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {
 		return Finding{Problem: why}, true
@@ -193,7 +193,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	return Finding{}, false
 }
 
-func sign(s tdf.Placement, m tdf.Move) string {
+func snapshot(s tdf.Placement, m tdf.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
@@ -218,8 +218,8 @@ func (x index) misplaced(t *tdf.Task) bool {
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.Verb != "" {
-			moves = append(moves, f.Mend)
+		if f.Repair.Verb != "" {
+			moves = append(moves, f.Repair)
 		}
 	}
 	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)

@@ -20,10 +20,10 @@ var (
 	claimSource string
 	//go:embed renew.lua
 	renewSource string
-	//go:embed sign.lua
-	signSource string
-	//go:embed note.lua
-	noteSource string
+	//go:embed heartbeat.lua
+	heartbeatSource string
+	//go:embed besteffort.lua
+	bestEffortSource string
 	//go:embed counts.lua
 	countsSource string
 	//go:embed rights.lua
@@ -35,7 +35,7 @@ var (
 // more of it, unless a script says that it may: finishing, renewing and heartbeats must go on,
 // opening must not.
 type scripts struct {
-	transact, open, claim, renew, sign, note, counts, rights *redis.Script
+	transact, open, claim, renew, heartbeat, bestEffort, counts, rights *redis.Script
 }
 
 func loadScripts(flags bool) scripts {
@@ -49,7 +49,7 @@ func loadScripts(flags bool) scripts {
 	return scripts{
 		transact: script(transactSource, true), open: script(transactSource, false),
 		claim: script(claimSource, false), renew: script(renewSource, true),
-		sign: script(signSource, true), note: script(noteSource, true),
+		heartbeat: script(heartbeatSource, true), bestEffort: script(bestEffortSource, true),
 		counts: redis.NewScript(countsSource), rights: script(rightsSource, true),
 	}
 }
@@ -60,24 +60,24 @@ func Scripts() []string {
 	all := loadScripts(false)
 	var sums []string
 	for _, script := range []*redis.Script{
-		all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, all.rights,
-		fieldsScript, namesScript, findScript, putScript,
+		all.transact, all.open, all.claim, all.renew, all.heartbeat, all.bestEffort, all.counts, all.rights,
+		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.Hash())
 	}
 	return sums
 }
 
-// callers hands out the slots of this client. A slot has at most one call under way, and
+// callSlots hands out the slots of this client. A slot has at most one call under way, and
 // numbers its calls: Redis keeps each slot's last answer, so a call that is sent again gets
 // the answer of the first time, and one that arrives late is told so.
-type callers struct {
+type callSlots struct {
 	mu   sync.Mutex
 	free []int
 	last []uint64
 }
 
-func (c *callers) take() (slot int, sequence uint64) {
+func (c *callSlots) take() (slot int, sequence uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.free) == 0 {
@@ -91,13 +91,13 @@ func (c *callers) take() (slot int, sequence uint64) {
 }
 
 // made says whether any call was made.
-func (c *callers) made() bool {
+func (c *callSlots) made() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.last) > 0
 }
 
-func (c *callers) giveBack(slot int) {
+func (c *callSlots) giveBack(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free = append(c.free, slot)
@@ -117,7 +117,7 @@ func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, ar
 
 // runAt is run that also returns the time just before the call was sent for the last time.
 func (s *Store) runAt(ctx context.Context, script *redis.Script, keys []string, args []any) (reply any, sent time.Time, err error) {
-	err = s.persist(ctx, func(ctx context.Context) error {
+	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
 		reply, err = script.Run(ctx, s.rdb, keys, args...).Result()
@@ -127,9 +127,9 @@ func (s *Store) runAt(ctx context.Context, script *redis.Script, keys []string, 
 		return err
 	})
 	if err == nil || err == redis.Nil { // which some scripts answer
-		s.worked.Store(true)
+		s.scriptWorked.Store(true)
 		if slices.Contains([]*redis.Script{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
-			s.moved.Store(true)
+			s.taskMoved.Store(true)
 		}
 	}
 	return reply, sent, unstorable(err)

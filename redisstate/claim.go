@@ -65,10 +65,10 @@ const MaxAvoided = 1000
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var expired []tdf.Move
 	for {
-		c, inTheWay, err := s.claim(ctx, r)
-		if err == nil && len(c.Claims) == 0 && len(inTheWay) > 0 {
+		c, overdue, err := s.claim(ctx, r)
+		if err == nil && len(c.Claims) == 0 && len(overdue) > 0 {
 			var cleared []tdf.Move
-			if cleared, err = s.clear(ctx, r.Worker, inTheWay, c.Now); len(cleared) > 0 && err == nil {
+			if cleared, err = s.expireOverdue(ctx, r.Worker, overdue, c.Now); len(cleared) > 0 && err == nil {
 				expired = append(expired, cleared...)
 				continue
 			}
@@ -107,9 +107,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		return Claimed{}, nil, fmt.Errorf("claiming: redis: %w", err)
 	}
 	s.link.observe(replySize(reply), time.Since(start))
-	c, inTheWay, err := readClaimed(r.Worker, reply)
+	c, overdue, err := readClaimed(r.Worker, reply)
 	c.Sent = start
-	return c, inTheWay, err
+	return c, overdue, err
 }
 
 // unwantedName names the set of programs that a worker does not want, for all workers alike. It is
@@ -135,15 +135,15 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	}
 	c.More = text(parts[4]) != ""
 	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
-	var inTheWay []int64
+	var overdue []int64
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)
-		inTheWay = append(inTheWay, n)
+		overdue = append(overdue, n)
 	}
 	for _, t := range list(parts[3]) {
 		c.Claims = append(c.Claims, readClaim(worker, list(t), c.Now))
 	}
-	return c, inTheWay, nil
+	return c, overdue, nil
 }
 
 func readClaim(worker string, parts []any, now tdf.Time) Claim {
@@ -163,7 +163,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 }
 
 // clear expires those of the tasks whose time is over. What else is in the way is the server's.
-func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
+func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err

@@ -20,23 +20,23 @@ import (
 
 // A Store is one client of a namespace. It may be used by many goroutines.
 type Store struct {
-	keys    Keys
-	rdb     *redis.Client
-	options *redis.Options
-	addr    string
-	log     *slog.Logger
-	boot    string // names this client in keys of its own
-	calls   callers
-	link    link
-	pace    pace
-	scripts scripts
-	outages atomic.Int64
-	waiting waitingManagers
-	dials   atomic.Int64
-	met     atomic.Bool // Redis has served this client once
-	worked  atomic.Bool // a script has
-	moved   atomic.Bool // a script that moves tasks has
-	noScan  sync.Once   // the log says that the user may not SCAN
+	keys         Keys
+	rdb          *redis.Client
+	options      *redis.Options
+	addr         string
+	log          *slog.Logger
+	boot         string // names this client in keys of its own
+	calls        callSlots
+	link         linkSpeed
+	pace         pace
+	scripts      scripts
+	outages      atomic.Int64
+	waiting      waitingManagers
+	dials        atomic.Int64
+	connected    atomic.Bool // Redis has served this client once
+	scriptWorked atomic.Bool // a script has
+	taskMoved    atomic.Bool // a script that moves tasks has
+	scanRefused  sync.Once   // the log says that the user may not SCAN
 }
 
 // Connect opens a namespace. A Redis that is not there, or not ready, is waited for until
@@ -55,18 +55,18 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 		return nil
 	}
 	s.rdb = redis.NewClient(options)
-	if err := s.greet(ctx); err != nil {
+	if err := s.check(ctx); err != nil {
 		s.rdb.Close()
 		return nil, err
 	}
-	s.met.Store(true)
+	s.connected.Store(true)
 	return s, nil
 }
 
 // Dials counts the connections made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
-// silenceDriver keeps go-redis from writing to stderr that it could not dial: persist tells
+// silenceDriver keeps go-redis from writing to stderr that it could not dial: untilAnswered tells
 // that once, and in the words of the log it was given.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
@@ -96,12 +96,12 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // persist sends again, knowing what it does
+		MaxRetries:            -1, // untilAnswered sends again, knowing what it does
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
-		ReadTimeout:           longestReply, // see steadyConn
+		ReadTimeout:           longestReply, // see idleTimeoutConn
 		WriteTimeout:          longestReply,
-		PoolTimeout:           silence + time.Second,
+		PoolTimeout:           idleTimeout + time.Second,
 		DialerRetries:         1,
 		DisableIdentity:       true,
 	}
@@ -112,7 +112,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	} else {
 		options.CredentialsProvider = credentials(cfg)
 	}
-	options.Dialer = dialer(steadyDialer(options, silence))
+	options.Dialer = dialer(idleTimeoutDialer(options, idleTimeout))
 	return options, nil
 }
 

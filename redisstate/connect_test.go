@@ -155,10 +155,10 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("counted %v, %v", counts, err)
 	}
 	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
-	must(t, again.SeenServer(t.Context(), "s", 1e9))
+	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
-	if seen, err := s.LastServer(t.Context()); seen != 1e9 || err != nil {
+	if seen, err := s.LastServerHeartbeat(t.Context()); seen != 1e9 || err != nil {
 		t.Errorf("a server was seen at %v, %v", seen, err)
 	}
 	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
@@ -167,10 +167,10 @@ func TestFullRedis(t *testing.T) {
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("somebody follows for %v", left)
 	}
-	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, Predecessor{})); err != nil {
+	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
 		t.Error(err)
 	}
-	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {
+	if err := again.ManagerHeartbeat(t.Context(), 1e9, 5); err != nil {
 		t.Error(err)
 	}
 }

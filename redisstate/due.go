@@ -18,7 +18,7 @@ type Due struct {
 // Due returns up to most tasks that are due at now, the longest due first.
 func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
 	var found []redis.Z
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		found, err = s.rdb.ZRangeByScoreWithScores(ctx, s.keys.Due(),
 			&redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
@@ -32,7 +32,7 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 		member, _ := z.Member.(string)
 		ids := idsOf([]string{member})
 		if len(ids) == 0 { // it would stay for ever, and keep others from being seen
-			if err := s.note(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
+			if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
 				return nil, err
 			}
 			continue
@@ -45,7 +45,7 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 // NextDue returns when the next task becomes due; Never if none is known.
 func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	next := tdf.Never
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		first, err := s.rdb.ZRangeWithScores(ctx, s.keys.Due(), 0, 0).Result()
 		if len(first) == 1 {
 			next = tdf.Time(first[0].Score)
@@ -72,7 +72,7 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 			return nil, fmt.Errorf("reading the newest %s tasks: redis: %w", list, err)
 		}
 		if list == tdf.Running || list == tdf.Executed {
-			if ids, err = s.undue(ctx, list, ids, now); err != nil {
+			if ids, err = s.notYetDue(ctx, list, ids, now); err != nil {
 				return nil, fmt.Errorf("looking up what is due: redis: %w", err)
 			}
 		}
@@ -96,30 +96,30 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
 }
 
-// undue returns those that have no place in `due`, or one that is later than it may be: of an
+// notYetDue returns those that have no place in `due`, or one that is later than it may be: of an
 // executed task any that is not now, of a running one any that no lease stands behind.
-func (s *Store) undue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
+func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
 	scores, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
-	var undue, later []int64
+	var notYetDue, later []int64
 	for i, id := range ids {
 		switch {
 		case scores[i].Err() != nil:
-			undue = append(undue, id)
+			notYetDue = append(notYetDue, id)
 		case tdf.Time(scores[i].Val()) > now.Add(1):
 			later = append(later, id)
 		}
 	}
 	if list == tdf.Running {
-		later, err = s.leaseless(ctx, later, now)
+		later, err = s.withoutLease(ctx, later, now)
 	}
-	return append(undue, later...), err
+	return append(notYetDue, later...), err
 }
 
-// leaseless leaves out the tasks whose lease lives.
-func (s *Store) leaseless(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
+// withoutLease leaves out the tasks whose lease lives.
+func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
 	leases := make([]*redis.StringCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {

@@ -22,7 +22,7 @@ func (e *encoder) strings(values []string) {
 	e.add(values...)
 }
 
-func (e *encoder) involved(v involved) {
+func (e *encoder) callLists(v callLists) {
 	e.count(len(v.lists))
 	for _, list := range v.lists {
 		e.args = append(e.args, string(list), groupCode(list))

@@ -32,8 +32,8 @@ var ErrFull = errors.New("redis is full (maxmemory is reached), and takes nothin
 // ErrGroupTaken says that a group that was to be new has tasks.
 var ErrGroupTaken = errors.New("the group has tasks already")
 
-// ErrTaken says that a task cannot be put because another one has its id.
-var ErrTaken = errors.New("another task has this id")
+// ErrIDTaken says that a task cannot be put because another one has its id.
+var ErrIDTaken = errors.New("another task has this id")
 
 // passing are the replies of a Redis that will be well again by itself or by its operator's hand.
 var passing = map[string]string{
@@ -125,17 +125,17 @@ func refusedBy(reply string) string {
 // an answer: a wrong password ends the start. Afterwards the same Redis has served this client, so that a refusal of the
 // whole connection is an outage like any other, and whoever holds a result goes on holding it
 // (docs/guarantees.md, "Every call may be sent twice"). A missing right counts as an outage only once a script has
-// worked: with too few rights from the beginning, waiting would hide a wrong configuration. [Store.persist] also asks
+// worked: with too few rights from the beginning, waiting would hide a wrong configuration. [Store.untilAnswered] also asks
 // whether the right concerns more than this call.
 func (s *Store) outage(err error) (why string, passes bool) {
-	if why, passes = outage(err); passes || !s.met.Load() {
+	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes
 	}
 	var refused *RefusedError
 	if !errors.As(refusal(s.addr, err), &refused) {
 		return "", false
 	}
-	if lacksRights(err) && !s.worked.Load() {
+	if lacksRights(err) && !s.scriptWorked.Load() {
 		return "", false
 	}
 	return refused.Reason, true

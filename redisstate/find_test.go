@@ -13,9 +13,9 @@ import (
 )
 
 // walk pages through a stretch; between calls after each page.
-func walk(t *testing.T, s *Store, of Stretch, most int, between func()) []Place {
+func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
 	t.Helper()
-	var all []Place
+	var all []ListEntry
 	for pages := 0; ; pages++ {
 		page, last, err := s.Find(t.Context(), of, most)
 		if err != nil {
@@ -33,7 +33,7 @@ func walk(t *testing.T, s *Store, of Stretch, most int, between func()) []Place 
 	}
 }
 
-func ids(t *testing.T, places []Place) []int64 {
+func ids(t *testing.T, places []ListEntry) []int64 {
 	t.Helper()
 	var all []int64
 	for _, p := range places {
@@ -49,7 +49,7 @@ func ids(t *testing.T, places []Place) []int64 {
 // Lists whose scores are equal by the hundred are walked exactly, in either direction and with any size of page.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var want []Place
+		var want []ListEntry
 		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
 		lists := map[tdf.State][]redis.Z{}
 		for id := range 400 {
@@ -57,19 +57,19 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 			member := strconv.Itoa(id + 1)
 			state := states[rand.IntN(len(states))]
 			lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
-			want = append(want, Place{score, member})
+			want = append(want, ListEntry{score, member})
 		}
 		for state, members := range lists {
 			if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), members...).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		slices.SortFunc(want, Place.Compare)
+		slices.SortFunc(want, ListEntry.Compare)
 		for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-			if got := walk(t, s, Stretch{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
+			if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
 				t.Errorf("oldest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
 			}
-			got := walk(t, s, Stretch{States: states}, most, func() {})
+			got := walk(t, s, ListQuery{States: states}, most, func() {})
 			slices.Reverse(got)
 			if !slices.Equal(got, want) {
 				t.Errorf("newest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
@@ -90,19 +90,19 @@ func TestFindBoundsByTime(t *testing.T) {
 		}
 		running := []tdf.State{tdf.Running}
 		for _, c := range []struct {
-			of   Stretch
+			of   ListQuery
 			want string
 		}{
-			{Stretch{States: running, After: 1007}, "[709 708 707]"},
-			{Stretch{States: running, Before: 1002}, "[701 700]"},
-			{Stretch{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
-			{Stretch{States: running, After: 1003, Before: 1005}, "[704 703]"},
-			{Stretch{States: running, After: 1003, Before: 1003}, "[]"},
-			{Stretch{States: running, After: 1008, Behind: &Place{1002, "702"}, OldestFirst: true}, "[708 709]"},
-			{Stretch{States: running, Before: 1001, Behind: &Place{1002, "702"}}, "[700]"},
-			{Stretch{States: running, Before: 1003, Behind: &Place{1002, "702"}}, "[701 700]"},
-			{Stretch{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
-			{Stretch{}, "[]"},
+			{ListQuery{States: running, After: 1007}, "[709 708 707]"},
+			{ListQuery{States: running, Before: 1002}, "[701 700]"},
+			{ListQuery{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
+			{ListQuery{States: running, After: 1003, Before: 1005}, "[704 703]"},
+			{ListQuery{States: running, After: 1003, Before: 1003}, "[]"},
+			{ListQuery{States: running, After: 1008, Behind: &ListEntry{1002, "702"}, OldestFirst: true}, "[708 709]"},
+			{ListQuery{States: running, Before: 1001, Behind: &ListEntry{1002, "702"}}, "[700]"},
+			{ListQuery{States: running, Before: 1003, Behind: &ListEntry{1002, "702"}}, "[701 700]"},
+			{ListQuery{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
+			{ListQuery{}, "[]"},
 		} {
 			if got := fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))); got != c.want {
 				t.Errorf("%+v: %v, want %v", c.of, got, c.want)
@@ -126,7 +126,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 			move(id, tdf.States[rand.IntN(len(tdf.States))])
 		}
 		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, Stretch{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
+			found := walk(t, s, ListQuery{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
 				for range 60 {
 					move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
 				}
@@ -150,7 +150,7 @@ func TestFindPassesWhatIsNoTask(t *testing.T) {
 			}
 		}
 		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, Stretch{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
+			found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
 			if len(found) != 8 {
 				t.Errorf("oldest first %v: %d places of 8: %v", oldest, len(found), found)
 			}

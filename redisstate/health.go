@@ -68,7 +68,7 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 
 // SchemaOf returns the version of the layout that the namespace has.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		version, err = s.rdb.Get(ctx, s.keys.schema()).Result()
 		return err
 	})
@@ -78,7 +78,7 @@ func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
 // Now returns the time by Redis's clock.
 func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
 	var now tdf.Time
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		t, err := s.rdb.Time(ctx).Result()
 		now = tdf.At(t)
 		return err

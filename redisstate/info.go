@@ -21,7 +21,7 @@ func (i Info) major() int {
 // Info asks Redis about itself.
 func (s *Store) Info(ctx context.Context, sections ...string) (Info, error) {
 	info := Info{}
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
 		if err != nil && (strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")) {
 			return nil // the embedded one

@@ -33,7 +33,7 @@ func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
-func (k Keys) calm() string                    { return k.key("calm") }
+func (k Keys) graceUntil() string              { return k.key("calm") }
 func (k Keys) leap() string                    { return k.key("leap") }
 func (k Keys) managers() string                { return k.key("managers") }
 func (k Keys) workers() string                 { return k.key("workers") }
@@ -57,7 +57,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.calm(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -71,7 +71,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 // of a group, those with the lowest ids.
 func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
 	var members []string
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if group == "" {
 			members, err = s.rdb.ZRange(ctx, s.keys.List(state), offset, offset+most-1).Result()
 			return err

@@ -12,16 +12,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// SeenManager notes that this client waits for judged tasks, and will be back within the span given.
-func (s *Store) SeenManager(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
-	return s.note(ctx, func(p redis.Pipeliner) {
+// ManagerHeartbeat notes that this client waits for judged tasks, and will be back within the span given.
+func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
 		p.ZRemRangeByScore(ctx, s.keys.managers(), "-inf", "("+now.String())
 	})
 }
 
-// GoneManager notes that this client waits no more.
-func (s *Store) GoneManager(ctx context.Context) error {
+// ManagerLeft notes that this client waits no more.
+func (s *Store) ManagerLeft(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.keys.managers(), s.boot)
 		p.Del(ctx, s.keys.wakeManager(s.boot))
@@ -36,9 +36,9 @@ type waitingManagers struct {
 }
 
 const (
-	mostManagers = 16  // woken at once
-	listedFirst  = 256 // looked at, those that were seen last
-	aMoment      = 100 * time.Millisecond
+	mostManagers   = 16  // woken at once
+	managersRead   = 256 // looked at, those that were seen last
+	managersCached = 100 * time.Millisecond
 )
 
 // managersToWake returns the clients to wake when a task is judged. One that is missing
@@ -47,7 +47,7 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.read) < aMoment {
+	if time.Since(w.read) < managersCached {
 		return w.boots
 	}
 	boots, err := s.waitingNow(ctx)
@@ -62,7 +62,7 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 // the ones that were seen last. A manager that crashed takes none, so it is behind all others after it was woken once,
 // however many have crashed.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
-	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: listedFirst - 1, Rev: true}).Result()
+	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
 	if err != nil || len(boots) <= mostManagers {
 		return boots, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // note writes what nobody's work depends on, such as who is there, also where Redis is full: who
 // looks would else take the living for gone. All of it may be written twice.
-func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
+func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) error {
 	p := s.rdb.Pipeline()
 	fill(p)
 	var keys []string
@@ -20,7 +20,7 @@ func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.run(ctx, s.scripts.note, keys, args)
+	_, err := s.run(ctx, s.scripts.bestEffort, keys, args)
 	if err == redis.Nil { // it answers nothing
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
 
 // pipeline sends reads, or writes that may be repeated, in one go.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
-	return s.persist(ctx, func(ctx context.Context) error {
+	return s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
 		if fill(p); p.Len() == 0 {
 			return nil

@@ -21,7 +21,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
-	err = s.persist(ctx, func(ctx context.Context) error {
+	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		// The list comes first: an archive that is not listed would never be found again.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
@@ -41,7 +41,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 // Program returns an archive that PutProgram stored; nil if there is none of that name.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive []byte
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		archive, err = s.rdb.Get(ctx, s.keys.program(sha256)).Bytes()
 		return err
 	})

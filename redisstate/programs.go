@@ -14,7 +14,7 @@ type StoredProgram struct {
 // Programs returns the archives that are stored in the namespace, by their sizes.
 func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	var programs []StoredProgram
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		stored, err := s.rdb.ZRangeWithScores(ctx, s.keys.programs(), 0, -1).Result()
 		programs = make([]StoredProgram, len(stored))
 		for i, z := range stored {
@@ -31,7 +31,7 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 
 // RemoveProgram removes an archive that PutProgram stored. It may be repeated.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.TxPipeline()
 		p.Unlink(ctx, s.keys.program(sha256)) // up to 64 MiB: Redis frees them beside its work
 		p.ZRem(ctx, s.keys.programs(), sha256)

@@ -106,22 +106,22 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 // Loading notes that a dump is being loaded, which its mark names, until Loaded is called, and that ids up to the
 // last one are taken: what is opened meanwhile gets others. It returns the mark of the load that is under way or
 // was broken off; if that is another one, nothing else was done.
-func (s *Store) Loading(ctx context.Context, mark string, last int64) (found string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
 			found, err = s.rdb.Get(ctx, s.keys.loading()).Result()
 		}
 		return err
 	})
 	if err == nil && found == mark {
-		_, err = s.put(ctx, last, nil)
+		_, err = s.restore(ctx, last, nil)
 	}
 	return found, err
 }
 
 // LoadingOf returns the mark of a load that is under way or was broken off; "" if there is none.
-func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {
 			err = nil
 		}
@@ -131,6 +131,6 @@ func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
 }
 
 // Loaded notes that a dump was loaded whole.
-func (s *Store) Loaded(ctx context.Context) error {
+func (s *Store) EndRestore(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
 }

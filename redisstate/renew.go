@@ -25,11 +25,11 @@ type Renewal struct {
 	Ended bool
 	Until tdf.Time
 
-	Report Report
+	Report LiveReport
 }
 
-// A Report is what a worker tells of a round while it runs; what is nil or empty stays as it is.
-type Report struct {
+// A LiveReport is what a worker tells of a round while it runs; what is nil or empty stays as it is.
+type LiveReport struct {
 	Tail       *string     // the last that the program printed
 	Silent     tdf.Seconds // since the program printed it; of no meaning without Tail
 	PID        int         // of run.sh; 0: it was told already
@@ -83,7 +83,7 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
 			pieces, of = append(pieces, piece), append(of, i)
-			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: Report{
+			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
@@ -100,7 +100,7 @@ func renewalBatch(renewals []Renewal) int {
 		bound{maxUpdatesPerCall, func(i int) int { return len(renewals[i].Report.Updates) }})
 }
 
-func (r *Report) size() int {
+func (r *LiveReport) size() int {
 	bytes := 0
 	for _, text := range []*string{r.Tail, r.Progress, r.Checkpoint} {
 		if text != nil {
@@ -168,7 +168,7 @@ func (e *encoder) renewal(r *Renewal) {
 	e.strings(r.Report.Updates)
 }
 
-func (r *Report) fields(round int) []tdf.Field {
+func (r *LiveReport) fields(round int) []tdf.Field {
 	var fields []tdf.Field
 	for _, f := range []struct {
 		name  string

@@ -12,15 +12,15 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// persist calls op until Redis has answered it, or ctx ends. What comes back is an answer,
+// untilAnswered calls op until Redis has answered it, or ctx ends. What comes back is an answer,
 // an error that waiting does not mend, or ctx's error. Everything sent this way may be sent twice.
 //
 // A missing right that concerns this call alone is a *[ForbiddenError]. The call is sent once more after Redis has said so: the
 // rights may have changed in between.
-func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
+func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
-	var told time.Time
-	var toldWhy string
+	var loggedAt time.Time
+	var loggedReason string
 	onlyThis := false
 	for try := 0; ; try++ {
 		err := op(ctx)
@@ -37,7 +37,7 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 				s.recovered(try)
 				return &ForbiddenError{Addr: s.addr, Err: err}
 			}
-			if onlyThis = s.mayStillWork(ctx); onlyThis {
+			if onlyThis = s.canMoveTasks(ctx); onlyThis {
 				continue
 			}
 		}
@@ -47,9 +47,9 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 		if try == 1 {
 			s.outages.Add(1)
 		}
-		if why != toldWhy || time.Since(told) > tellAgain {
-			s.tell(why, err)
-			told, toldWhy = time.Now(), why
+		if why != loggedReason || time.Since(loggedAt) > logAgain {
+			s.logOutage(why, err)
+			loggedAt, loggedReason = time.Now(), why
 		}
 		if !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return context.Cause(ctx)
@@ -58,10 +58,10 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 	}
 }
 
-// tellAgain is how long an outage may go on for one reason before the log says so once more.
-const tellAgain = time.Minute
+// logAgain is how long an outage may go on for one reason before the log says so once more.
+const logAgain = time.Minute
 
-func (s *Store) tell(why string, err error) {
+func (s *Store) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
 		why += "; [redis] tls is on: does it speak TLS?"
 	}

@@ -34,11 +34,11 @@ func noRights(reply string) bool {
 		strings.Contains(reply, "ACL failure in script")
 }
 
-// mayStillWork asks Redis whether the user may still do what every move of a task needs, so that a missing right concerns
+// canMoveTasks asks Redis whether the user may still do what every move of a task needs, so that a missing right concerns
 // one call and not the whole connection. A client that has moved no task is asked for less: its user may only read.
-func (s *Store) mayStillWork(ctx context.Context) bool {
+func (s *Store) canMoveTasks(ctx context.Context) bool {
 	writes := ""
-	if s.moved.Load() {
+	if s.taskMoved.Load() {
 		writes = "1"
 	}
 	err := s.scripts.rights.Run(ctx, s.rdb, []string{s.keys.Due(), s.keys.calls(s.boot)}, writes).Err()

@@ -27,7 +27,7 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 		if err != nil {
 			break
 		}
-		err = s.note(ctx, func(p redis.Pipeliner) {
+		err = s.bestEffort(ctx, func(p redis.Pipeliner) {
 			for _, program := range some {
 				key := s.keys.successes(program)
 				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})

@@ -104,7 +104,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 			script = s.scripts.open
 		}
 	}
-	lists := s.involved(ctx, units)
+	lists := s.callLists(ctx, units)
 	keys := s.transactKeys(lists)
 	var reply any
 	var err error
@@ -112,7 +112,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e := encoder{}
 		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix())
 		e.add(s.keys.updatesPrefix(), s.keys.followPrefix(), who)
-		e.involved(lists)
+		e.callLists(lists)
 		e.units(s.keys.ns, units)
 		return e.args
 	}

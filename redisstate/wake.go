@@ -31,14 +31,14 @@ func (s *Store) WakeWorker() *Waker { return s.waker(s.keys.wakeOpen()) }
 // WakeServer waits for executed tasks.
 func (s *Store) WakeServer() *Waker { return s.waker(s.keys.wakeServer()) }
 
-// WakeManager waits for judged tasks; only while [Store.SeenManager] says that there is a manager.
+// WakeManager waits for judged tasks; only while [Store.ManagerHeartbeat] says that there is a manager.
 func (s *Store) WakeManager() *Waker { return s.waker(s.keys.wakeManager(s.boot)) }
 
 func (s *Store) waker(key string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
-	options.Dialer = steadyDialer(&options, longestBlock+silence)
+	options.Dialer = idleTimeoutDialer(&options, longestBlock+idleTimeout)
 	return &Waker{rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Page says where a walk through all tasks goes on; the zero Page is its beginning.
-type Page struct {
+// A WalkPage says where a walk through all tasks goes on; the zero WalkPage is its beginning.
+type WalkPage struct {
 	phase  walkPhase
 	last   int64  // the last id when the walk began: it ends, however many are opened meanwhile
 	id     int64  // counting: the tasks up to here have been looked at
@@ -35,10 +35,10 @@ const (
 // Walk returns the ids of the next page of all tasks there are: those that the counter has
 // given out, and those that any list holds. Some may be gone, and some come more than once. Done says
 // that the page was the last one. Where the user may not SCAN, tasks in no list are left out, and the log says so once.
-func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
+func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
-			return nil, Page{}, false, err
+			return nil, WalkPage{}, false, err
 		}
 	}
 	switch from.phase {
@@ -59,19 +59,19 @@ const (
 	countedAnyway  = 100_000
 )
 
-func (s *Store) walkFrom(ctx context.Context) (Page, error) {
+func (s *Store) walkFrom(ctx context.Context) (WalkPage, error) {
 	last, err := s.LastID(ctx)
 	if err != nil || last <= 0 {
-		return Page{phase: listing}, err
+		return WalkPage{phase: listing}, err
 	}
 	counts, err := s.Counts(ctx)
 	if last > countedForEach*counts.Total()+countedAnyway {
-		return Page{phase: scanning, last: last}, err
+		return WalkPage{phase: scanning, last: last}, err
 	}
-	return Page{phase: counting, last: last}, err
+	return WalkPage{phase: counting, last: last}, err
 }
 
-func (p Page) count(most int64) (ids []int64, next Page) {
+func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 	to := min(p.id+most, p.last)
 	for id := p.id + 1; id <= to; id++ {
 		ids = append(ids, id)
@@ -82,16 +82,16 @@ func (p Page) count(most int64) (ids []int64, next Page) {
 	return ids, p
 }
 
-func (s *Store) walkKeys(ctx context.Context, from Page, most int64) ([]int64, Page, error) {
+func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
 	prefix := s.keys.taskPrefix()
 	var found []string
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, literally.Replace(prefix)+"*", most).Result()
 		return err
 	})
 	if lacksRights(err) {
-		s.noScan.Do(func() { s.log.Warn("tasks that are in no list are left out: redis refuses SCAN", "error", err) })
-		return nil, Page{phase: listing}, nil
+		s.scanRefused.Do(func() { s.log.Warn("tasks that are in no list are left out: redis refuses SCAN", "error", err) })
+		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
 		return nil, from, fmt.Errorf("walking through the tasks: redis: %w", err)
@@ -108,11 +108,11 @@ func (s *Store) walkKeys(ctx context.Context, from Page, most int64) ([]int64, P
 // literally has characters stand for themselves in a pattern.
 var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, Page, bool, error) {
+func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
 	lists := append(s.listKeys(), s.keys.Due())
 	var scanned []string
 	var cursor uint64
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		scanned, cursor, err = s.rdb.ZScan(ctx, lists[from.list], from.cursor, "", most).Result()
 		return err
 	})
@@ -128,7 +128,7 @@ func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, 
 		from.list++
 	}
 	if from.list == len(lists) {
-		return idsOf(members), Page{}, true, nil
+		return idsOf(members), WalkPage{}, true, nil
 	}
 	return idsOf(members), from, false, nil
 }
@@ -144,7 +144,7 @@ func (s *Store) listKeys() []string {
 // LastID returns the last id that was given out; 0: none was.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	var last int64
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		last, err = s.rdb.Get(ctx, s.keys.taskID()).Int64()
 		if err == redis.Nil {
 			err = nil
@@ -163,7 +163,7 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64
-		var page Page
+		var page WalkPage
 		for done := false; !done; {
 			counted := page.id
 			var ids []int64

@@ -32,7 +32,7 @@ func TestOriginalArchivingIsSound(t *testing.T) {
 		if err != nil || len(findings) > 0 {
 			s.Fatalf("check: %v, %v", findings, err)
 		}
-		s.server.audit.page = redisstate.Page{} // the walk through all tasks begins
+		s.server.audit.page = redisstate.WalkPage{} // the walk through all tasks begins
 		if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
 			s.Errorf("the audit did %v", done)
 		}

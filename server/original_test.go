@@ -347,7 +347,7 @@ func TestOriginalTimeOutIsFoundInACrowd(t *testing.T) {
 			}
 			left -= len(c.Claims)
 		}
-		s.server.audit.page = redisstate.Page{} // far away: the walk begins with the lowest ids
+		s.server.audit.page = redisstate.WalkPage{} // far away: the walk begins with the lowest ids
 		s.round()
 		for end := s.now().Add(0.3); s.now() < end; {
 		}

@@ -154,7 +154,7 @@ func TestServerIsWoken(t *testing.T) {
 		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 		go func() { ended <- server.Run(ctx) }()
 		expect.Eventually(s, "the server's first heartbeat", func() bool {
-			last, err := s.store.LastServer(ctx)
+			last, err := s.store.LastServerHeartbeat(ctx)
 			expect.NoError(s, err)
 			return last > 0
 		})
@@ -183,7 +183,7 @@ func TestServerSignsWithinARound(t *testing.T) {
 	go func() { ended <- server.Run(ctx) }()
 	var signs []tdf.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
-		last, err := s.store.LastServer(ctx)
+		last, err := s.store.LastServerHeartbeat(ctx)
 		expect.NoError(t, err)
 		if last > 0 && !slices.Contains(signs, last) {
 			signs = append(signs, last)

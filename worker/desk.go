@@ -87,7 +87,7 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 
 // news is what the round has to report since the last time that it was accepted. The last time the
 // tail is left out, unless there will be no output.
-func (e *execution) news(d *desk, last bool) (r redisstate.Report, accepted func(), more bool) {
+func (e *execution) news(d *desk, last bool) (r redisstate.LiveReport, accepted func(), more bool) {
 	news := d.dir.News(last)
 	for _, problem := range news.Problems {
 		e.log.Warn("the round's directory", "problem", problem)
@@ -122,7 +122,7 @@ func (e *execution) started(pid int) {
 }
 
 // accepted: what was reported does not come again.
-func (e *execution) accepted(d *desk, news rounddir.Report, r redisstate.Report) {
+func (e *execution) accepted(d *desk, news rounddir.Report, r redisstate.LiveReport) {
 	d.dir.Accepted(news)
 	e.mu.Lock()
 	defer e.mu.Unlock()

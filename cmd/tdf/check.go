@@ -65,15 +65,15 @@ func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding
 
 // proposed says what is wrong, and what would be done about it.
 func proposed(f manager.Finding) string {
-	putBack := "put back as " + string(f.Mend.To)
+	putBack := "put back as " + string(f.Repair.To)
 	wrong, mended, _ := strings.Cut(f.Problem, ": ")
 	switch {
 	case !mendable(f):
 		return remaining(f)
 	case wrong == putBack && mended == "out of place":
-		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Mend.To)
+		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Repair.To)
 	case wrong == putBack:
-		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Mend.To)
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Repair.To)
 	case mended != "":
 		return fmt.Sprintf("task %d: %s; --repair would mend that: %s", f.ID, wrong, mended)
 	}
@@ -88,7 +88,7 @@ func remaining(f manager.Finding) string {
 	return f.String() + "; --repair cannot mend that"
 }
 
-func mendable(f manager.Finding) bool { return f.Mend.Verb != "" }
+func mendable(f manager.Finding) bool { return f.Repair.Verb != "" }
 
 // repair mends what it may, and returns what is left.
 func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager.Finding, pause time.Duration) ([]manager.Finding, error) {
@@ -96,7 +96,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager
 	for _, f := range findings {
 		switch {
 		case !mendable(f):
-		case f.Sure:
+		case f.Certain:
 			sure = append(sure, f)
 		default:
 			others = append(others, f)

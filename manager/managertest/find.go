@@ -11,7 +11,7 @@ import (
 )
 
 // Find orders as Redis does.
-func (s store) Find(_ context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error) {
+func (s store) Find(_ context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, e := range s.tasks {
@@ -19,7 +19,7 @@ func (s store) Find(_ context.Context, of redisstate.Stretch, most int) (places 
 			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b redisstate.Place) int {
+	slices.SortFunc(places, func(a, b redisstate.ListEntry) int {
 		if of.OldestFirst {
 			return a.Compare(b)
 		}
@@ -32,8 +32,8 @@ func (s store) Find(_ context.Context, of redisstate.Stretch, most int) (places 
 }
 
 // place returns the task's place in a stretch, if it has one.
-func (e *entry) place(id int64, of *redisstate.Stretch) (redisstate.Place, bool) {
-	p := redisstate.Place{Order: float64(e.score), Member: strconv.FormatInt(id, 10)}
+func (e *entry) place(id int64, of *redisstate.ListQuery) (redisstate.ListEntry, bool) {
+	p := redisstate.ListEntry{Order: float64(e.score), Member: strconv.FormatInt(id, 10)}
 	within := e.state() == tdf.Open || e.state() == tdf.Executed || e.score >= of.After && (of.Before == 0 || e.score < of.Before)
 	if of.Group != "" {
 		p.Order, within = float64(id), e.group() == of.Group

@@ -24,7 +24,7 @@ func (s store) Now(context.Context) (tdf.Time, error) {
 }
 
 // LastServer is now: there always is one.
-func (s store) LastServer(ctx context.Context) (tdf.Time, error) { return s.Now(ctx) }
+func (s store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) { return s.Now(ctx) }
 
 func (s store) Open(_ context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	s.mu.Lock()
@@ -119,7 +119,7 @@ func (s store) Updates(_ context.Context, id int64, after redisstate.Update, mos
 func (s store) Follow(context.Context, int64) error { return nil }
 
 // Workers: each task has one of its own, for a moment.
-func (s store) Workers(context.Context) ([]redisstate.SeenWorker, error) { return nil, nil }
+func (s store) Workers(context.Context) ([]redisstate.WorkerStatus, error) { return nil, nil }
 
 func (s store) Drain(context.Context, string, string) (known bool, err error) { return false, nil }
 

@@ -20,32 +20,32 @@ func dialer(dial dial) dial {
 		if err != nil {
 			return nil, err
 		}
-		told := &toldConn{Conn: c}
+		conn := &closeReasonConn{Conn: c}
 		if raw, ok := c.(syscall.Conn); ok {
-			return &rawConn{told, raw}, nil
+			return &rawCloseReasonConn{conn, raw}, nil
 		}
-		return told, nil
+		return conn, nil
 	}
 }
 
-// A toldConn returns the error reply of Redis for a write that failed because Redis closed the connection after it.
-type toldConn struct{ net.Conn }
+// A closeReasonConn returns the error reply of Redis for a write that failed because Redis closed the connection after it.
+type closeReasonConn struct{ net.Conn }
 
-// A rawConn is a toldConn of which go-redis can see whether it is alive before it uses it.
-type rawConn struct {
-	*toldConn
+// A rawCloseReasonConn is a closeReasonConn of which go-redis can see whether it is alive before it uses it.
+type rawCloseReasonConn struct {
+	*closeReasonConn
 	syscall.Conn
 }
 
-// lastWords bounds the wait for a reply that came before the connection was closed.
-const lastWords = time.Second
+// closeReasonWait bounds the wait for a reply that came before the connection was closed.
+const closeReasonWait = time.Second
 
-func (c *toldConn) Write(p []byte) (int, error) {
+func (c *closeReasonConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return n, err
 	}
-	_ = c.Conn.SetReadDeadline(time.Now().Add(lastWords))
+	_ = c.Conn.SetReadDeadline(time.Now().Add(closeReasonWait))
 	reply := make([]byte, 512)
 	read, _ := c.Conn.Read(reply)
 	if line, whole := strings.CutSuffix(string(reply[:read]), "\r\n"); whole && strings.HasPrefix(line, "-ERR Protocol error") {

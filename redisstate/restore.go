@@ -13,33 +13,33 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-//go:embed put.lua
-var putSource string
+//go:embed restore.lua
+var restoreSource string
 
-var putScript = redis.NewScript(prelude + putSource)
+var restoreScript = redis.NewScript(prelude + restoreSource)
 
 // Bounds of one call: it keeps Redis from its other clients for a few ms.
 const (
-	maxTasksPerPut  = 100
-	maxFieldsPerPut = 5000
-	maxBytesPerPut  = maxBytesPerCall / 2
+	maxTasksPerRestore  = 100
+	maxFieldsPerRestore = 5000
+	maxBytesPerRestore  = maxBytesPerCall / 2
 )
 
 // Put writes tasks as they were kept elsewhere, with the ids that they had there: into the list that
 // their state names, into the index of their group, and with the moment at which the server must look at
 // them. A task that is there already is left as it is, so after an error the same tasks may be put
-// again; [ErrTaken] says that another one has its id. The counter of ids is raised to the highest of them. It
+// again; [ErrIDTaken] says that another one has its id. The counter of ids is raised to the highest of them. It
 // returns how many were written; [ErrFull] says that there is no room for more. Nothing is written where any of
 // the records is not a valid one.
-func (s *Store) Put(ctx context.Context, records ...Record) (written int, err error) {
+func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
 	for i := range records {
 		if err := records[i].Validate(); err != nil {
 			return 0, err
 		}
 	}
 	for len(records) > 0 {
-		n := putBatch(records)
-		put, err := s.put(ctx, 0, records[:n])
+		n := restoreBatch(records)
+		put, err := s.restore(ctx, 0, records[:n])
 		if written += put; err != nil {
 			return written, err
 		}
@@ -49,7 +49,7 @@ func (s *Store) Put(ctx context.Context, records ...Record) (written int, err er
 }
 
 // put makes one call; ids up to the last one given, and up to the highest of the records, are taken.
-func (s *Store) put(ctx context.Context, last int64, records []Record) (written int, err error) {
+func (s *Store) restore(ctx context.Context, last int64, records []Record) (written int, err error) {
 	for i := range records {
 		last = max(last, records[i].ID)
 	}
@@ -60,8 +60,8 @@ func (s *Store) put(ctx context.Context, last int64, records []Record) (written 
 		e.record(&records[i])
 	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
-		written, err = putScript.Run(ctx, s.rdb, keys, e.args...).Int()
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		written, err = restoreScript.Run(ctx, s.rdb, keys, e.args...).Int()
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
@@ -71,19 +71,19 @@ func (s *Store) put(ctx context.Context, last int64, records []Record) (written 
 		return 0, fmt.Errorf("putting tasks: redis: %w", err)
 	}
 	if written < 0 {
-		return 0, fmt.Errorf("task %d: %w", -written, ErrTaken)
+		return 0, fmt.Errorf("task %d: %w", -written, ErrIDTaken)
 	}
 	return written, nil
 }
 
-// putBatch returns how many of the records make up the next call: at least one.
-func putBatch(records []Record) int {
-	return batch(len(records), atMost(maxTasksPerPut),
-		bound{maxFieldsPerPut, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
-		bound{maxBytesPerPut, func(i int) int { return records[i].size() }})
+// restoreBatch returns how many of the records make up the next call: at least one.
+func restoreBatch(records []Record) int {
+	return batch(len(records), atMost(maxTasksPerRestore),
+		bound{maxFieldsPerRestore, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
+		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
 }
 
-// record adds a task, as put.lua's header lists it. One whose state is none that there is gets into no
+// record adds a task, as restore.lua's header lists it. One whose state is none that there is gets into no
 // list: the audit finds it, and says what becomes of it.
 func (e *encoder) record(r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.Hash) // what makes no sense about it is not changed by being moved

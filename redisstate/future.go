@@ -7,19 +7,19 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An AheadPage says where a walk through the tasks whose moment lies in the future goes on; the zero
-// AheadPage is its beginning.
-type AheadPage struct {
-	due    bool   // all of the open list was seen; `due` follows
-	behind *Place // nil: go on behind the present
+// An FuturePage says where a walk through the tasks whose moment lies in the future goes on; the zero
+// FuturePage is its beginning.
+type FuturePage struct {
+	due    bool       // all of the open list was seen; `due` follows
+	behind *ListEntry // nil: go on behind the present
 }
 
 // Ahead returns the ids of up to most tasks that have a moment after now: in the open list from when
 // they may be claimed, in `due` when the server must look at them. Each part comes in the order of
 // these moments. Done says that the page was the last one. Where the clock was set back, some of
 // these moments are wrong; [Store.Examine] tells.
-func (s *Store) Ahead(ctx context.Context, from AheadPage, now tdf.Time, most int) (ids []int64, next AheadPage, done bool, err error) {
-	key, behind := s.keys.List(tdf.Open), Place{Order: float64(now)}
+func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
+	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {
 		key = s.keys.Due()
 	}
@@ -31,7 +31,7 @@ func (s *Store) Ahead(ctx context.Context, from AheadPage, now tdf.Time, most in
 	if err != nil {
 		return nil, from, false, fmt.Errorf("read the tasks whose moment lies ahead: redis: %w", err)
 	}
-	var all Stretch
+	var all ListQuery
 	for _, page := range list(reply) {
 		places := all.places(tdf.Open, list(page))
 		for _, p := range places {
@@ -42,7 +42,7 @@ func (s *Store) Ahead(ctx context.Context, from AheadPage, now tdf.Time, most in
 		}
 		if len(places) < most {
 			done = from.due
-			from = AheadPage{due: true}
+			from = FuturePage{due: true}
 		}
 	}
 	return ids, from, done, nil

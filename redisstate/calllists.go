@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// involved are a call's lists and the wake lists of those whose newcomers somebody waits for.
-type involved struct {
+// callLists are a call's lists and the wake lists of those whose newcomers somebody waits for.
+type callLists struct {
 	lists []tdf.State
 	wakes []wakeList
 }
@@ -18,8 +18,8 @@ type wakeList struct {
 	of  tdf.State
 }
 
-func (s *Store) involved(ctx context.Context, units []Unit) involved {
-	v := involved{lists: listsOf(units)}
+func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
+	v := callLists{lists: listsOf(units)}
 	for _, list := range v.lists {
 		switch {
 		case list == tdf.Open:
@@ -57,7 +57,7 @@ func listsOf(units []Unit) []tdf.State {
 	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
 }
 
-func (s *Store) transactKeys(v involved) []string {
+func (s *Store) transactKeys(v callLists) []string {
 	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))

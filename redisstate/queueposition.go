@@ -10,15 +10,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Standing is what Redis says about an open task, beside the task itself.
-type Standing struct {
+// A QueuePosition is what Redis says about an open task, beside the task itself.
+type QueuePosition struct {
 	Listed bool     // it is in the list of open tasks
 	From   tdf.Time // may it be claimed
 	Ahead  int64    // so many are before it in the list
 }
 
-// Standing looks up an open task's place in the queue.
-func (s *Store) Standing(ctx context.Context, id int64) (Standing, error) {
+// QueuePosition looks up an open task's place in the queue.
+func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, error) {
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
 	member, list := strconv.FormatInt(id, 10), s.keys.List(tdf.Open)
@@ -26,15 +26,15 @@ func (s *Store) Standing(ctx context.Context, id int64) (Standing, error) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
 	})
 	if err != nil {
-		return Standing{}, fmt.Errorf("looking up task %d: redis: %w", id, err)
+		return QueuePosition{}, fmt.Errorf("looking up task %d: redis: %w", id, err)
 	}
-	return Standing{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
+	return QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
 }
 
 // HasProgram says whether an archive of that SHA-256 is stored in the namespace.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 	var n int64
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		n, err = s.rdb.Exists(ctx, s.keys.program(sha256)).Result()
 		return err
 	})

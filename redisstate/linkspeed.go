@@ -16,20 +16,20 @@ const (
 	maxBytesPerClaim = maxBytesPerCall
 )
 
-// A link knows how fast replies come from Redis. At first it expects the slowest connection that TDF
+// A linkSpeed knows how fast replies come from Redis. At first it expects the slowestLink connection that TDF
 // works with.
-type link struct{ bytesPerSecond atomic.Int64 }
+type linkSpeed struct{ bytesPerSecond atomic.Int64 }
 
 // observe notes that a reply of that size came within that time.
-func (l *link) observe(bytes int, within time.Duration) {
+func (l *linkSpeed) observe(bytes int, within time.Duration) {
 	if bytes >= minBytesPerClaim {
 		l.bytesPerSecond.Store(int64(float64(bytes) / max(within.Seconds(), 1e-6)))
 	}
 }
 
 // bytesWithin returns how many bytes a claim may ask for so that they arrive in that time.
-func (l *link) bytesWithin(d time.Duration) int {
-	speed := float64(max(l.bytesPerSecond.Load(), slowest))
+func (l *linkSpeed) bytesWithin(d time.Duration) int {
+	speed := float64(max(l.bytesPerSecond.Load(), slowestLink))
 	return int(min(max(speed*d.Seconds(), minBytesPerClaim), maxBytesPerClaim))
 }
 

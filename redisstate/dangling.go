@@ -26,9 +26,9 @@ const (
 	groupsScanned = 20 // indexes; a small one is one page
 )
 
-// Ghosts looks at the next ids in the indexes of groups, about most of them, and returns those without
+// DanglingIDs looks at the next ids in the indexes of groups, about most of them, and returns those without
 // a hash: somebody deleted it. Done says that the page was the last one.
-func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts []Finding, next GroupPage, done bool, err error) {
+func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
 		if from.groups, from.keys, err = s.scanGroups(ctx, from.keys); err != nil {
@@ -45,11 +45,11 @@ func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts 
 		if err != nil {
 			return nil, from, false, err
 		}
-		found, err := s.ghostsOf(ctx, group, members)
+		found, err := s.danglingOf(ctx, group, members)
 		if err != nil {
 			return nil, from, false, err
 		}
-		ghosts = append(ghosts, found...)
+		dangling = append(dangling, found...)
 		seen += int64(len(members))
 		if from.index = cursor; cursor == 0 {
 			from.groups = from.groups[1:]
@@ -58,13 +58,13 @@ func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts 
 	if done = len(from.groups) == 0 && from.keys == 0; done {
 		from = GroupPage{}
 	}
-	return ghosts, from, done, nil
+	return dangling, from, done, nil
 }
 
 func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
 	prefix := s.keys.groupPrefix()
 	var found []string
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, next, err = s.rdb.ScanType(ctx, from, literally.Replace(prefix)+"*", keysScanned, "zset").Result()
 		return err
 	})
@@ -81,7 +81,7 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 // somebody else, or is a list of a namespace whose name begins like this key.
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		scanned, next, err = s.rdb.ZScan(ctx, s.keys.Group(group), from, "", most).Result()
 		if err != nil && isWrongType(err) { // it was another key a moment ago
 			return nil
@@ -102,9 +102,9 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 	return ids, next, nil
 }
 
-// ghostsOf returns the ids that have no hash. That the index still holds such an id is read after that:
+// danglingOf returns the ids that have no hash. That the index still holds such an id is read after that:
 // whoever removes a task removes both in one step.
-func (s *Store) ghostsOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
+func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -115,13 +115,13 @@ func (s *Store) ghostsOf(ctx context.Context, group string, ids []int64) ([]Find
 	if err != nil {
 		return nil, fmt.Errorf("look up the tasks of group %q: redis: %w", group, err)
 	}
-	var ghosts []Finding
+	var dangling []Finding
 	for i, id := range ids {
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
 		m, _ := tdf.Placement{ID: id, Group: group}.Repair(0)
-		ghosts = append(ghosts, Finding{ID: id, Problem: m.Note, Mend: m, Sure: true})
+		dangling = append(dangling, Finding{ID: id, Problem: m.Note, Repair: m, Certain: true})
 	}
-	return ghosts, nil
+	return dangling, nil
 }

@@ -108,7 +108,7 @@ func TestSteadyConn(t *testing.T) {
 						}
 					}
 				})
-				conn := &steadyConn{Conn: near, silence: silence}
+				conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 				deadline := longestReply
 				if c.deadline > 0 {
 					deadline = c.deadline
@@ -134,7 +134,7 @@ func TestSteadyConnWaitsForWhatItSent(t *testing.T) {
 		defer near.Close()
 		defer far.Close()
 		go io.CopyN(io.Discard, far, 1<<20)
-		conn := &steadyConn{Conn: near, silence: silence}
+		conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
 		if n, err := conn.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
 			t.Fatal(n, err)

@@ -18,7 +18,7 @@ const followLife = 15 * time.Second
 // Follow tells the worker of a running task that somebody watches it for the next 15 s: it
 // then reports every second.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.note(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -33,7 +33,7 @@ type Update struct {
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
 		return err
 	})

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// silence is how long a connection waits for the next bytes, on its way through Redis or back.
-	silence = 5 * time.Second
-	// slowest is the rate in bytes per second of the slowest link that TDF works with.
-	slowest = 32 << 10
-	// leastRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
+	// idleTimeout is how long a connection waits for the next bytes, on its way through Redis or back.
+	idleTimeout = 5 * time.Second
+	// slowestLink is the rate in bytes per second of the slowestLink link that TDF works with.
+	slowestLink = 32 << 10
+	// minRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
 	// must not hold a caller for ever.
-	leastRate = slowest / 2
-	// unackedSilences is for how many silences the peer's system may take none of what was sent: 30 s. The buffers of a
+	minRate = slowestLink / 2
+	// unackedTimeouts is for how many silences the peer's system may take none of what was sent: 30 s. The buffers of a
 	// tunnel to a slow link, of some megabytes, are refilled only when a sixteenth is free, at the least rate after 25 s.
-	unackedSilences = 6
+	unackedTimeouts = 6
 	// longestReply bounds one command or pipeline, however steadily its reply comes: an archive of 64 MiB at 32 KiB/s takes
 	// half an hour.
 	longestReply = time.Hour
 )
 
-// A steadyConn gives a reply time as long as its bytes arrive. The deadlines that go-redis sets are for a whole
+// A idleTimeoutConn gives a reply time as long as its bytes arrive. The deadlines that go-redis sets are for a whole
 // reply, however large it is: a deadline that suits small ones makes a large one over a slow link time out, and the
 // call that is sent again asks for the same reply.
 //
 // So go-redis gets longestReply as its time-out, and passes it on, or the deadline of the caller's context. Within
 // that, the connection has deadlines of its own, renewed by each byte.
-type steadyConn struct {
+type idleTimeoutConn struct {
 	net.Conn
-	silence time.Duration
+	idleTimeout time.Duration
 
 	mu       sync.Mutex
 	read     time.Time // the caller's deadlines; zero: none
@@ -46,8 +46,8 @@ type steadyConn struct {
 	received int
 }
 
-// steadyDialer connects as go-redis does, to connections that wait for so long between two bytes.
-func steadyDialer(options *redis.Options, silence time.Duration) func(context.Context, string, string) (net.Conn, error) {
+// idleTimeoutDialer connects as go-redis does, to connections that wait for so long between two bytes.
+func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	plain := *options
 	plain.TLSConfig = nil
 	dial := redis.NewDialer(&plain)
@@ -56,8 +56,8 @@ func steadyDialer(options *redis.Options, silence time.Duration) func(context.Co
 		if err != nil {
 			return nil, err
 		}
-		_ = boundUnacked(raw, unackedSilences*silence) // without it, the least rate bounds the wait
-		conn := &steadyConn{Conn: raw, silence: silence}
+		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // without it, the least rate bounds the wait
+		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
 		if options.TLSConfig == nil {
 			return conn, nil
 		}
@@ -73,11 +73,11 @@ func steadyDialer(options *redis.Options, silence time.Duration) func(context.Co
 }
 
 // SyscallConn lets go-redis see whether an idle connection was closed.
-func (c *steadyConn) SyscallConn() (syscall.RawConn, error) {
+func (c *idleTimeoutConn) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }
 
-func (c *steadyConn) SetDeadline(t time.Time) error {
+func (c *idleTimeoutConn) SetDeadline(t time.Time) error {
 	if err := c.SetWriteDeadline(t); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *steadyConn) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline begins to wait for a reply.
-func (c *steadyConn) SetReadDeadline(t time.Time) error {
+func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -94,14 +94,14 @@ func (c *steadyConn) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline begins a command.
-func (c *steadyConn) SetWriteDeadline(t time.Time) error {
+func (c *idleTimeoutConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.write, c.written = t, 0
 	return c.Conn.SetWriteDeadline(t)
 }
 
-func (c *steadyConn) Read(b []byte) (int, error) {
+func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	if t := c.readBy(); !t.IsZero() {
 		if err := c.Conn.SetReadDeadline(t); err != nil {
 			return 0, err
@@ -117,22 +117,22 @@ func (c *steadyConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBy returns until when the next bytes must come: within the silence, and at no less than the least rate since
+// readBy returns until when the next bytes must come: within the idleTimeout, and at no less than the least rate since
 // the caller began to wait. Redis answers when it has the whole command, of which the system may still hold a part.
-func (c *steadyConn) readBy() time.Time {
+func (c *idleTimeoutConn) readBy() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read.IsZero() {
 		return time.Time{}
 	}
-	sent := c.silence + atLeastRate(c.written)
-	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atLeastRate(c.received)))
+	sent := c.idleTimeout + atMinRate(c.written)
+	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atMinRate(c.received)))
 }
 
 // writePiece is how many bytes the system must take within one deadline.
 const writePiece = 16 << 10
 
-func (c *steadyConn) Write(b []byte) (written int, err error) {
+func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
 	for first := true; first || len(b) > 0; first = false {
 		piece := b[:min(len(b), writePiece)]
 		if t := c.writeBy(len(piece)); !t.IsZero() {
@@ -151,17 +151,17 @@ func (c *steadyConn) Write(b []byte) (written int, err error) {
 }
 
 // writeBy counts bytes that are written, and returns until when they must be.
-func (c *steadyConn) writeBy(n int) time.Time {
+func (c *idleTimeoutConn) writeBy(n int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.written += n
 	if c.write.IsZero() {
 		return time.Time{}
 	}
-	return earliest(c.write, time.Now().Add(c.silence+atLeastRate(n)))
+	return earliest(c.write, time.Now().Add(c.idleTimeout+atMinRate(n)))
 }
 
-func atLeastRate(bytes int) time.Duration { return time.Duration(bytes) * time.Second / leastRate }
+func atMinRate(bytes int) time.Duration { return time.Duration(bytes) * time.Second / minRate }
 
 func earliest(first time.Time, others ...time.Time) time.Time {
 	for _, t := range others {

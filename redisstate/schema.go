@@ -11,9 +11,9 @@ import (
 // Schema is the version of the layout that this release writes.
 const Schema = 1
 
-// greet makes sure that what answers is a Redis that we can use, and that the namespace is ours.
-func (s *Store) greet(ctx context.Context) error {
-	err := s.persist(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+// check makes sure that what answers is a Redis that we can use, and that the namespace is ours.
+func (s *Store) check(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
 	if refused := refusal(s.addr, err); refused != nil {
 		return refused
 	}
@@ -57,7 +57,7 @@ func (s *Store) checkKinds(ctx context.Context) error {
 
 func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // a full Redis takes no SETNX
 			return err
