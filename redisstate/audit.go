@@ -11,25 +11,24 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Finding is something about a task that is not as it should be.
+// A Finding is an inconsistency of a task.
 type Finding struct {
 	ID      int64
 	Problem string
-	Repair  tdf.Move // without a verb: nothing can mend it
-	// Certain: nobody's move that is under way can look like this, so it may be mended at once.
+	Repair  tdf.Move // without a verb: no repair is known
+	// Certain reports that no move under way can look like this. Such a task may be repaired at once.
 	Certain bool
-	// Harmless: nothing is wrong. A manager of the original TDF archived the task, and the audit
-	// completes what that one does not write.
+	// Harmless reports that the task is consistent. A manager of the original TDF archived it. The audit adds the
+	// properties that such a manager does not write.
 	Harmless bool
-	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
+	// Snapshot identifies the state in which the task was found. It is equal as long as the task does not change.
 	Snapshot string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
 
-// Check walks through all tasks and returns what is wrong at this moment. A move that a
-// component of the original TDF has not finished looks wrong; those of this project do not.
-// It goes page by page, so it may be run beside the work.
+// Check examines all tasks and returns the inconsistent ones. A move that a component of the original TDF has not
+// finished looks inconsistent. Moves of this project do not. Check goes page by page, so it may run beside the work.
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
@@ -68,7 +67,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// examineTwice leaves out what looked wrong only because it moved while it was looked at.
+// examineTwice examines tasks twice, so that it leaves out those that only moved while they were read.
 func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
 	first, err := s.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
@@ -84,14 +83,14 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
 }
 
-// Examine returns what is wrong with the tasks named, each read in several steps: one that
-// moves meanwhile may look wrong.
+// Examine returns the inconsistent ones of these tasks. It reads each task in several steps, so a task that moves
+// meanwhile may look inconsistent.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due, err := s.scores(ctx, s.keys.Due(), ids) // before the rest: a renewal that comes between moves it
+	due, err := s.scores(ctx, s.keys.Due(), ids) // first, since a renewal that comes in between changes it
 	if err != nil {
 		return nil, err
 	}
@@ -123,15 +122,15 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An index is what is derived from a task: its places in `due` and in its group.
+// An index is the data derived from a task: its scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
-	rank       int // how many findings there are before this task
+	rank       int // the number of findings before this task
 
-	lease tdf.Seconds // the longest that the task's worker may have; 0: not known
+	lease tdf.Seconds // the longest that the task's worker may have; 0 if unknown
 }
 
-// fence holds a repair to the task's place in `due` as it was seen.
+// fence returns the fence of a repair: the task's score in `due` when it was read.
 func (x index) fence() string {
 	if x.due.Err() != nil {
 		return notDue
@@ -149,7 +148,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	return all, err
 }
 
-// grouped returns the tasks' places in the indexes of their groups; nil for those that have none.
+// grouped returns the tasks' scores in the indexes of their groups. It returns nil for a task without a group.
 func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
 	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -197,7 +196,7 @@ func snapshot(s tdf.Placement, m tdf.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
-// late: the server does not know that it must look at the task by then.
+// late reports whether the server would look at the task too late.
 func (x index) late(t *tdf.Task, now tdf.Time) bool {
 	look := t.NextDue(now)
 	if t.State == tdf.Executed {
@@ -213,8 +212,7 @@ func (x index) misplaced(t *tdf.Task) bool {
 	return x.group != nil && (x.group.Err() != nil || x.group.Val() != groupScore(t.State, t.ID))
 }
 
-// Repair mends what Check found, as far as the tasks still are as it found them, and
-// returns how many it mended.
+// Repair repairs the tasks that Check found, unless they have changed since. It returns how many it repaired.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
 	var moves []tdf.Move
 	for _, f := range findings {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -18,8 +16,8 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = redis.NewScript(hasty+transactSource), redis.NewScript(hasty+transactSource)
-	s.scripts.claim, s.scripts.renew = redis.NewScript(hasty+claimSource), redis.NewScript(hasty+renewSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+transactSource), newScript(hasty+transactSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
 // Calls that Redis has no time for go on in further calls: nothing is left out, or done twice.

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// callLists are a call's lists and the wake lists of those whose newcomers somebody waits for.
+// callLists are the lists that a call may touch, and the wake lists of those who wait for tasks in them.
 type callLists struct {
 	lists []tdf.State
 	wakes []wakeList
@@ -35,8 +35,8 @@ func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 	return v
 }
 
-// listsOf are the lists that a call may touch: a claim's result may be found among the
-// executed (see transact.lua), and a repair looks everywhere.
+// listsOf returns the lists that a call may touch. The result of a claim may find its task in the executed list (see
+// transact.lua). A repair may find it anywhere.
 func listsOf(units []Unit) []tdf.State {
 	used := map[tdf.State]bool{}
 	for i := range units {

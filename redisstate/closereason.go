@@ -11,9 +11,9 @@ import (
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer has connections tell why Redis has closed them. Redis answers a value that is too large as soon as it has read
-// its length, and closes the connection while the rest is still being written. The client would see a broken connection,
-// take it for an outage, and send the same again for ever.
+// dialer makes connections that report why Redis closed them. Redis refuses a value that is too large as soon as it has
+// read the length. Then it closes the connection, while the client still sends the value. Without this, the client would
+// take the broken connection for an outage, and would send the value again for ever.
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -28,16 +28,17 @@ func dialer(dial dial) dial {
 	}
 }
 
-// A closeReasonConn returns the error reply of Redis for a write that failed because Redis closed the connection after it.
+// A closeReasonConn is a connection whose failed writes return the error reply that Redis sent before it closed the
+// connection.
 type closeReasonConn struct{ net.Conn }
 
-// A rawCloseReasonConn is a closeReasonConn of which go-redis can see whether it is alive before it uses it.
+// A rawCloseReasonConn is a closeReasonConn that go-redis can check for life before it uses it.
 type rawCloseReasonConn struct {
 	*closeReasonConn
 	syscall.Conn
 }
 
-// closeReasonWait bounds the wait for a reply that came before the connection was closed.
+// closeReasonWait bounds the wait for a reply that Redis sent before it closed the connection.
 const closeReasonWait = time.Second
 
 func (c *closeReasonConn) Write(p []byte) (int, error) {
@@ -54,10 +55,10 @@ func (c *closeReasonConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// closedWith is an error reply, as go-redis knows it, that Redis sent before it closed the connection.
+// closedWith is an error reply that Redis sent before it closed the connection.
 type closedWith string
 
 func (e closedWith) Error() string { return string(e) }
 
-// RedisError makes it a redis.Error.
+// RedisError marks the error as a redis.Error.
 func (closedWith) RedisError() {}

@@ -18,30 +18,33 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// A Store is one client of a namespace. It may be used by many goroutines.
+// A Store is one client of a namespace. Many goroutines may use it.
 type Store struct {
-	keys         Keys
-	rdb          *redis.Client
-	options      *redis.Options
-	addr         string
-	log          *slog.Logger
-	boot         string // names this client in keys of its own
-	calls        callSlots
-	link         linkSpeed
-	pace         pace
-	scripts      scripts
-	outages      atomic.Int64
-	waiting      waitingManagers
-	dials        atomic.Int64
-	connected    atomic.Bool // Redis has served this client once
-	scriptWorked atomic.Bool // a script has
-	taskMoved    atomic.Bool // a script that moves tasks has
-	scanRefused  sync.Once   // the log says that the user may not SCAN
+	keys    Keys
+	rdb     *redis.Client
+	options *redis.Options
+	addr    string
+	log     *slog.Logger
+	boot    string // identifies this client in its keys
+	calls   callSlots
+	link    linkSpeed
+	pace    pace
+	scripts scripts
+	outages atomic.Int64
+	waiting waitingManagers
+	dials   atomic.Int64
+
+	checking     chan struct{} // has an element during a check
+	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
+	flags        atomic.Bool   // Redis knows script flags
+	scriptWorked atomic.Bool   // a script has succeeded
+	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
+	scanRefused  sync.Once     // the log says that the user may not SCAN
 }
 
-// Connect opens a namespace. A Redis that is not there, or not ready, is waited for until
-// ctx ends; one that cannot be used at all is a *[RefusedError].
-func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
+// New returns a Store for a namespace. It checks the configuration, and does not connect. The first call connects, waits for
+// Redis, and does the checks of [Store.Ready].
+func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -49,17 +52,26 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	silenceDriver()
 	s := &Store{
 		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
+		scripts: loadScripts(), checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)
 		return nil
 	}
 	s.rdb = redis.NewClient(options)
-	if err := s.check(ctx); err != nil {
+	return s, nil
+}
+
+// Connect returns a Store as soon as Redis answers and passes the checks of [Store.Ready]. It waits for Redis until ctx ends.
+func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
+	s, err := New(cfg, namespace, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Ready(ctx); err != nil {
 		s.rdb.Close()
 		return nil, err
 	}
-	s.connected.Store(true)
 	return s, nil
 }
 
@@ -77,7 +89,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 // Close removes the record of this client's calls and ends the connections. Of a client that had to
 // wait for Redis the record stays for its day: a call that is still on its way must find it.
 func (s *Store) Close() error {
-	if s.calls.made() && s.Outages() == 0 {
+	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires by itself
 		end()

@@ -7,15 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 )
 
 //go:embed fields.lua
 var fieldsSource string
 
-var fieldsScript = redis.NewScript(fieldsSource)
+var fieldsScript = newScript(fieldsSource)
 
 // Bounds of one call of fields.lua, so that it keeps Redis from its other clients for a few ms only.
 const (

@@ -9,29 +9,27 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 )
 
-// A ListQuery is what is asked of the lists: the tasks in some states, all lists in one order. That is by the
-// scores, which are times; of a group it is by id, and the bounds of time do not count. Nor do they for those that
-// are open or executed, whose scores are not when they came to be so.
+// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. After and
+// Before do not apply to open and executed tasks, whose scores are not the times at which they entered their state. The
+// tasks of a group are ordered by id, and After and Before do not apply to them either.
 type ListQuery struct {
 	States        []tdf.State
-	Group         string // "": of all tasks
+	Group         string // "" for all tasks
 	After, Before tdf.Time
 	OldestFirst   bool
-	Behind        *ListEntry // to go on behind; nil: from the beginning
+	Behind        *ListEntry // the entry after which the query continues; nil for the beginning
 }
 
-// A ListEntry is where a list holds a task.
+// A ListEntry is a task's entry in a list.
 type ListEntry struct {
 	Order  float64 // the score; in a group the id
-	Member string  // the id; anything else was put there by other hands
+	Member string  // the id; other programs may have added anything
 }
 
-// ID returns the id of the task that has the place.
+// ID returns the id of the task.
 func (p ListEntry) ID() (id int64, ok bool) {
 	ids := idsOf([]string{p.Member})
 	if len(ids) == 0 {
@@ -40,7 +38,7 @@ func (p ListEntry) ID() (id int64, ok bool) {
 	return ids[0], true
 }
 
-// Compare orders places as Redis orders the entries of one list.
+// Compare orders entries as Redis orders the entries of one list.
 func (p ListEntry) Compare(other ListEntry) int {
 	return cmp.Or(cmp.Compare(p.Order, other.Order), strings.Compare(p.Member, other.Member))
 }
@@ -48,11 +46,10 @@ func (p ListEntry) Compare(other ListEntry) int {
 //go:embed find.lua
 var findSource string
 
-var findScript = redis.NewScript(findSource)
+var findScript = newScript(findSource)
 
-// Find returns up to most places of a stretch, at most 1,000, in its order and all as they were at one
-// moment, and whether these are the last ones. So of a group's tasks none is missed, and none comes
-// twice, however they move from state to state meanwhile.
+// Find returns up to most entries that a query selects, at most 1,000, all as they were at one moment. last reports that
+// no others follow. A walk through a group finds each task once, even if tasks change their states meanwhile.
 func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil
@@ -69,7 +66,7 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 	}
 	reply, err := s.run(ctx, findScript, keys, args)
 	if err != nil {
-		return nil, false, fmt.Errorf("finding tasks: redis: %w", err)
+		return nil, false, fmt.Errorf("find tasks: redis: %w", err)
 	}
 	last = true
 	for i, page := range list(reply) {
@@ -100,7 +97,7 @@ func (of *ListQuery) places(state tdf.State, members []any) []ListEntry {
 	return places
 }
 
-// base is what the scores of a state begin with in the index of a group.
+// base returns the lowest score of a state in the index of a group.
 func (of *ListQuery) base(state tdf.State) float64 {
 	if of.Group == "" {
 		return 0
@@ -108,7 +105,7 @@ func (of *ListQuery) base(state tdf.State) float64 {
 	return groupScore(state, 0)
 }
 
-// A listRange is the part of one sorted set that belongs to a stretch, as find.lua wants it told.
+// A listRange is the part of one sorted set that a query selects, in the form that find.lua reads.
 type listRange struct{ key, score, member, stop string }
 
 func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
@@ -137,7 +134,7 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	return l
 }
 
-// isBefore says whether an order comes before the one that a listRange begins with; 0: it has no beginning.
+// isBefore reports whether an order comes before the beginning of a listRange; 0 means that it has none.
 func (of *ListQuery) isBefore(order, begin float64) bool {
 	switch {
 	case begin == 0:

@@ -7,17 +7,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An FuturePage says where a walk through the tasks whose moment lies in the future goes on; the zero
-// FuturePage is its beginning.
+// A FuturePage says where a walk through the tasks with a time in the future continues. The zero FuturePage is the
+// beginning.
 type FuturePage struct {
-	due    bool       // all of the open list was seen; `due` follows
-	behind *ListEntry // nil: go on behind the present
+	due    bool       // the walk has passed the open list, and is in `due`
+	behind *ListEntry // the entry after which it continues; nil for the present
 }
 
-// Ahead returns the ids of up to most tasks that have a moment after now: in the open list from when
-// they may be claimed, in `due` when the server must look at them. Each part comes in the order of
-// these moments. Done says that the page was the last one. Where the clock was set back, some of
-// these moments are wrong; [Store.Examine] tells.
+// FutureTasks returns the ids of up to most tasks that have a time after now. In the open list, this is the time from
+// which they may be claimed. In `due`, it is the time at which the server must look at them. Each part is ordered by
+// these times. done reports that the page was the last one. After the clock was set back, some of these times are wrong;
+// [Store.Examine] finds those tasks.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
 	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {
@@ -29,7 +29,7 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
 	reply, err := s.run(ctx, findScript, []string{key}, args)
 	if err != nil {
-		return nil, from, false, fmt.Errorf("read the tasks whose moment lies ahead: redis: %w", err)
+		return nil, from, false, fmt.Errorf("read tasks with a time in the future: redis: %w", err)
 	}
 	var all ListQuery
 	for _, page := range list(reply) {

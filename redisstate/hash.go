@@ -167,7 +167,7 @@ func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
 //go:embed names.lua
 var namesSource string
 
-var namesScript = redis.NewScript(namesSource)
+var namesScript = newScript(namesSource)
 
 // namesPerScan is how many names of a task with very many properties are read at once.
 const namesPerScan = 100

@@ -16,16 +16,16 @@ const (
 	week = 7 * day
 )
 
-// A WorkerInfo is what a worker tells about itself.
+// A WorkerInfo is a worker's report about itself.
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
-	Process             string // names the process among all that ever were, on all machines
+	Process             string // identifies the process among all processes of all machines
 	Lease               tdf.Seconds
-	State               string // starting, working, draining, gone
+	State               string // starting, working, draining or gone
 	Slots               int
-	Runs                []int64 // the tasks that it holds
-	Pauses              []Pause // programs that it pauses for now; of more than [MaxPauses] only some are told
+	Runs                []int64 // the ids of the tasks that it runs
+	Pauses              []Pause // programs that it pauses; at most [MaxPauses]
 	InProcess           bool    // its rounds run in its own process, by a Runner: it fetches no programs
 }
 
@@ -33,11 +33,11 @@ type WorkerInfo struct {
 // pauses").
 type Pause struct {
 	Program string
-	For     tdf.Seconds // from the worker's last heartbeat on; then it tries one round
-	Why     string      // in one line
+	For     tdf.Seconds // the time from the worker's last heartbeat until it tries one round
+	Why     string      // one line
 }
 
-// MaxPauses is how many pauses a worker tells.
+// MaxPauses is how many pauses a worker reports.
 const MaxPauses = 100
 
 func pausesText(pauses []Pause) (avoids, lines string) {
@@ -60,7 +60,7 @@ func parsePauses(lines string) []Pause {
 	return pauses
 }
 
-// inProcess is what a worker says of its runner that starts no processes.
+// inProcess is the runner that a worker reports if it starts no processes.
 const inProcess = "in process"
 
 func (w *WorkerInfo) fields() []any {
@@ -80,49 +80,48 @@ func (w *WorkerInfo) fields() []any {
 	}
 }
 
-// A NameTakenError says that a worker's name belongs to another one (docs/operations.md,
-// "Names of workers").
+// A NameTakenError says that another worker has the name (docs/operations.md, "Names of workers").
 type NameTakenError struct {
 	Name, Host, PID string
-	Process, Boot   string   // of the one that has the name
-	Seen, Now       tdf.Time // its last heartbeat, and the time it was found
+	Process, Boot   string   // of the worker that has the name
+	Seen, Now       tdf.Time // its last heartbeat, and the time of this error
 	Lease           tdf.Seconds
-	GraceUntil      tdf.Time // until then idleTimeout says nothing, after an outage
+	GraceUntil      tdf.Time // the end of the grace period; silence proves nothing before
 }
 
 func (e *NameTakenError) Error() string {
-	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, last seen %.1f s ago",
+	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, with its last heartbeat %.1f s ago",
 		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
 	switch silent := e.Now.Sub(e.Seen); {
 	case silent > e.Lease && e.GraceUntil > e.Now:
-		return fmt.Sprintf("%s; Redis was away, so it may be alive: try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
+		return fmt.Sprintf("%s; Redis was away, so it may be alive; try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
 	case silent >= 0:
-		return fmt.Sprintf("%s; end that one, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
+		return fmt.Sprintf("%s; stop it, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
 	}
 	return text
 }
 
-// Silent says that whoever has the name has sent no heartbeat for its lease. That it could have
-// given one has no witness yet: it is gone if it is as silent after another lease.
+// Silent reports whether the worker that has the name has sent no heartbeat for its lease. It is gone if it stays silent
+// for another lease: nothing else proves that it could have sent one.
 func (e *NameTakenError) Silent() bool {
 	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.GraceUntil
 }
 
-// A PriorOwner is what a worker knows of the one that has the name that it wants.
+// A PriorOwner is the knowledge of a new worker about the worker that has its name.
 type PriorOwner struct {
-	Gone        string   // its boot, if it is known not to live any more; or ""
-	Seen, Since tdf.Time // its last heartbeat, and since when there was no other, with Redis there all the time; or 0
+	Gone        string   // its boot, if it is known to be gone; or ""
+	Seen, Since tdf.Time // its last heartbeat, and since when this worker has seen no later one while Redis was there; or 0
 }
 
-// TakeName registers a worker that starts. A name that belongs to another one that lives is a
-// *[NameTakenError]. Drained names who has told it to claim nothing; "": nobody. Since is when the worker took the
-// name, by Redis's clock: claims of the name that are older are those of its predecessors.
+// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. drained
+// names the person who drained the worker, or is "". since is when the worker took the name, by Redis's clock: older
+// claims under this name belong to its predecessors.
 func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
 	return s.heartbeat(ctx, w, "1", before)
 }
 
-// WorkerStatus notes that a worker is alive, and what it says about itself. A *[NameTakenError]
-// says that another one has its name now.
+// WorkerHeartbeat reports that a worker is alive, and its state. The error is a *[NameTakenError] if another worker has
+// taken the name.
 func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
 	return drained, err
@@ -140,7 +139,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	args = append(args, w.fields()...)
 	reply, err := s.run(ctx, s.scripts.heartbeat, keys, args)
 	if err != nil {
-		return "", 0, fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
+		return "", 0, fmt.Errorf("register worker %s: redis: %w", w.Name, err)
 	}
 	parts := list(reply)
 	if len(parts) < 9 {
@@ -155,9 +154,9 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	return "", 0, e
 }
 
-// GiveUp releases the claims of a worker that is gone: it makes every task that the name claimed before a
-// time due to be lost at once, and returns how many tasks those are. before is when another worker
-// took the name. Later claims belong to that worker, or to one that has taken the name since.
+// GiveUp releases the claims of a worker that is gone. It makes the tasks that the name claimed before a time due to be
+// lost, and returns how many. before is when another worker took the name: later claims belong to that worker, or to a
+// later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	given := 0
 	for at := int64(0); ; at += maxTasksPerCall {
@@ -195,7 +194,7 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 	return len(renewals), err
 }
 
-// LongestLease returns the longest lease among the workers that were seen within a day.
+// LongestLease returns the longest lease among the workers that sent a heartbeat within a day.
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
 	var names []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

@@ -12,41 +12,41 @@ import (
 )
 
 const (
-	// idleTimeout is how long a connection waits for the next bytes, on its way through Redis or back.
+	// idleTimeout is how long a connection waits for the next bytes of a reply.
 	idleTimeout = 5 * time.Second
-	// slowestLink is the rate in bytes per second of the slowestLink link that TDF works with.
+	// slowestLink is the speed of the slowest link that TDF works with, in bytes per second.
 	slowestLink = 32 << 10
-	// minRate is what a connection must reach on average: it may share its link. A peer that sends a byte now and then
-	// must not hold a caller for ever.
+	// minRate is the average speed that a connection must reach. It is lower than slowestLink, since several connections
+	// may share a link. A peer that sends a byte now and then must not hold a caller for ever.
 	minRate = slowestLink / 2
-	// unackedTimeouts is for how many silences the peer's system may take none of what was sent: 30 s. The buffers of a
-	// tunnel to a slow link, of some megabytes, are refilled only when a sixteenth is free, at the least rate after 25 s.
+	// unackedTimeouts bounds how long the peer may acknowledge nothing, in idle timeouts: 30 s. A tunnel to a slow link
+	// buffers some megabytes. It takes more only when a sixteenth is free, which takes 25 s at minRate.
 	unackedTimeouts = 6
-	// longestReply bounds one command or pipeline, however steadily its reply comes: an archive of 64 MiB at 32 KiB/s takes
-	// half an hour.
+	// longestReply bounds one command or pipeline, however steadily its reply arrives. An archive of 64 MiB at 32 KiB/s
+	// takes half an hour.
 	longestReply = time.Hour
 )
 
-// A idleTimeoutConn gives a reply time as long as its bytes arrive. The deadlines that go-redis sets are for a whole
-// reply, however large it is: a deadline that suits small ones makes a large one over a slow link time out, and the
-// call that is sent again asks for the same reply.
+// An idleTimeoutConn waits for a reply as long as its bytes arrive. go-redis sets one deadline for a whole reply, however
+// large. With a deadline that suits small replies, a large one over a slow link would time out. The call would be sent
+// again, and would time out again.
 //
-// So go-redis gets longestReply as its time-out, and passes it on, or the deadline of the caller's context. Within
-// that, the connection has deadlines of its own, renewed by each byte.
+// So the time-out of go-redis is longestReply, or the deadline of the caller's context. Within it, the connection sets
+// deadlines of its own, and each byte renews them.
 type idleTimeoutConn struct {
 	net.Conn
 	idleTimeout time.Duration
 
 	mu       sync.Mutex
-	read     time.Time // the caller's deadlines; zero: none
+	read     time.Time // the caller's deadlines; zero if there is none
 	write    time.Time
 	begun    time.Time // when the caller began to wait for a reply
-	last     time.Time // when bytes of it came last
-	written  int       // bytes of the command, which may still be on their way
+	last     time.Time // when the last bytes of it arrived
+	written  int       // bytes of the command, which may not have arrived yet
 	received int
 }
 
-// idleTimeoutDialer connects as go-redis does, to connections that wait for so long between two bytes.
+// idleTimeoutDialer connects like go-redis, with idleTimeoutConns.
 func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	plain := *options
 	plain.TLSConfig = nil
@@ -56,7 +56,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 		if err != nil {
 			return nil, err
 		}
-		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // without it, the least rate bounds the wait
+		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // without this, minRate still bounds the wait
 		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
 		if options.TLSConfig == nil {
 			return conn, nil
@@ -72,7 +72,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 	}
 }
 
-// SyscallConn lets go-redis see whether an idle connection was closed.
+// SyscallConn lets go-redis check whether an idle connection was closed.
 func (c *idleTimeoutConn) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }
@@ -84,7 +84,7 @@ func (c *idleTimeoutConn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetReadDeadline begins to wait for a reply.
+// SetReadDeadline begins the wait for a reply.
 func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +117,8 @@ func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBy returns until when the next bytes must come: within the idleTimeout, and at no less than the least rate since
-// the caller began to wait. Redis answers when it has the whole command, of which the system may still hold a part.
+// readBy returns when the next bytes must have arrived: within the idle timeout, and at minRate since the caller began to
+// wait. Redis answers when it has the whole command, and the system may still hold a part of it.
 func (c *idleTimeoutConn) readBy() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *idleTimeoutConn) readBy() time.Time {
 	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atMinRate(c.received)))
 }
 
-// writePiece is how many bytes the system must take within one deadline.
+// writePiece is how many bytes the system must accept within one deadline.
 const writePiece = 16 << 10
 
 func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
@@ -150,7 +150,7 @@ func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// writeBy counts bytes that are written, and returns until when they must be.
+// writeBy counts bytes to write, and returns when the system must have accepted them.
 func (c *idleTimeoutConn) writeBy(n int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

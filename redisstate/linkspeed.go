@@ -5,35 +5,33 @@ import (
 	"time"
 )
 
-// claimShare is the part of a lease, as a divisor, that the reply of a claim may take on its way: a
-// worker can renew its new claims only after it has read them.
+// claimShare is the divisor of a lease that gives the time for the reply of a claim. A worker can renew its new claims
+// only after it has read the reply.
 const claimShare = 6
 
-// Bounds of what a claim asks for, in bytes. A reply below the first says nothing about the speed of
-// the connection.
+// Bounds of the bytes that a claim asks for. Replies below the lower bound do not measure the speed of the link.
 const (
 	minBytesPerClaim = 16 << 10
 	maxBytesPerClaim = maxBytesPerCall
 )
 
-// A linkSpeed knows how fast replies come from Redis. At first it expects the slowestLink connection that TDF
-// works with.
+// A linkSpeed measures how fast replies arrive from Redis. At first it assumes slowestLink.
 type linkSpeed struct{ bytesPerSecond atomic.Int64 }
 
-// observe notes that a reply of that size came within that time.
+// observe records that a reply of that size arrived within that time.
 func (l *linkSpeed) observe(bytes int, within time.Duration) {
 	if bytes >= minBytesPerClaim {
 		l.bytesPerSecond.Store(int64(float64(bytes) / max(within.Seconds(), 1e-6)))
 	}
 }
 
-// bytesWithin returns how many bytes a claim may ask for so that they arrive in that time.
+// bytesWithin returns how many bytes a claim may ask for, so that they arrive within that time.
 func (l *linkSpeed) bytesWithin(d time.Duration) int {
 	speed := float64(max(l.bytesPerSecond.Load(), slowestLink))
 	return int(min(max(speed*d.Seconds(), minBytesPerClaim), maxBytesPerClaim))
 }
 
-// replySize returns about how many bytes a reply has, without its framing.
+// replySize returns the approximate size of a reply in bytes, without its framing.
 func replySize(reply any) int {
 	switch v := reply.(type) {
 	case string:

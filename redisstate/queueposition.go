@@ -10,14 +10,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A QueuePosition is what Redis says about an open task, beside the task itself.
+// A QueuePosition is the position of an open task in the queue.
 type QueuePosition struct {
-	Listed bool     // it is in the list of open tasks
-	From   tdf.Time // may it be claimed
-	Ahead  int64    // so many are before it in the list
+	Listed bool     // whether the task is in the list of open tasks
+	From   tdf.Time // when it may be claimed
+	Ahead  int64    // the number of tasks before it in the list
 }
 
-// QueuePosition looks up an open task's place in the queue.
+// QueuePosition returns the position of an open task.
 func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, error) {
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
@@ -26,12 +26,12 @@ func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, err
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
 	})
 	if err != nil {
-		return QueuePosition{}, fmt.Errorf("looking up task %d: redis: %w", id, err)
+		return QueuePosition{}, fmt.Errorf("find task %d in the queue: redis: %w", id, err)
 	}
 	return QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
 }
 
-// HasProgram says whether an archive of that SHA-256 is stored in the namespace.
+// HasProgram reports whether the namespace stores an archive with that SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 	var n int64
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -39,12 +39,12 @@ func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("looking for a program: redis: %w", err)
+		return false, fmt.Errorf("find stored program: redis: %w", err)
 	}
 	return n > 0, nil
 }
 
-// Full says whether Redis has reached its maxmemory, so that nothing is claimed and nothing opened.
+// Full reports whether Redis has reached its maxmemory. A full Redis refuses claims and new tasks.
 func (s *Store) Full(ctx context.Context) (bool, error) {
 	info, err := s.Info(ctx, "memory")
 	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)

@@ -8,29 +8,27 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 )
 
 //go:embed restore.lua
 var restoreSource string
 
-var restoreScript = redis.NewScript(prelude + restoreSource)
+var restoreScript = newScript(prelude + restoreSource)
 
-// Bounds of one call: it keeps Redis from its other clients for a few ms.
+// Bounds of one call, so that it keeps Redis from its other clients for a few ms only.
 const (
 	maxTasksPerRestore  = 100
 	maxFieldsPerRestore = 5000
 	maxBytesPerRestore  = maxBytesPerCall / 2
 )
 
-// Put writes tasks as they were kept elsewhere, with the ids that they had there: into the list that
-// their state names, into the index of their group, and with the moment at which the server must look at
-// them. A task that is there already is left as it is, so after an error the same tasks may be put
-// again; [ErrIDTaken] says that another one has its id. The counter of ids is raised to the highest of them. It
-// returns how many were written; [ErrFull] says that there is no room for more. Nothing is written where any of
-// the records is not a valid one.
+// Restore writes tasks from a dump, with their ids. Each task gets its entries in the list of its state, in the index of
+// its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. It raises the
+// counter of ids to the highest id, and returns how many tasks it has written.
+//
+// [ErrIDTaken] says that another task has an id. [ErrFull] says that Redis has no room for more. If any record is
+// invalid, Restore writes nothing.
 func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
 	for i := range records {
 		if err := records[i].Validate(); err != nil {
@@ -48,7 +46,7 @@ func (s *Store) Restore(ctx context.Context, records ...Record) (written int, er
 	return written, nil
 }
 
-// put makes one call; ids up to the last one given, and up to the highest of the records, are taken.
+// restore makes one call. It reserves the ids up to last, and up to the highest id of the records.
 func (s *Store) restore(ctx context.Context, last int64, records []Record) (written int, err error) {
 	for i := range records {
 		last = max(last, records[i].ID)
@@ -61,17 +59,17 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		written, err = restoreScript.Run(ctx, s.rdb, keys, e.args...).Int()
+		written, err = restoreScript.run(ctx, s, keys, e.args...).Int()
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("putting tasks: redis: %w", err)
+		return 0, fmt.Errorf("restore tasks: redis: %w", err)
 	}
 	if written < 0 {
-		return 0, fmt.Errorf("task %d: %w", -written, ErrIDTaken)
+		return 0, fmt.Errorf("restore task %d: %w", -written, ErrIDTaken)
 	}
 	return written, nil
 }
@@ -83,10 +81,10 @@ func restoreBatch(records []Record) int {
 		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
 }
 
-// record adds a task, as restore.lua's header lists it. One whose state is none that there is gets into no
-// list: the audit finds it, and says what becomes of it.
+// record adds a task, as the header of restore.lua lists it. A task in an unknown state gets into no list. The audit then
+// finds it and repairs it.
 func (e *encoder) record(r *Record) {
-	t, _ := tdf.ParseTask(r.ID, r.Hash) // what makes no sense about it is not changed by being moved
+	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
 	list, look := 0, "-"
 	score := tdf.Time(0)
 	if code := slices.Index(tdf.Lists, t.State); code >= 0 {

@@ -12,8 +12,8 @@ import (
 // clockSlack is how far in the future a server's heartbeat may be that was written by the same clock.
 const clockSlack = tdf.Seconds(5)
 
-// ServerHeartbeat notes that a server is alive, and forgets those that have not been for a day. It also
-// drops heartbeats from a time before the clock was set back: a server that is alive writes another.
+// ServerHeartbeat says that a server is alive. It forgets servers that have been silent for a day. It also removes
+// heartbeats from the future, which were written before the clock was set back: a live server sends another one.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
@@ -22,7 +22,7 @@ func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) 
 	})
 }
 
-// LastServerHeartbeat returns when any server was seen last; 0 if none ever was.
+// LastServerHeartbeat returns the latest heartbeat of any server, or 0.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	var last tdf.Time
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -35,23 +35,23 @@ func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	return last, err
 }
 
-// A Grace is the grace period that servers keep after an outage (docs/guarantees.md, "After an
-// outage"), as Redis keeps it for all of them. The zero Grace: there never was one.
+// A Grace is the grace period of all servers after an outage (docs/guarantees.md, "After an outage"), as Redis holds it.
+// The zero Grace means that there never was one.
 type Grace struct {
-	Running tdf.Time // no running task is lost, timed out or expired before
-	Open    tdf.Time // no open task expires before, since Redis's clock may have leapt
+	Running tdf.Time // until then, no running task is lost, timed out or expired
+	Open    tdf.Time // until then, no open task expires, since Redis's clock may have leapt
 
-	// CheckFuture says that the clock was set back, and that not all tasks whose moment lies in the future
-	// were looked at since: see [Store.FutureTasks].
+	// CheckFuture says that the clock was set back, and that the server has not yet checked all tasks with a time in the
+	// future: see [Store.FutureTasks].
 	CheckFuture bool
 }
 
-// Holds returns the moment before which a move must not be made because of the grace period; 0: it may.
+// Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
-	case m.Verb == tdf.VerbRescore: // it gives a worker more time, or all that it can need
+	case m.Verb == tdf.VerbRescore: // gives a worker more time
 		return 0
-	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may not have been heard
+	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may have been unable to report
 		return g.Running
 	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong
 		return g.Open
@@ -65,7 +65,7 @@ const (
 	leapAhead = "ahead"
 )
 
-// Grace returns the last grace period that a server began.
+// Grace returns the grace period that a server began last.
 func (s *Store) Grace(ctx context.Context) (Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
@@ -84,7 +84,7 @@ func (s *Store) Grace(ctx context.Context) (Grace, error) {
 	return g, nil
 }
 
-// SetGrace tells other servers, those that start later, and claims of a grace period.
+// SetGrace announces a grace period to other servers, to servers that start later, and to claims.
 func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
@@ -95,8 +95,7 @@ func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 	})
 }
 
-// FutureChecked notes that all tasks whose moment lies in the future were looked at since the clock
-// was set back.
+// FutureChecked says that all tasks with a time in the future have been checked since the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacked has the system give a connection up when the peer takes none of what was sent for so long.
+// limitUnacked has the system close a connection if the peer acknowledges nothing of what was sent for that time.
 func limitUnacked(conn net.Conn, bound time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// limitUnacked does nothing here: a lost peer is noticed by the least rate of a connection.
+// limitUnacked does nothing here: minRate bounds the wait for a lost peer.
 func limitUnacked(net.Conn, time.Duration) error { return nil }

@@ -12,24 +12,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// followLife is how long a sign of somebody's interest lasts.
+// followLife is how long a call of Follow has an effect.
 const followLife = 15 * time.Second
 
-// Follow tells the worker of a running task that somebody watches it for the next 15 s: it
-// then reports every second.
+// Follow tells the worker of a running task that a user watches it for the next 15 s. The worker then reports every
+// second.
 func (s *Store) Follow(ctx context.Context, id int64) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
 type Update struct {
-	Round, Number int // the Number-th of its round, from 1
+	Round, Number int // Number counts from 1 in each round
 	Time          tdf.Time
 	Line          string
 }
 
-// Updates returns up to most updates of a task, those that came after the one given (the
-// zero Update: from the first), in their order.
+// Updates returns up to most updates of a task that follow after, in order. The zero Update stands for the beginning.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
@@ -38,7 +37,7 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading updates: redis: %w", err)
+		return nil, fmt.Errorf("read updates: redis: %w", err)
 	}
 	updates := make([]Update, len(found))
 	for i, m := range found {

@@ -12,19 +12,19 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A WorkerStatus is what a worker last said about itself, and who has told it to drain.
+// A WorkerStatus is a worker's last report about itself, with its drain.
 type WorkerStatus struct {
 	WorkerInfo
 	Seen    tdf.Time // its last heartbeat
-	Drained string   // who has told it to claim nothing; "": nobody
+	Drained string   // who has drained it; "" if it is not drained
 }
 
-// Alive says whether a worker is believed to live: it has not said goodbye, and its lease is not over.
+// Alive reports whether a worker is believed to be alive: it has not signed off, and its lease has not ended.
 func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
 
-// Pausing returns what the worker says of a program that it pauses, and when it tries a round again; false: it does not.
+// Pausing returns the worker's pause of a program, and when it tries a round again. pauses is false if there is none.
 func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
 	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
 	if i < 0 {
@@ -36,7 +36,7 @@ func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses 
 // mostWorkers is how many workers are read at once.
 const mostWorkers = 1000
 
-// Workers returns the workers that sent a heartbeat within a week, by their names.
+// Workers returns the workers that sent a heartbeat within a week, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	var names []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -44,7 +44,7 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the workers: redis: %w", err)
+		return nil, fmt.Errorf("read workers: redis: %w", err)
 	}
 	slices.Sort(names)
 	var all []WorkerStatus
@@ -66,7 +66,7 @@ func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the workers: redis: %w", err)
+		return nil, fmt.Errorf("read workers: redis: %w", err)
 	}
 	var all []WorkerStatus
 	for i, name := range names {
@@ -89,8 +89,8 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	return w
 }
 
-// Drain tells a worker, by its next heartbeat, to claim nothing more; by says who does, "" takes it
-// back. It holds for whoever has the name later, too. False: no worker of that name is known.
+// Drain tells a worker, with its next heartbeat, to claim nothing more. by says who does it; "" ends the drain. The drain
+// also holds for a later worker with that name. Drain returns false if no worker of that name is known.
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -101,12 +101,12 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 		return s.writeDrain(ctx, s.keys.worker(name), by)
 	})
 	if err != nil {
-		return known, fmt.Errorf("draining worker %s: redis: %w", name, err)
+		return known, fmt.Errorf("drain worker %s: redis: %w", name, err)
 	}
 	return known, nil
 }
 
-// order: what is known of a worker is forgotten a week after its last heartbeat, but for an order.
+// writeDrain sets or ends a drain. Redis forgets a worker a week after its last heartbeat, but not while it is drained.
 func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
 	p := s.rdb.TxPipeline()
 	if by == "" {
