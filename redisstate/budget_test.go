@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -18,8 +16,8 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = redis.NewScript(hasty+transactSource), redis.NewScript(hasty+transactSource)
-	s.scripts.claim, s.scripts.renew = redis.NewScript(hasty+claimSource), redis.NewScript(hasty+renewSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+transactSource), newScript(hasty+transactSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
 // Calls that Redis has no time for go on in further calls: nothing is left out, or done twice.
@@ -95,8 +93,8 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 		}
 		for range 2 {
 			renewed, err := s.Renew(t.Context(), 60,
-				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}},
-				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}})
+				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
+				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
 			if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
 				t.Fatalf("%v, %v", renewed.Lost, err)
 			}
@@ -115,7 +113,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 
 func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	many := make([]string, 64_000)
-	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: Report{Updates: many, FirstUpdate: 5}}, {ID: 3}})
+	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
 	if len(pieces) != 2+128 || of[0] != 0 || of[1] != 1 || of[129] != 2 {
 		t.Fatalf("%d pieces", len(pieces))
 	}

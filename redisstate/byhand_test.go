@@ -18,7 +18,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		before := dump(t, s)
 		c := mustClaim(t, s, 1)[0]
 		_, err := s.Renew(t.Context(), 60, Renewal{
-			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: Report{Updates: []string{"one"}, FirstUpdate: 1},
+			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 		})
 		must(t, err)
 		must(t, s.Follow(t.Context(), ids[0]))
@@ -206,7 +206,7 @@ func TestChangesDoNotOvertakeEachOther(t *testing.T) {
 		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5)), EndBefore: new(tdf.Time(9e9))})
 		mustApply(t, s, second, err)
 		mustBeSound(t, s)
-		loaded, err := s.Load(t.Context(), []int64{id})
+		loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
 		must(t, err)
 		if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
 			t.Errorf("%+v", got)
@@ -233,18 +233,18 @@ func TestDrain(t *testing.T) {
 		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
 			t.Errorf("%v, %v", known, err)
 		}
-		must(t, took(s.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
 		known, err := s.Drain(t.Context(), "w", "me")
 		if err != nil || !known {
 			t.Errorf("%v, %v", known, err)
 		}
 		second := connect(t, s.addr, s.keys.ns)
 		w.State = "gone"
-		if by, err := s.SeenWorker(t.Context(), w); err != nil || by != "me" {
+		if by, err := s.WorkerHeartbeat(t.Context(), w); err != nil || by != "me" {
 			t.Errorf("%q, %v", by, err)
 		}
 		w.State = "working"
-		if by, _, err := second.TakeName(t.Context(), w, Predecessor{}); err != nil || by != "me" {
+		if by, _, err := second.TakeName(t.Context(), w, PriorOwner{}); err != nil || by != "me" {
 			t.Errorf("who takes the name is told %q, %v", by, err)
 		}
 		all, err := s.Workers(t.Context())
@@ -259,7 +259,7 @@ func TestDrain(t *testing.T) {
 		}
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)
-		if by, err := second.SeenWorker(t.Context(), w); err != nil || by != "" {
+		if by, err := second.WorkerHeartbeat(t.Context(), w); err != nil || by != "" {
 			t.Errorf("%q, %v", by, err)
 		}
 	})

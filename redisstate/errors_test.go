@@ -48,9 +48,9 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 			}
 		}
 		check("before the first contact", c.first)
-		s.met.Store(true)
+		s.connected.Store(true)
 		check("after it", c.later)
-		s.worked.Store(true)
+		s.scriptWorked.Store(true)
 		check("after a script has worked", c.worked)
 	}
 }

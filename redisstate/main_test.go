@@ -170,7 +170,7 @@ func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 // mustSettle has the rules decide over one task.
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
-	seen, err := s.Load(t.Context(), []int64{id})
+	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func mustBeSound(t testing.TB, s *Store) {
 
 func task(t testing.TB, s *Store, id int64) *tdf.Task {
 	t.Helper()
-	found, err := s.Task(t.Context(), id)
-	if found == nil {
+	found, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return found.Task
 }
 
 // logged returns a logger and the lines that it writes.

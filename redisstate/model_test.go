@@ -255,7 +255,7 @@ func (p *player) settle(ctx context.Context) {
 	for i := range due {
 		ids[i] = due[i].ID
 	}
-	seen, err := p.s.Load(ctx, ids)
+	seen, err := p.s.Read(ctx, ids, Want{Fields: Rules})
 	p.must(err)
 	var moves []tdf.Move
 	for i, t := range seen {
@@ -278,11 +278,12 @@ func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
 	}
-	t, err := p.s.Task(ctx, p.ids[p.rand.IntN(len(p.ids))])
+	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], Want{Fields: Whole})
 	if errors.Is(err, tdf.ErrNoTask) {
 		return // it was removed
 	}
 	p.must(err)
+	t := stored.Task
 	requests := []func() (tdf.Move, error){
 		t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (tdf.Move, error) { return t.Release("so") },
 		func() (tdf.Move, error) { return t.Requeue(p.chance(50)) },
@@ -305,9 +306,10 @@ func (p *player) archive(ctx context.Context) {
 	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
 		ids, err := p.s.List(ctx, state, "", 0, 5)
 		p.must(err)
-		tasks, err := p.s.Tasks(ctx, ids...)
+		stored, err := p.s.Read(ctx, ids, Want{Fields: Whole})
 		p.must(err)
-		for _, t := range tasks {
+		for i := range stored {
+			t := stored[i].Task
 			if t == nil { // it was archived and removed meanwhile
 				continue
 			}
@@ -373,10 +375,10 @@ func (p *player) checkAll(from int64) {
 	p.ledger.mu.Unlock()
 	slices.Sort(ids)
 	for page := range slices.Chunk(ids, 500) {
-		tasks, err := p.s.Tasks(context.Background(), page...)
+		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
 		p.must(err)
 		for i, t := range tasks {
-			if wrong := p.ledger.agrees(page[i], t); wrong != "" {
+			if wrong := p.ledger.agrees(page[i], t.Task); wrong != "" {
 				p.t.Fatalf("task %d: %s", page[i], wrong)
 			}
 		}
@@ -428,10 +430,10 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
-	tasks, err := p.s.Tasks(context.Background(), ids...)
+	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
 	p.must(err)
 	for i, t := range tasks {
-		if wrong := p.ledger.agrees(ids[i], t); wrong != "" {
+		if wrong := p.ledger.agrees(ids[i], t.Task); wrong != "" {
 			p.t.Errorf("task %d: %s", ids[i], wrong)
 		}
 	}

@@ -53,7 +53,7 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 		ctx := t.Context()
 		s.rdb.Set(ctx, s.keys.workerNumber("original"), "7", 0)
 		for _, name := range []string{"pod-1", "original", "pod-1"} {
-			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, Predecessor{})))
+			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
 		}
 		if left := s.rdb.TTL(ctx, s.keys.workerNumber("pod-1")).Val(); left < 29*24*time.Hour {
 			t.Errorf("the number is kept for %v", left)

@@ -35,13 +35,13 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			renewed, err := s.Renew(ctx, 60,
 				Renewal{
 					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never,
-					Report: Report{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
+					Report: LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
 				Renewal{ID: runningID, Round: 1, Claim: "another"})
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
-			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, Predecessor{})))
+			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, PriorOwner{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)

@@ -41,7 +41,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	if sizes, err := s.MemoryOf(briefly(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
 		t.Errorf("memory: %v, %v", sizes, err)
 	}
-	if _, next, done, err := s.Walk(briefly(t), Page{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
+	if _, next, done, err := s.Walk(briefly(t), WalkPage{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
 		t.Errorf("the walk: %v, %v, %v", next, done, err)
 	}
 	if n := s.Outages(); n > 0 {

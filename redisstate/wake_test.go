@@ -134,7 +134,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
 			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
-		must(t, s.SeenManager(t.Context(), now, 15*mostManagers)) // half of them said that they would wait for longer
+		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of them said that they would wait for longer
 		for range 4 {
 			s.waiting.read = time.Time{}
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})

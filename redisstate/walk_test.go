@@ -65,7 +65,7 @@ func TestWalkWhereMostIDsAreGone(t *testing.T) {
 		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, if it is not taken literally
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
-			mustPut(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
+			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
 			byHand(t, s, 77, "")
 			byHand(t, s, MaxID+1, tdf.Open)
 			s.rdb.ZAdd(t.Context(), s.keys.Due(), redis.Z{Member: "55"})
@@ -87,7 +87,7 @@ func TestWalkCounts(t *testing.T) {
 		mustOpen(t, s, define("a"))
 		for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
 			s.rdb.Set(t.Context(), s.keys.taskID(), last, 0)
-			ids, page, done, err := s.Walk(t.Context(), Page{}, 500)
+			ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
 			if err != nil || done || (page.id == 0) != sparse || !sparse && len(ids) != 500 {
 				t.Errorf("to %d: %d ids, then %+v, %v", last, len(ids), page, err)
 			}

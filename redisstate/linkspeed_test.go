@@ -9,14 +9,14 @@ import (
 )
 
 func TestLinkKnowsHowMuchArrivesInTime(t *testing.T) {
-	l := link{}
+	l := linkSpeed{}
 	expect := func(d time.Duration, want int) {
 		t.Helper()
 		if got := l.bytesWithin(d); got != want {
 			t.Errorf("within %v: %d bytes, want %d", d, got, want)
 		}
 	}
-	expect(5*time.Second, 5*slowest)
+	expect(5*time.Second, 5*slowestLink)
 	expect(time.Millisecond, minBytesPerClaim)
 	l.observe(1<<20, 10*time.Millisecond)
 	expect(5*time.Second, maxBytesPerClaim)
@@ -25,7 +25,7 @@ func TestLinkKnowsHowMuchArrivesInTime(t *testing.T) {
 	l.observe(1<<20, 8*time.Second)
 	expect(4*time.Second, 1<<19)
 	l.observe(1<<20, time.Hour)
-	expect(5*time.Second, 5*slowest)
+	expect(5*time.Second, 5*slowestLink)
 }
 
 // Over a slow connection a claim takes no more than arrives long before its lease is over.

@@ -37,18 +37,18 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	must(t, err)
 	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
 		"judging": func(ctx context.Context, s *Store) (int, error) {
-			seen, err := s.Load(ctx, ids)
+			stored, err := s.Read(ctx, ids, Want{Fields: Rules})
 			bytes := 0
-			for _, x := range seen {
+			for _, x := range stored {
 				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
 		"whole tasks": func(ctx context.Context, s *Store) (int, error) {
-			tasks, err := s.Tasks(ctx, ids...)
+			stored, err := s.Read(ctx, ids, Want{Fields: Whole})
 			bytes := 0
-			for _, x := range tasks {
-				bytes += len(x.Input)
+			for _, x := range stored {
+				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
@@ -108,7 +108,7 @@ func TestSteadyConn(t *testing.T) {
 						}
 					}
 				})
-				conn := &steadyConn{Conn: near, silence: silence}
+				conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 				deadline := longestReply
 				if c.deadline > 0 {
 					deadline = c.deadline
@@ -134,7 +134,7 @@ func TestSteadyConnWaitsForWhatItSent(t *testing.T) {
 		defer near.Close()
 		defer far.Close()
 		go io.CopyN(io.Discard, far, 1<<20)
-		conn := &steadyConn{Conn: near, silence: silence}
+		conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
 		if n, err := conn.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
 			t.Fatal(n, err)

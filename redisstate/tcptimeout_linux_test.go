@@ -19,7 +19,7 @@ func TestAPeerThatTakesNothing(t *testing.T) {
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { l.Close() }) // nobody accepts
-	dial := steadyDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
+	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })

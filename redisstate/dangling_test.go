@@ -28,8 +28,8 @@ func TestGhostsAreTakenOutOfGroups(t *testing.T) {
 			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
 		}
 		id := mustOpen(t, s, grouped)[0]
-		alive := Finding{Mend: findings[0].Mend}
-		alive.Mend.ID = id // it came into being meanwhile
+		alive := Finding{Repair: findings[0].Repair}
+		alive.Repair.ID = id // it came into being meanwhile
 		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
 			t.Errorf("mended %d, %v", n, err)
 		}
@@ -63,12 +63,12 @@ func TestGhostsOfManyGroups(t *testing.T) {
 		var page GroupPage
 		pages := 0
 		for done := false; !done; pages++ {
-			var ghosts []Finding
+			var dangling []Finding
 			var err error
-			if ghosts, page, done, err = s.Ghosts(t.Context(), page, 20); err != nil {
+			if dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20); err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range ghosts {
+			for _, f := range dangling {
 				found[f.ID] = true
 			}
 		}

@@ -79,7 +79,7 @@ func TestPutMakesTheSameWorld(t *testing.T) {
 		}
 		other := connect(t, s.addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Put(t.Context(), all...); n != len(all) || err != nil {
+		if n, err := other.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatalf("%d of %d were written: %v", n, len(all), err)
 		}
 		now, err := other.Now(t.Context())
@@ -114,7 +114,7 @@ func reported(claims []Claim) []Renewal {
 	for _, c := range claims {
 		renewals = append(renewals, Renewal{
 			ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never,
-			Report: Report{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
+			Report: LiveReport{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
 		})
 	}
 	return renewals
@@ -128,19 +128,19 @@ func TestPutAgainChangesNothing(t *testing.T) {
 		mustOpen(t, s, d, d, d)
 		other := connect(t, s.addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Put(t.Context(), all[1:]...); n != 2 || err != nil {
+		if n, err := other.Restore(t.Context(), all[1:]...); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 		mustClaim(t, other, 1)
 		mustOpen(t, other, d) // task 4
 		before := dump(t, other)
-		if n, err := other.Put(t.Context(), all[1:]...); n != 0 || err != nil {
+		if n, err := other.Restore(t.Context(), all[1:]...); n != 0 || err != nil {
 			t.Error(n, err)
 		}
 		if diff := changed(t, before, dump(t, other)); diff != "" {
 			t.Error(diff)
 		}
-		if n, err := other.Put(t.Context(), all...); n != 1 || err != nil {
+		if n, err := other.Restore(t.Context(), all...); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 		if last, err := other.LastID(t.Context()); last != 4 || err != nil {
@@ -164,9 +164,11 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 		}{
 			{"opened", 1, func(other *Store) { mustOpen(t, other, define("x"), define("x")) }},
 			{"of another group", 2, func(other *Store) {
-				mustPut(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
+				mustRestore(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
 			}},
-			{"opened by hand", 3, func(other *Store) { mustPut(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}}) }},
+			{"opened by hand", 3, func(other *Store) {
+				mustRestore(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}})
+			}},
 			{"no task", 2, func(other *Store) {
 				if err := other.rdb.Set(t.Context(), other.keys.Task(2), "x", 0).Err(); err != nil {
 					t.Fatal(err)
@@ -177,7 +179,7 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 			c.make(other)
 			before := dump(t, other)
 			want := fmt.Sprintf("task %d: another task has this id", c.id)
-			if n, err := other.Put(t.Context(), all...); n != 0 || !errors.Is(err, ErrTaken) || err.Error() != want {
+			if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
 				t.Errorf("%s: %d were written: %v", c.what, n, err)
 			}
 			if diff := changed(t, before, dump(t, other)); diff != "" {
@@ -187,9 +189,9 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 	})
 }
 
-func mustPut(t testing.TB, s *Store, records ...Record) {
+func mustRestore(t testing.TB, s *Store, records ...Record) {
 	t.Helper()
-	if n, err := s.Put(t.Context(), records...); n != len(records) || err != nil {
+	if n, err := s.Restore(t.Context(), records...); n != len(records) || err != nil {
 		t.Fatalf("%d of %d were written: %v", n, len(records), err)
 	}
 }
@@ -202,8 +204,8 @@ func TestPutInSmallCalls(t *testing.T) {
 	}
 	all = append(all, Record{ID: 8, Hash: tdf.Hash{"0:output": strings.Repeat("x", 5<<20)}}, Record{ID: 9, Hash: tdf.Hash{"state": "open"}})
 	var calls []int
-	for rest := all; len(rest) > 0; rest = rest[putBatch(rest):] {
-		calls = append(calls, putBatch(rest))
+	for rest := all; len(rest) > 0; rest = rest[restoreBatch(rest):] {
+		calls = append(calls, restoreBatch(rest))
 	}
 	if want := []int{2, 2, 2, 1, 1, 1}; !slices.Equal(calls, want) {
 		t.Errorf("the calls have %v tasks, want %v", calls, want)
@@ -213,7 +215,7 @@ func TestPutInSmallCalls(t *testing.T) {
 // A task that makes no sense is kept as it is, and the audit sees it.
 func TestPutOfATaskOfNoState(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.Put(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
+		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
 			t.Fatal(err)
 		}
 		findings, err := s.Check(t.Context())
@@ -230,7 +232,7 @@ func TestPutOfManyRounds(t *testing.T) {
 		for i := range 10_000 {
 			h[tdf.RoundField(i, "open")] = "1700000000"
 		}
-		if n, err := s.Put(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
+		if n, err := s.Restore(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
@@ -253,7 +255,7 @@ func TestPutRefusesWhatIsNoTask(t *testing.T) {
 			"can follow 1-2":     {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
 			"the update 0-9 is ": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
 		} {
-			if _, err := s.Put(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
+			if _, err := s.Restore(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
 				t.Errorf("%s: %v", problem, err)
 			}
 		}
@@ -269,7 +271,7 @@ func TestPutIntoAFullRedis(t *testing.T) {
 	h := tdf.Hash{"state": "open", "0:output": strings.Repeat("x", 1<<20)}
 	var err error
 	for id := int64(1); id < 10 && err == nil; id++ {
-		_, err = s.Put(t.Context(), Record{ID: id, Hash: h})
+		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
 	if !errors.Is(err, ErrFull) {
 		t.Errorf("got %v", err)
@@ -287,7 +289,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 			}
 			all = append(all, Record{ID: 2 * id, Hash: h}) // every other one is missing
 		}
-		if n, err := s.Put(t.Context(), all...); n != len(all) || err != nil {
+		if n, err := s.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatal(n, err)
 		}
 		got := records(t, s)
@@ -342,7 +344,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 				all[i].Hash["0:output"] = strings.Repeat("x", large)
 			}
 		}
-		mustPut(t, s, all...)
+		mustRestore(t, s, all...)
 		bound := int64(readAtOnce)
 		if infoOf(t, s)["redis_version"] == "" {
 			bound = hashesUnseen * (large + 100) // it does not tell
@@ -359,7 +361,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		for i := range all {
 			ids[i] = all[i].ID
 		}
-		tasks, err := s.Tasks(t.Context(), ids...)
+		tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
 		must(t, err)
 		check(len(tasks))
 	})
