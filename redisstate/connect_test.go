@@ -236,7 +236,9 @@ func (c *counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	ns := redistest.Namespace(t)
