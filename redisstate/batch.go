@@ -22,7 +22,7 @@ func batch(n int, bounds ...bound) int {
 // atMost bounds the number of elements.
 func atMost(n int) bound { return bound{n, func(int) int { return 1 }} }
 
-// fitting returns how many of the sizes add up to at most so much, but at least one.
+// fitting returns how many of the sizes add up to most or less, but at least one.
 func fitting(sizes []int, most int) int {
 	return batch(len(sizes), bound{most, func(i int) int { return sizes[i] }})
 }

@@ -1,9 +1,9 @@
--- note: carries out small commands, as they are given, also where Redis is full.
+-- besteffort: carries out small commands, also on a full Redis.
 --
 -- KEYS  the key of each command
--- ARGV  for each command: its name, and n, n words that follow the key
+-- ARGV  for each command: its name, and n, n arguments that follow the key
 --
--- Nobody's work depends on what is noted so, and it may be noted twice: who is there, and since when.
+-- These writes are safe to repeat and safe to lose, such as heartbeats.
 
 for i = 1, #KEYS do
   local name, words = take(), take_list(1)

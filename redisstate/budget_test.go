@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// withoutTime has the scripts find each time that they have taken too long.
+// withoutTime makes the scripts believe that they always take too long.
 func withoutTime(t *testing.T, s *Store) {
 	t.Helper()
 	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
@@ -20,9 +20,9 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// Calls that Redis has no time for go on in further calls: nothing is left out, or done twice.
-func TestCallsThatTakeTooLongGoOn(t *testing.T) {
-	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded one runs none but the scripts of a release
+// Calls that Redis has no time for continue in further calls. Nothing is left out or done twice.
+func TestCallsThatTakeTooLongContinue(t *testing.T) {
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded Redis runs only the scripts of a release
 	withoutTime(t, s)
 	const tasks = 100
 	var definitions []tdf.Properties
@@ -65,7 +65,7 @@ func TestCallsThatTakeTooLongGoOn(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// Redis does no more of a call than it has time for.
+// Redis does only as much of a call as it has time for.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
@@ -82,7 +82,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	}
 }
 
-// A round that says much at once is taken in calls of a bounded number of lines, each line once.
+// A round that reports many updates at once needs several calls, and each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A property that is short in every valid task is not read where it is long, whatever its name is.
+// Only texts that may be long are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		long := strings.Repeat("x", longestField+1)
@@ -24,7 +24,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 		read := map[string]string{}
 		n, err := s.readLong(t.Context(), []question{asked}, 1<<30, validLength, func(_ int, name, value string, length int) {
 			if length != len(long) {
-				t.Errorf("%s: it is said to have %d bytes", name, length)
+				t.Errorf("%s: %d bytes reported", name, length)
 			}
 			read[name] = value
 		})
@@ -43,7 +43,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	})
 }
 
-// However long all properties of many rounds are, one answer of Redis is short.
+// One reply of Redis is short, however long all properties of many rounds are.
 func TestLongFactsOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const many = 30
@@ -69,7 +69,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		if l.bytes > 2*readAtOnce {
 			t.Errorf("one answer had %d bytes", l.bytes)
 		}
-		for _, name := range roundFacts { // as long as they may be
+		for _, name := range roundFacts { // as long as valid ones can be
 			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
 		}
@@ -79,7 +79,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read in answers of few MiB, however long they are.
+// A task with very many properties is read in replies of a few MiB, however long the properties are.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 2)

@@ -75,29 +75,28 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	return s, nil
 }
 
-// Dials counts the connections made so far.
+// Dials returns how many connections were made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
-// silenceDriver keeps go-redis from writing to stderr that it could not dial: untilAnswered tells
-// that once, and in the words of the log it was given.
+// silenceDriver keeps go-redis from writing to stderr that it could not dial. The store's log has that already.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close removes the record of this client's calls and ends the connections. Of a client that had to
-// wait for Redis the record stays for its day: a call that is still on its way must find it.
+// Close removes the record of this client's calls and ends the connections. After an outage, the record stays until it
+// expires: a call that is still on its way must find it.
 func (s *Store) Close() error {
 	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires by itself
+		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires anyway
 		end()
 	}
 	return s.rdb.Close()
 }
 
-// Boot names this client; each start of a process has another.
+// Boot identifies this client. Each start of a process has another one.
 func (s *Store) Boot() string { return s.boot }
 
 // Keys returns the names of the namespace's keys.
@@ -108,7 +107,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // untilAnswered sends again, knowing what it does
+		MaxRetries:            -1, // retry sends again instead
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
 		ReadTimeout:           longestReply, // see idleTimeoutConn
@@ -138,18 +137,18 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 	}
 	pem, err := os.ReadFile(cfg.TLSCA)
 	if err != nil {
-		return fmt.Errorf("[redis] tls_ca: %w", err)
+		return fmt.Errorf("read [redis] tls_ca: %w", err)
 	}
 	options.TLSConfig.RootCAs = x509.NewCertPool()
 	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("[redis] tls_ca: %s holds no certificate in PEM form", cfg.TLSCA)
+		return fmt.Errorf("read [redis] tls_ca: %s has no certificate in PEM form", cfg.TLSCA)
 	}
 	return nil
 }
 
-// credentials returns what each new connection logs in with. Without a password in the configuration, it is the one that
-// tdf up has made for its Redis (docs/tdf.md, "All of it on one machine"); nil: the options say it. It is looked up again for
-// each connection, since tdf up makes another one when it is started again.
+// credentials returns the function that gives each new connection its user and password, or nil if the options give them.
+// Without a password in the configuration, this is the password that tdf up has made for its Redis (docs/tdf.md, "All of
+// it on one machine"). It is looked up for each connection, since tdf up makes another one when it starts again.
 func credentials(cfg config.Redis) func() (user, password string) {
 	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
 		return nil

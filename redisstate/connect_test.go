@@ -65,7 +65,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// chatter is a server that speaks, but not Redis's protocol.
+// chatter is a server that does not speak Redis's protocol.
 func chatter(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +87,7 @@ func chatter(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A Redis that is not there yet is waited for, and that is told.
+// Connect waits for a Redis that is not there yet, and logs that.
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -101,7 +101,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		done <- err
 	}()
 	if line := <-told; !strings.Contains(line, "connection refused") || !strings.Contains(line, proxy.Addr) {
-		t.Errorf("it said %s", line)
+		t.Errorf("logged %s", line)
 	}
 	proxy.Resume()
 	if err := <-done; err != nil {
@@ -126,7 +126,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// At maxmemory nothing is opened, with clear words; what is there is finished and archived.
+// At maxmemory, opening tasks fails with a clear error. Existing tasks are still finished and archived.
 func TestFullRedis(t *testing.T) {
 	full := redistest.Start(t)
 	s := connect(t, full.Addr, redistest.Namespace(t))
@@ -156,7 +156,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
+	again := connect(t, full.Addr, s.keys.ns) // a component that starts again
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -167,7 +167,7 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
-		t.Errorf("somebody follows for %v", left)
+		t.Errorf("it is followed for %v", left)
 	}
 	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
 		t.Error(err)
@@ -261,6 +261,6 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	is(t, s, before)
 	must(t, other.rdb.Set(t.Context(), other.keys.schema(), Schema, 0).Err())
 	if _, err := s.Open(t.Context(), "m", define("x")); err != nil {
-		t.Errorf("after the layout was put right: %v", err)
+		t.Errorf("after the layout was corrected: %v", err)
 	}
 }

@@ -70,11 +70,11 @@ func (e *encoder) units(namespace string, units []Unit) {
 func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
-		mend := ""
+		repair := ""
 		if s.first.Repair {
-			mend = "1"
+			repair = "1"
 		}
-		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), mend)
+		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), repair)
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.count(len(s.first.Stamp))

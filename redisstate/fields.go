@@ -29,7 +29,7 @@ const lengthOf = "?"
 
 // A question asks for properties of one task.
 type question struct {
-	at    int // the task's place among those that are read
+	at    int // the task's index among those that are read
 	id    int64
 	names []string
 }
@@ -95,7 +95,7 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 	return answers, nil
 }
 
-// take adds the values of an answer to a hash, and lengths that were asked for under their names.
+// take adds the values of an answer to a hash, and also the lengths, under the names that asked for them.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// walk pages through a stretch; between calls after each page.
+// walk pages through a query, and calls between after each page.
 func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
 	t.Helper()
 	var all []ListEntry
@@ -22,7 +22,7 @@ func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []List
 			t.Fatal(err)
 		}
 		if len(page) > most || len(page) == 0 && !last || pages > 10_000 {
-			t.Fatalf("page %d has %d places, most %d, last %v", pages, len(page), most, last)
+			t.Fatalf("page %d has %d entries, most %d, last %v", pages, len(page), most, last)
 		}
 		all = append(all, page...)
 		if last {
@@ -39,14 +39,14 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 	for _, p := range places {
 		id, ok := p.ID()
 		if !ok {
-			t.Errorf("a place of %q", p.Member)
+			t.Errorf("an entry of %q", p.Member)
 		}
 		all = append(all, id)
 	}
 	return all
 }
 
-// Lists whose scores are equal by the hundred are walked exactly, in either direction and with any size of page.
+// Pages through hundreds of entries with equal scores are exact, in both directions and with any page size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []ListEntry
@@ -67,12 +67,12 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 		slices.SortFunc(want, ListEntry.Compare)
 		for _, most := range []int{1, 7, 99, 399, 400, 5000} {
 			if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
-				t.Errorf("oldest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+				t.Errorf("oldest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
 			}
 			got := walk(t, s, ListQuery{States: states}, most, func() {})
 			slices.Reverse(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("newest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+				t.Errorf("newest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
 			}
 		}
 	})
@@ -111,7 +111,7 @@ func TestFindBoundsByTime(t *testing.T) {
 	})
 }
 
-// Of a group each task comes once, while all of them move from state to state.
+// A walk through a group finds each task once, while all of them change their states.
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []int64
@@ -142,7 +142,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	})
 }
 
-func TestFindPassesWhatIsNoTask(t *testing.T) {
+func TestFindReturnsInvalidMembers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
 			if err := s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
@@ -152,7 +152,7 @@ func TestFindPassesWhatIsNoTask(t *testing.T) {
 		for _, oldest := range []bool{true, false} {
 			found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
 			if len(found) != 8 {
-				t.Errorf("oldest first %v: %d places of 8: %v", oldest, len(found), found)
+				t.Errorf("oldest first %v: %d entries of 8: %v", oldest, len(found), found)
 			}
 		}
 	})

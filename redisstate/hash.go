@@ -15,7 +15,7 @@ import (
 // Bounds of reading whole tasks, beside readAtOnce.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16   // where Redis does not tell how large they are
+	hashesUnseen = 16   // if Redis does not tell how large they are
 	smallHash    = 1000 // properties: Redis can return them in one command without delaying other clients
 	fewNames     = 5000 // properties whose names are read in one command
 )
@@ -39,8 +39,9 @@ func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash
 // anyLength is the limit of a dump, which has all properties.
 func anyLength(string) int { return math.MaxInt }
 
-// eachHash reads all properties of tasks and calls each for one task after the other, with an empty hash if there is no such
-// task. tooLong has the lengths of the properties that are longer than limit returns for their names: they are left out.
+// eachHash reads all properties of tasks and calls each for one task after the other, with an empty hash if there is no
+// such task. limit returns how long a property of that name may be. Longer ones are left out, and tooLong has their
+// lengths.
 func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name string) int,
 	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
 ) error {
@@ -130,7 +131,7 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 	return hashes, tooLong, err
 }
 
-// readTries is how often a large task is read that moves while it is read.
+// readTries is how often a large task is read if it moves while it is read.
 const readTries = 3
 
 // largeHash reads a task in pieces, until it has not moved while it was read, or has moved often.

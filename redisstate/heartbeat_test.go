@@ -12,7 +12,7 @@ import (
 
 var must = expect.NoError
 
-// A name belongs to one living worker: docs/operations.md, "Names of workers".
+// A name belongs to one live worker: docs/operations.md, "Names of workers".
 func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
@@ -32,7 +32,7 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second has said goodbye
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second has signed off
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
@@ -50,7 +50,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		silentFor(30)
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		silentFor(61)
-		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // nobody was there to tell
+		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no server proves that Redis was there
 			t.Errorf("%+v", taken)
 		}
 		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
@@ -63,13 +63,13 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 			t.Error(text)
 		}
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
-		must(t, signed(first.WorkerHeartbeat(t.Context(), w))) // whoever has the name keeps it
+		must(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Del(t.Context(), first.keys.servers())
 		silentFor(90)
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // which has looked itself
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // this worker has watched for the length of the lease
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
 
@@ -80,7 +80,8 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
-// What the worker held whose name was taken is lost at once. What others hold is not, nor what the name has claimed since.
+// The claims of a worker whose name was taken are lost at once. Claims of other workers, and later claims of the name,
+// are not.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -90,7 +91,7 @@ func TestGiveUp(t *testing.T) {
 		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
 		must(t, err)
 		mustOpen(t, s, define("d"))
-		later := mustClaim(t, s, 1)[0] // by whoever has the name of worker w since
+		later := mustClaim(t, s, 1)[0] // by a later owner of the name w
 		n, err := s.GiveUp(t.Context(), "w", since)
 		if err != nil || n != 2 {
 			t.Errorf("%d, %v", n, err)
@@ -116,7 +117,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-func TestReports(t *testing.T) {
+func TestLiveReports(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]
@@ -137,7 +138,7 @@ func TestReports(t *testing.T) {
 		}
 		must(t, s.Follow(t.Context(), 1))
 		if !report(LiveReport{}).Followed[0] {
-			t.Error("followed, and not told")
+			t.Error("followed, but the worker does not know")
 		}
 
 		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})

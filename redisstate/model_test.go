@@ -15,15 +15,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger is what clients know of tasks from the answers that they got: the moves that
-// were made. It is the model that Redis has to agree with.
+// A ledger records the moves that succeeded, as the clients know them from their answers. It is the model with which
+// Redis has to agree.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
-	removed int // of these
+	removed int // how many of the tasks were removed
 }
 
-// An entry is one task in the ledger. left says where each (state, round) was left for.
+// An entry is one task in the ledger. left has the state and round that followed each state and round.
 type entry struct {
 	d     tdf.Properties
 	left  map[place]place
@@ -50,7 +50,7 @@ func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	}
 }
 
-// entry returns a task's entry; another client may meet the task before the one that opened it knows its id.
+// entry returns a task's entry. Another client may meet the task before the client that opened it knows its id.
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
@@ -116,16 +116,16 @@ func (l *ledger) agrees(id int64, t *tdf.Task) string {
 	return ""
 }
 
-// A player makes random calls and enters what came of them into a ledger.
+// A player makes random calls and records their results in a ledger.
 type player struct {
 	t      *testing.T
 	s      *Store
 	ledger *ledger
 	rand   *rand.Rand
-	claims []Claim // also those that are long over
+	claims []Claim // also those that have ended
 	ids    []int64
-	alone  bool // nobody else plays: every answer is known beforehand
-	guest  bool // it plays in another goroutine than the test's
+	alone  bool // there is no other player: every answer is known in advance
+	guest  bool // it does not run in the test's goroutine
 }
 
 func (p *player) step(ctx context.Context) {
@@ -172,7 +172,7 @@ func (p *player) claim(ctx context.Context) {
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
-			p.t.Errorf("task %d was handed out though it was not its time", claim.Task.ID)
+			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
 		}
 	}
 	for _, m := range c.Expired {
@@ -215,8 +215,8 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer where it is known beforehand. It returns false if the move had
-// been made before: a result may be reported again at any time.
+// expect checks the answer if it is known in advance. It returns false if the move was made before: a result may be
+// reported again at any time.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 }
 
-// settle does what a server does.
+// settle does the work of a server.
 func (p *player) settle(ctx context.Context) {
 	now, err := p.s.Now(ctx)
 	p.must(err)
@@ -272,8 +272,7 @@ func (p *player) settle(ctx context.Context) {
 	p.apply(ctx, moves...)
 }
 
-// byHand makes a move of a manager or a worker that fits the task as it was a moment ago,
-// or does not fit it at all.
+// byHand makes a move of a manager or a worker that may or may not fit the task.
 func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
@@ -297,7 +296,7 @@ func (p *player) byHand(ctx context.Context) {
 		return
 	}
 	if p.chance(10) {
-		m.Round += 1000 // no task gets there, whatever others do meanwhile
+		m.Round += 1000 // no task reaches this round
 	}
 	p.apply(ctx, m)
 }
@@ -314,7 +313,7 @@ func (p *player) archive(ctx context.Context) {
 				continue
 			}
 			m, err := t.Archive()
-			if err != nil { // somebody was quicker
+			if err != nil { // another player was quicker
 				continue
 			}
 			u := Unit{Moves: []tdf.Move{m}}
@@ -352,7 +351,7 @@ func (p *player) must(err error) {
 	}
 }
 
-// fatal ends the test: from the goroutine of another player it only ends that player, and the test fails.
+// fatal ends the test. In another goroutine it ends only that player, and the test fails.
 func (p *player) fatal(err error) {
 	p.t.Helper()
 	if !p.guest {
@@ -385,7 +384,7 @@ func (p *player) checkAll(from int64) {
 	}
 }
 
-// operations is how many random operations a test makes: TDF_SOAK=1 makes it the long version.
+// operations returns how many random operations a test makes; TDF_SOAK=1 selects the long version.
 func operations(short, long int) int {
 	if os.Getenv("TDF_SOAK") != "" {
 		return long
@@ -426,7 +425,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// checkTouched compares the tasks that were touched lately, and the sizes of all lists.
+// checkTouched compares the tasks that changed last, and the sizes of all lists.
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))

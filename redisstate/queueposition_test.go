@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestStanding(t *testing.T) {
+func TestQueuePosition(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		later := define("later")
 		later.StartAfter = 5e9

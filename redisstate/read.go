@@ -24,8 +24,8 @@ type Want struct {
 
 	// Texts returns the texts to read of a selected task; nil for none. Whole includes all texts.
 	Texts func(*tdf.Task) []TextsOf
-	// MaxBytes bounds the texts of all tasks together; 0 means no bound. Read returns fewer tasks where they would
-	// exceed it, but at least one.
+	// MaxBytes bounds the texts of all tasks together; 0 means no bound. Read returns only the first tasks, at least one,
+	// if the texts of all would exceed it.
 	MaxBytes int
 }
 
@@ -55,7 +55,7 @@ type TextsOf struct {
 // OfTask stands for the task itself where a round is expected.
 const OfTask = -1
 
-// SameTexts wants the same texts of every task.
+// SameTexts selects the same texts of every task.
 func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
 	return func(*tdf.Task) []TextsOf { return of }
 }
@@ -66,8 +66,8 @@ type Stored struct {
 	// Task is nil if there is no such task. Task.Unread and Round.Unread name the texts that were not read; see
 	// [tdf.Task.Summary].
 	Task *tdf.Task
-	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. It says so of an open task that was read
-	// with Rules, and of any task that was read with Facts or Whole. A property that is too long is invalid, and not read.
+	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. Rules find this out for open tasks, Facts
+	// and Whole for all tasks. A property that is too long is invalid, and is not read.
 	Invalid error
 
 	// Lists hold the task, with Scores. Only the field Lists includes them.
@@ -196,8 +196,8 @@ func (w *Want) facts(h tdf.Hash) []string {
 const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need: those of the current round, of the rounds
-// that were lost before it, and the definition of a task that may start again. To settle a task that was executed in its
-// first round, none of them is needed. A repair, which also needs the lists, needs them all.
+// before it that were lost, and the definition of a task that may start again. A task that was executed in its first
+// round is settled without them. A repair, which also reads the lists, needs them all.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
 	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
@@ -265,7 +265,7 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	case w.Fields&(Rules|Facts|Whole) == 0:
 		x.Invalid = nil
 	}
-	x.Invalid = cmp.Or(tooLong, x.Invalid) // its default may be valid, but is not what it says
+	x.Invalid = cmp.Or(tooLong, x.Invalid) // the default that ParseTask has put in its place may be valid
 	if w.Keep != nil && !w.Keep(x.Task) {
 		x.Task = nil
 	}
@@ -368,7 +368,7 @@ func (of TextsOf) each(do func(name string, f textField)) {
 	}
 }
 
-// put stores a text in the task, where it is no longer unread.
+// put stores a text in the task.
 func (of TextsOf) put(t *tdf.Task, f textField, value string) {
 	r := t.Rounds.At(of.Round)
 	if of.Round == OfTask {

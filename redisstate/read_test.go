@@ -17,12 +17,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// load is what commands make a Redis do at once.
+// load measures what commands make a Redis do at once.
 type load struct {
 	mu            sync.Mutex
-	fields, bytes int      // the most that one answer had
+	fields, bytes int      // the most of one answer
 	whole         []string // commands that read a hash whole
-	names         int      // that were asked for, all in all
+	names         int      // how many were asked for in all
 }
 
 func (l *load) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -65,7 +65,7 @@ func (l *load) see(c redis.Cmder) {
 	if reply, ok := c.(*redis.Cmd); ok { // of fields.lua
 		for i, answer := range list(reply.Val()) {
 			if _, ofNames := list(reply.Val())[0].(string); ofNames && i > 0 {
-				continue // of names.lua: names alone, of which the embedded Redis returns all at once
+				continue // of names.lua: only names, which the embedded Redis returns all at once
 			}
 			l.add(list(answer))
 		}
@@ -81,7 +81,7 @@ func (l *load) add(values []any) {
 	l.names += len(values)
 }
 
-// rounds gives a hash that many rounds with all properties of rounds.
+// rounds adds that many rounds with all properties of rounds to a copy of a hash.
 func rounds(h tdf.Hash, n int) tdf.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
@@ -107,15 +107,15 @@ func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
 	return h
 }
 
-// What is read piece by piece is what is there.
-func TestTaskIsWhole(t *testing.T) {
+// A task that is read in pieces equals the stored one.
+func TestReadWhole(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, h := range map[string]tdf.Hash{
-			"one round":     plain,
-			"an original's": with(plain, tdf.Hash{"0:output": "", "0:error": "", "1:open": "8", "round": "1"}),
-			"torn":          with(plain, tdf.Hash{"0:output": ""}),
-			"many rounds":   rounds(plain, 67),
-			"no sense":      with(plain, tdf.Hash{"max_fails": "many", "source": ""}),
+			"one round":      plain,
+			"an original's":  with(plain, tdf.Hash{"0:output": "", "0:error": "", "1:open": "8", "round": "1"}),
+			"half committed": with(plain, tdf.Hash{"0:output": ""}),
+			"many rounds":    rounds(plain, 67),
+			"invalid":        with(plain, tdf.Hash{"max_fails": "many", "source": ""}),
 		} {
 			want, wantErr := tdf.ParseTask(1, h)
 			must(t, s.rdb.Del(t.Context(), s.keys.Task(1)).Err())
@@ -137,7 +137,7 @@ func TestTaskIsWhole(t *testing.T) {
 	})
 }
 
-// restless does something after each time that the head of a task was read.
+// restless runs after each read of a task's head.
 type restless func()
 
 func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -156,9 +156,8 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A task that is removed while it is read is gone, however often it had moved before: it is not
-// one that makes no sense.
-func TestTaskIsRemovedWhileItIsRead(t *testing.T) {
+// A task that is removed while it is read is gone, however often it has moved before. It is not reported as invalid.
+func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
 		s.rdb.AddHook(restless(func() {
@@ -179,8 +178,8 @@ func TestTaskIsRemovedWhileItIsRead(t *testing.T) {
 	})
 }
 
-// However much there is to read, Redis is not kept busy with one command.
-func TestReadingATaskBlocksNobody(t *testing.T) {
+// Redis is never busy with one command for long, however much there is to read.
+func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
 		large := rounds(plain, 12)
@@ -220,8 +219,8 @@ func TestReadingATaskBlocksNobody(t *testing.T) {
 	})
 }
 
-// What was printed comes in pieces, too.
-func TestReadingMuchOutputBlocksNobody(t *testing.T) {
+// Output is read in pieces, too.
+func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
 	for i := range 12 {
@@ -242,8 +241,8 @@ func TestReadingMuchOutputBlocksNobody(t *testing.T) {
 	}
 }
 
-// A number of rounds that somebody made up costs no more than the properties that are there.
-func TestRoundsThatNeverWere(t *testing.T) {
+// An invented number of rounds costs no more than the properties that exist.
+func TestInventedRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
 		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
@@ -269,8 +268,8 @@ func TestRoundsThatNeverWere(t *testing.T) {
 	})
 }
 
-// Neither is a number of a round believed that no task can have, wherever it is read.
-func TestRoundBeyondAll(t *testing.T) {
+// A number of a round that no task can have is invalid, wherever it is read.
+func TestInvalidRound(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
@@ -284,7 +283,7 @@ func TestRoundBeyondAll(t *testing.T) {
 	})
 }
 
-// A value that is too long costs Redis and its reader nothing, wherever it is.
+// A value that is too long is never sent to the reader.
 func TestLongValuesAreNotRead(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
@@ -315,8 +314,8 @@ func TestLongValuesAreNotRead(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read whole without a command that goes through all of them.
-func TestManyPropertiesBlockNobody(t *testing.T) {
+// A task with very many properties is read without a command that walks over all of them.
+func TestManyPropertiesDelayNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)
 		for i := range fewNames {

@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Every call that writes, made once undisturbed and once with its reply lost one to three
-// times after the command ran: the answer is the same, and so is all of Redis afterwards.
+// Each writing call is made once undisturbed, and once with its reply lost one to three times after the command ran. The
+// answer and all of Redis are the same.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -123,7 +123,7 @@ var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
 var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
-// anonymous leaves out of a world what differs between two namespaces.
+// anonymous removes the differences between two namespaces from a world.
 func anonymous(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
@@ -137,10 +137,10 @@ func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
-			s.calls.last[0] -= 2 // as if an older call came out of the network now
+			s.calls.last[0] -= 2 // as if an older call arrived now
 			before := dump(t, s)
 			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
-				t.Error("a late call was taken")
+				t.Error("a late call was accepted")
 			}
 			if diff := changed(t, before, dump(t, s)); diff != "" {
 				t.Error(diff)

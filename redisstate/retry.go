@@ -73,7 +73,7 @@ func (s *Store) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
 		why += "; [redis] tls is on: does it speak TLS?"
 	}
-	s.log.Warn("redis cannot be used; waiting", "redis", s.addr, "why", why, "error", err)
+	s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
 }
 
 func (s *Store) recovered(try int) {

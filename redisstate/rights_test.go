@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A right that only some calls need is an error of these calls, also after others have worked; nobody waits for it.
+// A missing right that only some calls need is an error of these calls, also after others have succeeded. No call waits
+// for it.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -52,7 +53,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user who may only read gets an error for what it may not read, as well.
+// A user who may only read also gets an error for what it may not read.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -68,7 +69,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly bounds a call that waits without end instead of failing.
+// briefly makes a call fail that would wait without end.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

@@ -9,9 +9,9 @@ import (
 // readAtOnce bounds the bytes of one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
-// readLong answers the first of the questions, as many as most bytes allow, but at least one, and returns how many. It
-// calls put for each property that is not empty, with its value and length. A property that is longer than limit returns for
-// its name is not read: put gets only its length. Redis learns of no more than a few MiB at once.
+// readLong answers the first questions, as many as most bytes allow, but at least one, and returns how many. It calls put
+// for each property that is not empty, with its value and length. limit returns how long a property of that name may be.
+// A longer one is not read, and put gets only its length. readLong asks Redis for a few MiB at once.
 func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
 	put func(i int, name, value string, length int),
 ) (int, error) {
@@ -48,7 +48,7 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 	return n, nil
 }
 
-// readPieces reads properties in one pipeline, and those of neighbours of one task in one command.
+// readPieces reads properties in one pipeline. Neighbours of the same task share a command.
 func (s *Store) readPieces(ctx context.Context, asked []question, names [][]string, put func(i int, name, value string)) error {
 	type piece struct {
 		of    []int // the question of each name

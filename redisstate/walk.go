@@ -157,9 +157,8 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 	return last, nil
 }
 
-// IDs yields the ids of all tasks in ascending order, up to most in a page. Some of the tasks may be gone. A task that is
-// opened meanwhile may come at the end. IDs keeps those ids in memory that are higher than the counter, or in no order: 8
-// bytes each.
+// IDs yields the ids of all tasks in ascending order, each once, up to most in a page. Some of the tasks may be gone. A task that
+// is opened meanwhile may come at the end. IDs keeps the ids in memory that a walk does not count: 8 bytes each.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64

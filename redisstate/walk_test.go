@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// byHand puts a task into a list, or into none, past the counter.
+// byHand puts a task into a list, or into none, without the counter.
 func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	t.Helper()
 	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
@@ -21,7 +21,7 @@ func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	}
 }
 
-// pages collects what IDs yields, and gives up on a walk that does not come to its end.
+// pages collects the ids that IDs yields, and gives up on a walk that does not end.
 func pages(t testing.TB, s *Store, most int64) [][]int64 {
 	t.Helper()
 	var all [][]int64
@@ -58,11 +58,10 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// One task with a high id does not make every walk one through all ids before it; and none that is there is
-// missed, not even those that are in no list.
-func TestWalkWhereMostIDsAreGone(t *testing.T) {
+// One task with a high id does not make a walk count all ids before it. No task is left out, not even in no list.
+func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, if it is not taken literally
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, unless it is escaped
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
@@ -81,7 +80,7 @@ func TestWalkWhereMostIDsAreGone(t *testing.T) {
 	})
 }
 
-// Where ids are merely missing here and there, they are counted through.
+// If only some ids are missing, a walk counts all ids.
 func TestWalkCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
