@@ -16,7 +16,7 @@ func ofProgram(name string) func(*tdf.Properties) {
 	return func(d *tdf.Properties) { d.Program = name }
 }
 
-// What a handler reports is what a program would have left in the round's directory.
+// Reports of a handler arrive like those of a program.
 func TestHandlerReports(t *testing.T) {
 	w := newWorld(t)
 	id := w.open(`{"n": 12}`, ofProgram("square"), timeout)
@@ -52,7 +52,8 @@ func TestHandlerReports(t *testing.T) {
 	}
 }
 
-// docs/lifecycle.md, "Failed for good". A user can still retry the task, which then fails as usual.
+// A permanent error fails the task for good. After a retry by a user, it fails as usual (docs/lifecycle.md, "Failed
+// for good").
 func TestPermanentErrorFailsTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
@@ -88,7 +89,7 @@ func (w *world) applied(m tdf.Move) error {
 	return outcomes[0].Err
 }
 
-// docs/lifecycle.md, "Put off".
+// A task that is put off has a new score, and runs no earlier (docs/lifecycle.md, "Put off").
 func TestLaterReleasesTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -127,7 +128,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	}
 }
 
-// In the last round there is no later one.
+// A task in its last round cannot be put off.
 func TestLaterInTheLastRound(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -138,7 +139,7 @@ func TestLaterInTheLastRound(t *testing.T) {
 	}
 }
 
-// A task of a program without a handler goes to other workers, and the worker pauses the program.
+// A task without a handler is released, and the worker pauses its program.
 func TestTaskWithoutAHandler(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("other"))
@@ -157,7 +158,7 @@ func TestTaskWithoutAHandler(t *testing.T) {
 
 func nothing(context.Context, *Round) error { return nil }
 
-// A host that lacks what the handler needs releases the task.
+// A handler can release a task that this host cannot run.
 func TestUnfitHandler(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -167,7 +168,7 @@ func TestUnfitHandler(t *testing.T) {
 	}
 }
 
-// A handler's answer does not count once the timeout is over.
+// After the timeout, the handler's error is ignored.
 func TestHandlerThatAnswersTooLate(t *testing.T) {
 	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
 		w := newWorld(t)
@@ -200,7 +201,7 @@ func TestOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Marks survive wrapping, and say nothing about no error.
+// Marks survive wrapping. Marking no error is no error, except for Later.
 func TestMarkedErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {

@@ -35,8 +35,8 @@ type Round struct {
 	Slot     int       // from 1 up; rounds that run at the same time have different ones
 	Deadline time.Time // when the task's timeout is over, or the task expires; zero: never
 
-	Checkpoint []byte // what the task's earlier rounds left for this one; nil: nothing
-	LastError  string // of the task's previous round; "": there is no such round, or it had none
+	Checkpoint []byte // of the task's earlier rounds; nil: there is none
+	LastError  string // the error of the task's previous round; "": it had none
 
 	Dir    string    // the round's directory, TDF_DIR of programs
 	Env    []string  // the environment for a process of this round
@@ -44,13 +44,13 @@ type Round struct {
 	Stderr io.Writer // the error of the round; likewise
 	Log    *slog.Logger
 
-	// ProgramSHA256 is the checksum of what was fetched. A [Preparer] sets it; "": nothing was fetched.
+	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it; "": nothing was fetched.
 	ProgramSHA256 string
 
 	execution *execution // nil in tests of handlers
 }
 
-// newRound returns what is known of a round before it has a directory.
+// newRound returns a Round without the fields that need the round's directory.
 func (e *execution) newRound(args []string) *Round {
 	t := e.task
 	return &Round{

@@ -11,7 +11,7 @@ import (
 
 // ErrShared says that a configured file name has no $taskId. All rounds may share that file, so it never counts as
 // old, and retention removes no file of that name.
-var ErrShared = errors.New("has no $taskId in it: its files are not removed")
+var ErrShared = errors.New("lacks $taskId: its files are never removed")
 
 // A pattern is a configured file name, relative to a directory.
 type pattern struct {

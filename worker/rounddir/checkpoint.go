@@ -51,7 +51,7 @@ func (d *Dir) readCheckpoint(r *Report) {
 	}
 	b, err := readWhole(f, info.Size, d.limits.Checkpoint, "max_checkpoint")
 	if err != nil {
-		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; it is not taken, the one before stays", err))
+		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
 		return
 	}
 	r.to.stamp = now

@@ -136,7 +136,7 @@ func (d *Dir) giveAway(names ...string) error {
 	for _, name := range names {
 		err := unix.Fchownat(d.dir.fd(), name, d.owner.UID, d.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("giving %s to the program's user: %w", d.in(name), err)
+			return fmt.Errorf("give %s to the program's user: %w", d.in(name), err)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (d *Dir) usable(info *unix.Stat_t) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if d.owner != nil && int(info.Uid) != d.owner.UID {
-			return errors.New("the file is another user's")
+			return errors.New("the file belongs to another user")
 		}
 		return nil
 	case unix.S_IFLNK:

@@ -66,7 +66,7 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 	}
 	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
 	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("%s/ can be kept only on the file system that the round's directory is on: %w", what, err)
+		return fmt.Errorf("%s/ can be kept only on the file system of the round's directory: %w", what, err)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "rename", Path: filepath.Join(to.Name(), toName), Err: err}
@@ -75,7 +75,7 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 }
 
 func errNoDirectory(name string) error {
-	return fmt.Errorf("%s is no directory any more: the program has replaced it", name)
+	return fmt.Errorf("%s is not a directory: the program replaced it", name)
 }
 
 func holdsAny(in *dir, name string) (bool, error) {

@@ -22,7 +22,7 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 	}
 	text = d.secrets.Mask(string(b))
 	if !json.Valid([]byte(text)) {
-		return "", false, errors.New("result.json: the value of a secret stands in it outside of a string, and cannot be masked there")
+		return "", false, errors.New("result.json: it has the value of a secret outside of a string, where masking is impossible")
 	}
 	return text, true, nil
 }

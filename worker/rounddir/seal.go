@@ -118,7 +118,7 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	defer from.Close()
 	info, err := from.info()
 	if err == nil && (int(info.Uid) != s.owner || from.device != s.device) {
-		err = errors.New("the directory is another user's, or of another file system")
+		err = errors.New("the directory belongs to another user, or is on another file system")
 	}
 	if err == nil {
 		err = unix.Mkdirat(into.fd(), as, 0o700)
@@ -189,14 +189,14 @@ func (s *seal) check(to *dir, name, path string) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if int(info.Uid) != s.owner && s.foreign == nil {
-			s.foreign = fmt.Errorf("files/%s: the file is another user's", path)
+			s.foreign = fmt.Errorf("files/%s: the file belongs to another user", path)
 		}
 		return nil
 	case unix.S_IFLNK:
 		s.found = append(s.found, path) // its target is checked when all entries are in place
 		return nil
 	case unix.S_IFDIR:
-		return fmt.Errorf("%s: it was exchanged meanwhile", path)
+		return fmt.Errorf("%s: a program replaced it during the check", path)
 	}
 	s.leftOut(path)
 	return unix.Unlinkat(to.fd(), name, 0)

@@ -73,7 +73,7 @@ func (w *walk) checkNames(f *os.File) error {
 		return &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFREG && info.Nlink > 1 && w.check() != nil {
-		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; make it a copy", f.Name(), info.Nlink)
+		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; replace it by a copy", f.Name(), info.Nlink)
 	}
 	return nil
 }
@@ -87,5 +87,5 @@ func dangling(path string, err error) error {
 }
 
 func linksNowhere(path string) error {
-	return fmt.Errorf("%s: it is a link to what is not there", path)
+	return fmt.Errorf("%s: it is a link to a missing file", path)
 }

@@ -162,11 +162,11 @@ func controlled(path string, info *unix.Stat_t) error {
 	mode := uint32(info.Mode)
 	switch sticky := mode&unix.S_ISVTX != 0; {
 	case !trusted(info.Uid):
-		return fmt.Errorf("%s belongs to the user with the number %d; want root's, or the worker's own (chown root %[1]s)", path, info.Uid)
+		return fmt.Errorf("%s belongs to user %d; want root or the worker's user (chown root %[1]s)", path, info.Uid)
 	case mode&0o002 != 0 && !sticky:
 		return fmt.Errorf("all users may write to %s; want one that only root or the worker writes to (chmod go-w %[1]s)", path)
 	case mode&0o020 != 0 && !sticky && info.Gid != 0 && int(info.Gid) != os.Getegid():
-		return fmt.Errorf("the group with the number %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
+		return fmt.Errorf("group %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func parse(data []byte) (env []string, err error) {
 		}
 		name, err := checkLine(line)
 		if err == nil && seen[name] {
-			err = fmt.Errorf("%s is set a second time", name)
+			err = fmt.Errorf("%s is set twice", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
@@ -85,11 +85,11 @@ func checkLine(line string) (name string, err error) {
 	case strings.ContainsRune(line, 0):
 		return "", errors.New("it contains a NUL")
 	case !found:
-		return "", errors.New("no = in it (expected NAME=value; a value is one line)")
+		return "", errors.New("it has no =; want NAME=value on one line")
 	case !variable.MatchString(name):
-		return "", errors.New("what stands before the = is no name of a variable (letters, digits and _)")
+		return "", errors.New("invalid name before the =; want letters, digits and _")
 	case strings.HasPrefix(name, reserved):
-		return "", fmt.Errorf("%s: names that begin with %s are the worker's own", name, reserved)
+		return "", fmt.Errorf("%s: names that begin with %s are reserved for the worker", name, reserved)
 	}
 	return name, nil
 }
