@@ -119,7 +119,7 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	a.failed("p", strings.Repeat("x y ", 1e6))
 	a.decide("p", true)
 	if text := a.pauses()[0].Why; len(text) > maxShortReason+100 {
-		t.Errorf("%d bytes are told", len(text))
+		t.Errorf("the reason has %d bytes", len(text))
 	}
 	at = at.Add(2 * probePause)
 	if _, probing := a.avoided(); !probing || a.nextProbe(time.Hour) != time.Hour {

@@ -23,7 +23,7 @@ func TestDrain(t *testing.T) {
 	wait := w.until(ctx, w.worker())
 	p.begun()
 	p.ended()
-	w.drain("somebody")
+	w.drain("a user")
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()

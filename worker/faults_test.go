@@ -99,7 +99,7 @@ var outputs = map[string]fault{
 		set:    func(w *world) { w.cfg.MaxOutput = 8 },
 		want: ended{
 			tdf.Succeeded,
-			"begi\n[2 bytes are left out here; they are lost: on worker w1 somebody removed or replaced $dir/p/results/w1-2-0.out]\nend\n", "", "0",
+			"begi\n[2 bytes are left out here; they are lost: on worker w1 a program removed or replaced $dir/p/results/w1-2-0.out]\nend\n", "", "0",
 		},
 	},
 }

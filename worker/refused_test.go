@@ -166,7 +166,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	wait := g.until(ctx, worker)
-	eventually(t, "it is told", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
+	eventually(t, "the log", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
 	for _, id := range ids {
 		before := g.task(id).LeaseUntil
 		eventually(t, "two renewals", func() bool { return g.task(id).LeaseUntil > before })

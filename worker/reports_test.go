@@ -92,7 +92,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 		return s.nextRenewal(at, at)
 	}
 	if got := next(); got != worker.heartbeatPause() {
-		t.Errorf("followed by nobody, the next report is in %v", got)
+		t.Errorf("without a follower, the next report is in %v", got)
 	}
 	must(t, w.store.Follow(t.Context(), id))
 	if got := next(); got != followPause {
@@ -130,10 +130,10 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 		end    func(r *round)
 		before string // the error of the round before
 	}{
-		"failed":     {"echo failed >&2\n", func(*round) {}, "failed\n"},
-		"timed out":  {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
-		"given back": {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
-		"lost":       {holding, func(r *round) { r.lose() }, ""},
+		"failed":    {"echo failed >&2\n", func(*round) {}, "failed\n"},
+		"timed out": {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
+		"released":  {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
+		"lost":      {holding, func(r *round) { r.lose() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -240,7 +240,7 @@ func TestCircuitBreaker(t *testing.T) {
 		w.executed(id)
 	}
 	const why = "3 rounds of it failed in a row, and another worker succeeds with it; the last: run.sh ended with 4"
-	eventually(t, "it is told", func() bool { return w.registered()["avoids"] == "bad: "+why })
+	eventually(t, "the log", func() bool { return w.registered()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open
 		if i < 3 {

@@ -59,7 +59,7 @@ func TestProbablyOutOfMemory(t *testing.T) {
 	}{
 		"killed":          {syscall.WaitStatus(syscall.SIGKILL), false, -1, true},
 		"killed by us":    {syscall.WaitStatus(syscall.SIGKILL), true, -1, false},
-		"nothing told":    {syscall.WaitStatus(syscall.SIGKILL), false, 1 << 40, false},
+		"no reason known": {syscall.WaitStatus(syscall.SIGKILL), false, 1 << 40, false},
 		"another signal":  {syscall.WaitStatus(syscall.SIGTERM), false, -1, false},
 		"ended by itself": {0, false, -1, false},
 	} {
@@ -100,7 +100,7 @@ func TestStaleCgroups(t *testing.T) {
 	name := fmt.Sprint("stale", os.Getpid()) // other processes may run these tests, too
 	c, err := newCgroups(name, false)
 	if err != nil {
-		t.Skip("no cgroup v2 to be had here: ", err)
+		t.Skip("no cgroup v2 on this machine: ", err)
 	}
 	g, err := c.newGroup(Limits{})
 	if err != nil {
@@ -142,7 +142,7 @@ func TestStaleCgroups(t *testing.T) {
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
-		t.Skip("no cgroup v2 to be had here: ", err)
+		t.Skip("no cgroup v2 on this machine: ", err)
 	}
 	for name, c := range map[string]struct {
 		path  string
@@ -172,7 +172,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 func TestCgroupsBelow(t *testing.T) {
 	s := newSite(t, true, Config{})
 	if s.host.cgroups == nil {
-		t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+		t.Skip("no cgroup v2 on this machine: ", s.host.Missing()[Cgroup])
 	}
 	r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
 		dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)

@@ -45,17 +45,17 @@ const deaf = `trap "" TERM; (trap "" TERM; setsid sh -c 'while :; do sleep 1000;
 
 func TestSIGTERMIgnoredByAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
-		for _, how := range []string{"grace", "haste"} {
+		for _, how := range []string{"grace", "noGrace"} {
 			r := s.sh(deaf)
 			r.printing(1)
-			grace, haste := make(chan time.Time), make(chan struct{})
+			grace, noGrace := make(chan time.Time), make(chan struct{})
 			var wg sync.WaitGroup
-			wg.Go(func() { r.End(grace, haste) })
+			wg.Go(func() { r.End(grace, noGrace) })
 			until(t, "SIGTERM is sent", r.ending.Load)
 			if how == "grace" {
 				grace <- time.Time{}
 			} else {
-				close(haste)
+				close(noGrace)
 			}
 			wg.Wait()
 			if ended := r.wait(); ended.Exit != "signal: killed" || ended.Lingered != 0 || ended.OutOfMemory != "" {

@@ -235,7 +235,7 @@ func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	main := proc{key: p.key, ppid: os.Getpid(), state: 'S'}
 	f := &family{programs: map[key]*Process{p.key: p}, seen: map[key]*owner{}}
 	for _, all := range [][]proc{{main, child, grandchild}, {main, grandchild}, {grandchild}} {
-		who := f.tell(all, true)
+		who := f.assignOwners(all, true)
 		if got := who.living[p]; len(got) != len(all) {
 			t.Errorf("of %v: %v", all, got)
 		}
@@ -255,10 +255,10 @@ func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.seen[orphan.key] = o
-		if v := f.tell([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
+		if v := f.assignOwners([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
 			t.Errorf("as it ends: %+v", v)
 		}
-		if v := f.tell(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
+		if v := f.assignOwners(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
 			t.Errorf("later: %+v", v)
 		}
 		_ = cmd.Process.Release()

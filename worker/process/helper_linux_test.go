@@ -100,7 +100,7 @@ func bothWays(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("cgroup", func(t *testing.T) {
 		s := newSite(t, true, Config{})
 		if !s.host.isolation.reached[Cgroup] {
-			t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+			t.Skip("no cgroup v2 on this machine: ", s.host.Missing()[Cgroup])
 		}
 		test(t, s)
 	})

@@ -137,7 +137,7 @@ func (h *Host) prepareCgroups(with bool) {
 		if len(c.stuck) > 0 {
 			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
 		}
-		ours.house(c.path, true)
+		ours.registerCgroup(c.path, true)
 	}
 	h.isolation.set(Cgroup, err)
 }

@@ -72,14 +72,14 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 
 // Processes that the kernel keeps are looked at less and less often, logged once, and not stopped again.
 func TestPausesGrowWhileProcessesStay(t *testing.T) {
-	slow, told := stubborn{pause: firstPause}, 0
+	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {
 		if slow.saw([]proc{processNumber(2), processNumber(3)}); slow.isNews() {
-			told++
+			reported++
 		}
 	}
-	if slow.pause != longestPause || told != 1 {
-		t.Errorf("a pause of %v, told %d times", slow.pause, told)
+	if slow.pause != longestPause || reported != 1 {
+		t.Errorf("a pause of %v, reported %d times", slow.pause, reported)
 	}
 	slow.saw([]proc{processNumber(3)})
 	if slow.pause != longestPause {

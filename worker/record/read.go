@@ -59,7 +59,7 @@ func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, in
 // leftOut names no path if the program has removed or replaced the file.
 func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s somebody removed or replaced %s]\n", n, worker, f.Name())
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, f.Name())
 	}
 	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
 }

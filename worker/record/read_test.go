@@ -184,7 +184,7 @@ func TestReadRemovedFile(t *testing.T) {
 	got, err := r.Read(4, "w1", nil)
 	must(t, err)
 	for path, text := range map[string]string{r.Stdout.Name(): got.Output, r.Stderr.Name(): got.Error} {
-		want := "01\n[6 bytes are left out here; they are lost: on worker w1 somebody removed or replaced " + path + "]\n89"
+		want := "01\n[6 bytes are left out here; they are lost: on worker w1 a program removed or replaced " + path + "]\n89"
 		if text != want {
 			t.Errorf("got %q, want %q", text, want)
 		}

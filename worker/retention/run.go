@@ -173,7 +173,7 @@ func (r *run) removeProgram(ctx context.Context, p fetch.Installed, olderThan ti
 	if removed {
 		r.removed.Programs++
 		r.removed.Bytes += bytes
-		r.Log.Info("removed a program that nobody used", "program", p.Name, "used", p.LastUse, "bytes", bytes)
+		r.Log.Info("removed an unused program", "program", p.Name, "used", p.LastUse, "bytes", bytes)
 	}
 	return removed
 }

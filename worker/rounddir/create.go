@@ -50,9 +50,9 @@ type Dir struct {
 	sealed  *dir // the directory that Seal made of files/; nil: none yet
 	checked bool // Seal has checked all of it
 
-	mu   sync.Mutex
-	seen state
-	told map[string]bool // problems that were reported
+	mu       sync.Mutex
+	seen     state
+	reported map[string]bool // problems that were reported
 }
 
 // Create makes the directory at path, and removes what was there before. Only its owner can use it; nil means the
@@ -82,7 +82,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // Again returns the directory for another round. The old Dir must not be used any more. The directory must be
 // [Dir.Untouched]. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
-	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, told: map[string]bool{}}
+	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}}
 	if err := again.fill(before); err != nil {
 		return again, err
 	}

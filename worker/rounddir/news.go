@@ -62,8 +62,8 @@ func (d *Dir) Accepted(r Report) {
 
 // problem reports the first problem of each kind. There are few kinds, although a program can cause many texts.
 func (d *Dir) problem(r *Report, file, kind string, err error) {
-	if !d.told[file+kind] {
-		d.told[file+kind] = true
+	if !d.reported[file+kind] {
+		d.reported[file+kind] = true
 		r.Problems = append(r.Problems, file+": "+d.secrets.Mask(err.Error()))
 	}
 }
