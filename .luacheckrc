@@ -1,10 +1,10 @@
--- What a script that Redis runs can see (docs/development.md).
+-- Globals of the scripts that Redis runs (docs/development.md).
 std = "lua51"
 read_globals = { "redis", "KEYS", "ARGV", "cjson" }
-globals = { "cursor" } -- the prelude's, which scripts move
+globals = { "cursor" } -- defined in the prelude and changed by scripts
 
--- The prelude stands before every script: what it defines at its top level is known to all
--- of them, and not used in its own file.
+-- The prelude is prepended to every script. So scripts see its top-level locals, and the prelude itself does not use
+-- them.
 local prelude = "redisstate/prelude.lua"
 files[prelude] = { ignore = { "211" } }
 local file = io.open(prelude)

@@ -1,7 +1,7 @@
 # Settings: make fuzz FUZZTIME=1m
 FUZZTIME ?= 20s
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod tools/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test lint fmt fuzz soak bench bench-run bench-look clean
@@ -15,10 +15,10 @@ build: ## build the programs into bin/
 dist: ## build static programs for linux, amd64 and arm64, into dist/
 	scripts/dist
 
-setup: ## install what tests and linters need and the machine lacks
+setup: ## install the missing tools for tests and linters
 	scripts/setup
 
-test: ## install what is missing, run all tests with the race detector
+test: ## install missing tools, and run all tests with the race detector
 	scripts/setup go gcc git python3 redis-server rsync
 	go vet ./...
 	CGO_ENABLED=1 go test -race -count=1 ./...
@@ -37,21 +37,21 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 	scripts/setup go gcc redis-server rsync
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-soak: ## run the long versions of the soak tests (up to an hour each package)
+soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
 
-bench: ## measure what the calls cost
+bench: ## measure the cost of calls to Redis
 	scripts/setup go redis-server
 	cd bench && go run .
 
-bench-run: ## measure runs per second, beside xargs, GNU parallel and a bare loop
+bench-run: ## measure runs per second, compared with xargs, GNU parallel and a bare loop
 	scripts/setup go redis-server parallel
 	cd bench && go run ./run
 
-bench-look: ## measure how soon tdf answers when there are a million tasks
+bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server
 	cd bench && go run ./look
 
-clean: ## remove what the other targets made
+clean: ## remove the files that the other targets made
 	rm -rf bin dist

@@ -6,73 +6,73 @@ import (
 	"strconv"
 )
 
-// The lists of the original TDF in which its server kept tasks between two steps.
+// LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps, and kept the task
+// in one of these lists between the steps.
 const (
 	LegacyTimeout State = "timeout"
 	LegacyFailure State = "failure"
 )
 
-// Lists are all lists that may hold a task's id: one for each state, and the two of the
-// original TDF.
+// Lists are all lists that may hold a task's id: one for each state, and the two legacy lists.
 var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
 
-// A Placement is a task as it was found, together with the lists that hold its id.
+// A Placement is a task together with the lists that hold its id, as the audit read them.
 type Placement struct {
 	ID      int64
-	Task    *Task // nil: there is no hash
-	Invalid error // what makes no sense about an open task
-	Lists   []State
-	Scores  []Time // in each of the lists
-	Group   string // a group whose index holds the id, where there is no hash; "": none is known
+	Task    *Task   // nil: the task has no hash
+	Invalid error   // the error of ParseTask for an open task
+	Lists   []State // the lists that hold the id
+	Scores  []Time  // the id's score in each of Lists
+	Group   string  // if Task is nil: a group whose index holds the id; "": none is known
 }
 
-// Score returns the score that the id has in a list; 0: it is not there.
-func (s Placement) Score(list State) Time {
-	if i := slices.Index(s.Lists, list); i >= 0 && i < len(s.Scores) {
-		return s.Scores[i]
+// Score returns the id's score in a list, or 0 if the list does not hold the id.
+func (p Placement) Score(list State) Time {
+	if i := slices.Index(p.Lists, list); i >= 0 && i < len(p.Scores) {
+		return p.Scores[i]
 	}
 	return 0
 }
 
-// VerbRepair is the verb of a repair. It is no transition: it makes a task whole again that
-// somebody else left between two.
+// VerbRepair is the verb of a repair. A repair is not a transition: it makes an inconsistent task consistent again.
 const VerbRepair Verb = "repair"
 
-// Repair says what is wrong with a task and how it is put right, at the time now; false means
-// that nothing is wrong. What is wrong may be somebody's move that is under way, so a
-// caller mends only what it has seen wrong twice, some time apart and unchanged
-// (docs/guarantees.md, "The audit").
-func (s Placement) Repair(now Time) (Move, bool) {
-	if s.Task == nil {
-		m := Move{ID: s.ID, Verb: VerbRepair, Repair: true, NextDue: until(Never), Group: s.Group}
+// Repair returns the Move that makes an inconsistent task consistent at the time now. The Move's Note describes the
+// inconsistency. Repair returns false if the task is consistent.
+//
+// A component of the original TDF may be in the middle of a move. So callers must see the same inconsistency twice, some
+// time apart, before they carry out the repair (docs/guarantees.md, "The audit").
+func (p Placement) Repair(now Time) (Move, bool) {
+	if p.Task == nil {
+		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group}
 		m.Note = "an id without a task"
-		if s.Group != "" {
-			m.Note += ", in the index of group " + strconv.Quote(s.Group)
+		if p.Group != "" {
+			m.Note += ", in the index of group " + strconv.Quote(p.Group)
 		}
-		return m, len(s.Lists) > 0 || s.Group != ""
+		return m, len(p.Lists) > 0 || p.Group != ""
 	}
-	home := s.home()
+	home := p.rightState()
 	switch {
-	case s.LeftByOriginalServer():
-		return s.finishStep(), true
-	case s.ArchivedByOriginal():
-		return s.complete(), true
-	case home == Executed && !s.Task.Current().Committed:
-		return s.incomplete("executed, but the round has no whole result", now), true
-	case home == Running && s.abandoned(now):
-		return s.incomplete("running, but no worker has it", now), true
-	case s.Task.State != home || !slices.Equal(s.Lists, []State{home}):
-		return s.putBack(home, "out of place"), true
+	case p.LeftByOriginalServer():
+		return p.finishOriginalStep(), true
+	case p.ArchivedByOriginal():
+		return p.completeArchive(), true
+	case home == Executed && !p.Task.Current().Committed:
+		return p.returnOrLose("executed, but the round has no whole result", now), true
+	case home == Running && p.neverEnds(now):
+		return p.returnOrLose("running, but no worker has it", now), true
+	case p.Task.State != home || !slices.Equal(p.Lists, []State{home}):
+		return p.putBack(home, "out of place"), true
 	}
 	return Move{}, false
 }
 
-// home returns the state that the task should have: the one that its hash names, but for
-// what the original TDF left half-way.
-func (s Placement) home() State {
-	t := s.Task
+// rightState returns the state that the task should have. That is the state in its hash, unless the original TDF left the
+// task half-way.
+func (p Placement) rightState() State {
+	t := p.Task
 	switch {
-	case slices.Contains(s.Lists, Archived) && (t.Outcome != "" || t.State.Settled()):
+	case slices.Contains(p.Lists, Archived) && (t.Outcome != "" || t.State.Settled()):
 		return Archived
 	case t.Outcome == Cancelled && !t.State.Finished():
 		return Expired
@@ -81,7 +81,7 @@ func (s Placement) home() State {
 	case slices.Contains(States, t.State):
 		return t.State
 	}
-	if known := slices.DeleteFunc(slices.Clone(s.Lists), isLegacy); len(known) == 1 {
+	if known := slices.DeleteFunc(slices.Clone(p.Lists), isLegacy); len(known) == 1 {
 		return known[0]
 	}
 	return Open
@@ -89,29 +89,29 @@ func (s Placement) home() State {
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-// abandoned: a running round that nothing will ever bring to an end.
-func (s Placement) abandoned(now Time) bool {
-	r := s.Task.Current()
+// neverEnds reports whether the current round is running but no component will ever end it.
+func (p Placement) neverEnds(now Time) bool {
+	r := p.Task.Current()
 	if r.Claim != "" {
-		return !slices.Contains(s.Lists, Running) && now >= s.Task.LeaseUntil
+		return !slices.Contains(p.Lists, Running) && now >= p.Task.LeaseUntil
 	}
-	return r.Entered[Running] == 0 || !slices.Contains(s.Lists, Running)
+	return r.Entered[Running] == 0 || !slices.Contains(p.Lists, Running)
 }
 
-// incomplete gives a round back to its worker while the worker's lease lives; else it is lost.
-func (s Placement) incomplete(why string, now Time) Move {
-	if r := s.Task.Current(); r.Claim != "" && now < s.Task.LeaseUntil {
-		return s.putBack(Running, why)
+// returnOrLose moves the task back to running if its worker's lease still lives. Otherwise the round is lost.
+func (p Placement) returnOrLose(why string, now Time) Move {
+	if r := p.Task.Current(); r.Claim != "" && now < p.Task.LeaseUntil {
+		return p.putBack(Running, why)
 	}
-	m, _ := s.Task.lose(s.Task.State)
+	m, _ := p.Task.lose(p.Task.State)
 	m.Repair = true
 	m.Note = why + ": " + m.Note
 	return m
 }
 
-// putBack puts the task into the one list where it belongs.
-func (s Placement) putBack(home State, why string) Move {
-	t := s.Task
+// putBack moves the task to the list of the given state, and out of all others.
+func (p Placement) putBack(home State, why string) Move {
+	t := p.Task
 	m := Move{
 		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
 		Note: "put back as " + string(home) + ": " + why, Repair: true,
@@ -119,7 +119,7 @@ func (s Placement) putBack(home State, why string) Move {
 	at := *t
 	at.State = home
 	m.set(fieldState, string(home))
-	m.NextDue = until(at.NextDue(0))
+	m.NextDue = noEarlierThan(at.NextDue(0))
 	entered := t.Current().Entered[home]
 	m.Score = Moment{Min: entered, Max: entered}
 	switch {
@@ -134,29 +134,29 @@ func (s Placement) putBack(home State, why string) Move {
 	return m
 }
 
-// LeftByOriginalServer reports whether the task was left by the original TDF's server between two steps.
-// That server must not run beside ours, so nobody will take the second step: it is mended at once.
-func (s Placement) LeftByOriginalServer() bool {
-	return len(s.Lists) == 1 && isLegacy(s.Lists[0])
+// LeftByOriginalServer reports whether the server of the original TDF left the task between two steps. That server must
+// not run beside this one. So it will not make the second step, and callers may repair the task at once.
+func (p Placement) LeftByOriginalServer() bool {
+	return len(p.Lists) == 1 && isLegacy(p.Lists[0])
 }
 
-// ArchivedByOriginal reports whether a manager of the original TDF archived the task: the id is in
-// archived, and the hash keeps the state in which the task ended. That is no inconsistency.
-func (s Placement) ArchivedByOriginal() bool {
-	return s.Task != nil && len(s.Lists) == 1 && s.Lists[0] == Archived && s.Task.State.Settled()
+// ArchivedByOriginal reports whether a manager of the original TDF archived the task. The id is then in the list
+// archived, while the hash keeps the state in which the task ended. This is not an inconsistency.
+func (p Placement) ArchivedByOriginal() bool {
+	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// complete writes into the hash of such a task what a manager of this project writes when it
-// archives: the state archived, and the outcome. The id keeps its score.
-func (s Placement) complete() Move {
-	t := s.Task
+// completeArchive makes the hash of a task that the original's manager archived look like one that this project's manager
+// archived: it sets the state archived and the outcome. The id keeps its score.
+func (p Placement) completeArchive() Move {
+	t := p.Task
 	m, _ := t.Archive()
 	m.Repair = true
 	m.Note = "archived by a manager of the original TDF"
 	if t.Outcome == "" {
 		m.set(fieldOutcome, string(t.State))
 	}
-	if at := s.Score(Archived); validSeconds(float64(at)) && at > 0 && at < Never {
+	if at := p.Score(Archived); validSeconds(float64(at)) && at > 0 && at < Never {
 		m.Score = exactly(at)
 		for i := range m.Stamp {
 			m.Stamp[i].At = m.Score
@@ -165,13 +165,13 @@ func (s Placement) complete() Move {
 	return m
 }
 
-// finishStep makes the step that the original TDF's server did not get to: the round has timed
-// out or failed, and the task is open again or ends.
-func (s Placement) finishStep() Move {
-	t := *s.Task
-	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // it stopped after it had counted
+// finishOriginalStep makes the step that the original TDF's server did not reach. The round has timed out or failed, and
+// the task is reopened or ends.
+func (p Placement) finishOriginalStep() Move {
+	t := *p.Task
+	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // that server stopped after it had raised the counter
 	var m Move
-	if s.Lists[0] == LegacyTimeout {
+	if p.Lists[0] == LegacyTimeout {
 		t.State = Running
 		if counted {
 			t.Timeouts = max(0, t.Timeouts-1)
@@ -184,17 +184,18 @@ func (s Placement) finishStep() Move {
 		}
 		m, _ = t.fail()
 	}
-	m.From = s.Task.State
+	m.From = p.Task.State
 	m.Repair = true
 	return m
 }
 
-// Reindex writes the task's places in what is derived from it anew.
-func (s Placement) Reindex(why string) Move { return s.putBack(s.Task.State, why) }
+// Reindex returns a Move that keeps the task's state, and writes its entries in $ns:due and in the group's index again.
+func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why) }
 
-// CounterMismatch says how a task's counters and its round contradict each other; "" if they do
-// not. Each round but the current one ended in one count; an ending that was final was
-// counted without a new round, and stays counted when the task is opened again.
+// CounterMismatch describes how the task's counters contradict its round number. It returns "" if they agree.
+//
+// Every round before the current one raised one counter. An ending that was final also raised a counter, but began no new
+// round. It stays counted when the task is reopened (docs/lifecycle.md, "Rounds").
 func (t *Task) CounterMismatch() string {
 	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	most := t.Reopens

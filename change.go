@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Changes are properties of a task that somebody changes by hand; nil: as it is. What a task belongs to,
-// its group, never changes.
+// Changes are new values for properties of a task. A nil field leaves its property unchanged. The group of a task cannot
+// be changed.
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *Time
@@ -17,40 +17,40 @@ type Changes struct {
 	FailOn                           *FailOn
 }
 
-// ErrUnchanged says that a task is already as it is to be.
-var ErrUnchanged = errors.New("it is like that already")
+// ErrUnchanged is returned when the task already has all the values of a change.
+var ErrUnchanged = errors.New("it already has these values")
 
-// Apply returns the definition with the changes made.
+// Apply returns a copy of the properties with the changes made.
 func (c Changes) Apply(d Properties) Properties {
-	set(&d.Program, c.Program)
-	set(&d.Source, c.Source)
-	set(&d.Input, c.Input)
-	set(&d.StartAfter, c.StartAfter)
-	set(&d.EndBefore, c.EndBefore)
-	set(&d.Timeout, c.Timeout)
-	set(&d.MaxFails, c.MaxFails)
-	set(&d.MaxTimeouts, c.MaxTimeouts)
-	set(&d.MaxLosses, c.MaxLosses)
-	set(&d.Meta, c.Meta)
-	set(&d.FailOn, c.FailOn)
+	replace(&d.Program, c.Program)
+	replace(&d.Source, c.Source)
+	replace(&d.Input, c.Input)
+	replace(&d.StartAfter, c.StartAfter)
+	replace(&d.EndBefore, c.EndBefore)
+	replace(&d.Timeout, c.Timeout)
+	replace(&d.MaxFails, c.MaxFails)
+	replace(&d.MaxTimeouts, c.MaxTimeouts)
+	replace(&d.MaxLosses, c.MaxLosses)
+	replace(&d.Meta, c.Meta)
+	replace(&d.FailOn, c.FailOn)
 	return d
 }
 
-func set[T any](property, value *T) {
+func replace[T any](property, value *T) {
 	if value != nil {
 		*property = *value
 	}
 }
 
-// Change changes an open task in place: it keeps its round, and its place in the queue unless its
-// start_after changes. The error is a *[PropertyError] where the changed task would make no sense, or
-// [ErrUnchanged].
+// Change changes properties of an open task. The task keeps its round. It also keeps its place in the queue, unless
+// start_after changes. The error is a *[StateError] if the task is not open, a *[PropertyError] if the changed task would
+// be invalid, or [ErrUnchanged].
 func (t *Task) Change(c Changes) (Move, error) {
 	m, err := t.move(VerbChange, Open)
 	if err != nil {
 		return m, err
 	}
-	changed, err := m.change(t, c)
+	changed, err := m.applyChanges(t, c)
 	if err == nil && len(changed) == 0 {
 		err = ErrUnchanged
 	}
@@ -58,22 +58,22 @@ func (t *Task) Change(c Changes) (Move, error) {
 	return m, err
 }
 
-// ReopenWith is [Task.Reopen] with changes.
+// ReopenWith reopens a finished task, as [Task.Reopen] does, and changes its properties at the same time. The error may
+// also be a *[PropertyError].
 func (t *Task) ReopenWith(c Changes) (Move, error) {
 	m, err := t.Reopen()
 	if err != nil {
 		return m, err
 	}
-	changed, err := m.change(t, c)
+	changed, err := m.applyChanges(t, c)
 	if len(changed) > 0 {
 		m.Note += ", changed: " + strings.Join(changed, ", ")
 	}
 	return m, err
 }
 
-// change adds what makes the changes to a move that leads to open, and returns the names of the
-// properties that they are made to.
-func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
+// applyChanges adds the changes to a Move that leads to open. It returns the names of the changed properties.
+func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	d := c.Apply(t.Properties)
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -87,21 +87,20 @@ func (m *Move) change(t *Task, c Changes) (changed []string, err error) {
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
-			m.Clear = append(m.Clear, f.Name) // it has its default again
+			m.Clear = append(m.Clear, f.Name) // it is not stored because it has its default again
 			changed = append(changed, f.Name)
 		}
 	}
-	m.NextDue = until(d.EndBefore)
+	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
 	if m.Verb == VerbChange {
-		m.requeue(t, d.StartAfter)
+		m.keepPlace(t, d.StartAfter)
 	}
 	return changed, nil
 }
 
-// requeue puts the task where it was in the queue; where its start_after is another one now, where
-// that says.
-func (m *Move) requeue(t *Task, startAfter Time) {
+// keepPlace gives the task its old place in the queue. If start_after changes, the task gets the place that follows from it.
+func (m *Move) keepPlace(t *Task, startAfter Time) {
 	ready := max(startAfter, t.Current().Entered[Open])
 	if startAfter == t.StartAfter {
 		ready = max(ready, t.Ready)

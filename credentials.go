@@ -2,10 +2,13 @@ package tdf
 
 import "strings"
 
-// HideCredentials returns the text of a source or URL fit for logs and error texts: user name
-// and password, every value in a query, and a fragment that is no checksum become ***. No list
-// of telling names (token, key, sig, …) is complete, hence all values. It works on malformed
-// URLs too, and then hides too much rather than too little. A secret in the path stays visible.
+// HideCredentials returns a source or URL in a form for logs and error texts. It replaces these parts by ***:
+//
+//   - the user name and password,
+//   - every value in the query, because no list of names such as token, key or sig is complete,
+//   - a fragment that is not a checksum.
+//
+// It also works on malformed URLs, where it hides too much rather than too little. A secret in the path stays visible.
 func HideCredentials(s string) string {
 	sep := "://"
 	head, rest, found := strings.Cut(s, sep)
@@ -17,7 +20,7 @@ func HideCredentials(s string) string {
 	}
 	rest, fragment, hasFragment := strings.Cut(rest, "#")
 	rest, query, hasQuery := strings.Cut(rest, "?")
-	if _, after, found := cutLast(rest, "@"); found && !plainUser(head, rest) {
+	if _, after, found := cutLast(rest, "@"); found && !isPlainUser(head, rest) {
 		rest = "***@" + after
 	}
 	if hasQuery {
@@ -29,8 +32,9 @@ func HideCredentials(s string) string {
 	return head + sep + rest
 }
 
-// plainUser tells rsync's user@host, which holds no secret, from user:password@host.
-func plainUser(head, rest string) bool {
+// isPlainUser reports whether an rsync address has the form user@host, which holds no secret. The form user:password@host
+// does hold one.
+func isPlainUser(head, rest string) bool {
 	user, _, _ := strings.Cut(rest, "@")
 	return strings.HasSuffix(head, "rsync") && !strings.ContainsAny(user, ":/")
 }

@@ -1,8 +1,16 @@
-// Package tdf is the rule book of the Task Distribution Framework: what a task is, which
-// states it goes through, and what becomes of it at a given time.
+// Package tdf is the rule book of the Task Distribution Framework. It defines what a task is, which states a task goes
+// through, and what the server decides about a task at a given time. docs/lifecycle.md describes the same for users.
 //
-// Everything here is a pure function of its arguments: no I/O, no clock, no Redis. The
-// package redisstate carries out what these rules decide, and carries it out only if the
-// task still is where the rule saw it. The table [Transitions] is the only place where it
-// is written which state may follow which; docs/lifecycle.md tells it in prose.
+// All functions are pure: they do no I/O, read no clock, and do not know Redis. The package redisstate reads tasks from
+// Redis, and carries out the decisions in Redis.
+//
+// The main types are:
+//
+//   - [Properties] is what a manager sets when it opens a task. [Defaults] fills in the defaults.
+//   - [Task] is the whole task: its properties, its state and its rounds. [ParseTask] reads it from a Redis hash.
+//   - [Transitions] is the only table of permitted state changes.
+//   - [Move] is one transition of one task, ready to be carried out. Methods of Task such as [Task.Settle], [Task.Execute]
+//     and [Task.Cancel] return Moves. A Move changes nothing if the task has left the state and round that it starts from.
+//   - [Placement] is a task together with the lists that hold its id. [Placement.Repair] finds and repairs inconsistencies.
+//   - [Source] is the parsed address of a program.
 package tdf

@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// MaxInput is the length in bytes that a task's input may have: what Linux can pass to a
-// program as one argument.
+// MaxInput is the maximum length of a task's input in bytes. It is the longest argument that Linux passes to a program.
 const MaxInput = 128<<10 - 1
 
 var (
 	errUnbalanced = errors.New("a quote is not closed")
 	errTrailing   = errors.New("it ends in a backslash that escapes nothing")
-	errNewline    = errors.New("a line break outside quotes would end the command; quote it, or use a space")
+	errNewline    = errors.New("a line break outside quotes would end the command; quote the line break, or use a space")
 )
 
-// SplitInput splits a task's input into the arguments of run.sh as a POSIX shell splits a
-// command into words: at blanks, with '…', "…" and backslashes taken as quotes. Nothing is
-// expanded: $, ;, *, > and the rest are plain characters (docs/programs.md, "Input").
+// SplitInput splits a task's input into the arguments of run.sh, as a POSIX shell splits a command into words. It splits
+// at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and > are plain characters
+// (docs/programs.md, "Input").
 func SplitInput(input string) ([]string, error) {
 	s := splitter{rest: input}
 	for s.rest != "" {
@@ -29,12 +28,12 @@ func SplitInput(input string) ([]string, error) {
 	return s.words, nil
 }
 
-// splitter holds what is left to read and the word that is being put together.
+// splitter holds the unread rest of the input and the current word.
 type splitter struct {
 	rest   string
 	words  []string
 	word   strings.Builder
-	inWord bool // also for a word that is empty so far: a pair of quotes
+	inWord bool // true in a word, even if that is empty so far, as after ''
 }
 
 func (s *splitter) step() error {
@@ -48,7 +47,7 @@ func (s *splitter) step() error {
 		return errNewline
 	}
 	if c == '\\' && strings.HasPrefix(s.rest, "\n") {
-		s.rest = s.rest[1:] // a continued line: neither a blank nor a word
+		s.rest = s.rest[1:] // a continued line is neither a blank nor part of a word
 		return nil
 	}
 	s.inWord = true
@@ -82,7 +81,7 @@ func (s *splitter) single() error {
 	return nil
 }
 
-// double reads up to the closing quote; in there a backslash escapes only $ ` " \ and a line break.
+// double reads up to the closing double quote. Before it, a backslash escapes only $ ` " \ and a line break.
 func (s *splitter) double() error {
 	for s.rest != "" {
 		c := s.rest[0]
@@ -101,7 +100,7 @@ func (s *splitter) double() error {
 	return errUnbalanced
 }
 
-// escape takes the next byte as it is; an escaped line break is none at all.
+// escape adds the next byte to the word unchanged. It drops an escaped line break.
 func (s *splitter) escape() error {
 	if s.rest == "" {
 		return errTrailing

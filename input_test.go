@@ -44,7 +44,7 @@ func TestSplitInput(t *testing.T) {
 	}
 }
 
-// A shell splits the same words, where there is nothing that it would do more than split.
+// A shell splits the same words from an input that has nothing to expand.
 func TestSplitInputAsAShellDoes(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -63,7 +63,7 @@ func TestSplitInputAsAShellDoes(t *testing.T) {
 		}
 		want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")[1:]
 		if !slices.Equal(got, want) {
-			rt.Fatalf("%q: %q, the shell says %q", input, got, want)
+			rt.Fatalf("%q: %q, the shell splits it into %q", input, got, want)
 		}
 	})
 }

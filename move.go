@@ -2,58 +2,58 @@ package tdf
 
 import "fmt"
 
-// A Move is a transition of one task as the rules decided it: from where, to where, and
-// what is to be written. It is carried out only if the task is still in that state and
-// round, and the fences given hold; otherwise nothing changes.
+// A Move is one transition of one task, with everything that it writes. The rules make Moves, and the package redisstate
+// carries them out. A Move takes effect only if the task is still in the state From and the round Round, and if its fences
+// hold. Otherwise nothing changes.
 type Move struct {
 	ID    int64
 	Verb  Verb
 	From  State
 	Round int
-	To    State // None, and the verb remove: nowhere, with all that there is of the task
-	Next  int   // the task's round afterwards: Round, or the one after it
+	To    State // None with the verb remove: the task is deleted
+	Next  int   // the round after the Move: Round or Round + 1
 
-	Claim string // fence: the claim that the round must belong to, or NoClaim; "": any
-	Due   string // fence: the score that the task must have among the due ones; "": whichever
+	Claim string // fence: the claim that the round must have, or NoClaim; "": not checked
+	Due   string // fence: the score that the task must have in $ns:due; "": not checked
 
-	Set   []Field // properties to write
-	Stamp []Stamp // properties to write the moment into
-	Clear []string
-	Group string // the group of the task, for its index
-	Score Moment // in the list it goes to
-	NextDue  Moment // when the server must look at the task next
-	Note  string // for the log
+	Set     []Field  // properties to write
+	Stamp   []Stamp  // properties that get a time by Redis's clock
+	Clear   []string // properties to delete
+	Group   string   // the group of the task, for its index
+	Score   Moment   // the score in the new list
+	NextDue Moment   // when the server must look at the task next
+	Note    string   // the line for the task's log
 
-	Repair bool // not a transition but a repair: the id is taken out of every other list
+	Repair bool // the Move is a repair: it removes the id from every other list
 }
 
-// NoClaim is the fence of a round that must not have a claim: a worker of the original TDF ran it, or none.
+// NoClaim is the value of Move.Claim that requires a round without a claim. No worker ran such a round, or a worker of the
+// original TDF did.
 const NoClaim = "-"
 
-// A Field is a property and its value.
+// A Field is a property of a task and its value.
 type Field struct{ Name, Value string }
 
-// A Stamp is a property that gets a moment.
+// A Stamp is a property that gets a time when the Move is carried out.
 type Stamp struct {
 	Name string
 	At   Moment
 }
 
-// A Moment is a time that only Redis can tell: After seconds from when the move is made,
-// but not before Min, and not after Max where that is not 0.
+// A Moment is a time that Redis computes when it carries out a Move: the current time plus After. The result is at least
+// Min. If Max is not 0, the result is at most Max.
 type Moment struct {
 	After    Seconds
 	Min, Max Time
 }
 
-// Now is the moment of the move itself.
+// Now is the time at which Redis carries out the Move.
 var Now = Moment{}
 
-// until returns the moment t, or the move's if that is later; for Never, never.
-func until(t Time) Moment { return Moment{Min: t} }
+// noEarlierThan returns the time t, or the time of the Move if that is later.
+func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
-// move starts a Move along the row (v, to) of the table, or says that the task is not where
-// that row begins.
+// move returns a Move for the row (v, t.State, to) of [Transitions]. It returns a *StateError if there is no such row.
 func (t *Task) move(v Verb, to State) (Move, error) {
 	tr, ok := findTransition(v, t.State, to)
 	if !ok {
@@ -61,7 +61,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	}
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
-		Group: t.Group, NextDue: until(Never), Note: string(to),
+		Group: t.Group, NextDue: noEarlierThan(Never), Note: string(to),
 	}
 	if to == None {
 		return m, nil
@@ -80,7 +80,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	switch {
 	case to == Open:
 		m.Score = Moment{Min: t.StartAfter}
-		m.NextDue = until(t.EndBefore)
+		m.NextDue = noEarlierThan(t.EndBefore)
 	case to == Executed:
 		m.NextDue = Now
 	case to.Settled():
@@ -121,11 +121,11 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// VerbReschedule is the verb of a move that moves nothing: the server has looked, and says when
-// it wants to look again.
+// VerbReschedule is the verb of a Move that only changes when the task is due. The server has looked at the task, and there
+// is nothing to settle yet.
 const VerbReschedule Verb = "look"
 
-// Reschedule has the server look at the task at the time given.
+// Reschedule returns a Move that makes the task due at the given time.
 func (t *Task) Reschedule(at Time) Move {
-	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: until(at)}
+	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: noEarlierThan(at)}
 }

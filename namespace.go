@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// namespaceParts are the names that TDF puts behind a namespace and before names of its users'
-// (docs/redis.md). A namespace must not have one of them behind a colon: the keys of `P:group`
-// would be those of groups of `P`.
+// namespaceParts are the parts of keys that stand between a namespace and a name that users choose (docs/redis.md). A
+// namespace must not contain one of them after a colon: the keys of a namespace P:group would be keys of groups of P.
 var namespaceParts = []string{
 	"calls", "follow", "group", "open", "passed", "program", "successes", "task", "updates", "wake", "worker", "worker_id",
 }
 
-// CollidesWithKeys returns the part of a namespace behind a colon that makes its keys those of
-// another namespace; "" if there is none.
+// CollidesWithKeys returns the part of a namespace after a colon that makes its keys collide with the keys of another
+// namespace. It returns "" if there is no such part.
 func CollidesWithKeys(namespace string) string {
 	for _, part := range strings.Split(namespace, ":")[1:] {
 		if slices.Contains(namespaceParts, part) {

@@ -1,17 +1,18 @@
 package tdf
 
-// An open task's score is the moment from which it may be claimed: its start_after, or when it
-// became open if that was later. A score beyond that is left from a clock that was set back since.
-// So is the end of a running task's lease if it is further ahead than any lease lasts.
+// An open task's score is the time from which it may be claimed: start_after, or the time when it became open if that was
+// later. A higher score means that Redis's clock has been set back since. A lease that ends later than any lease can has
+// the same cause.
 
-// scoreSlack is how far a score may lie beyond that moment: a claim puts an invalid task off for
-// 5 s, and components of the original TDF go by clocks of their own.
+// scoreSlack is how far a score may lie above the right one without a correction. A claim postpones an invalid task by 5 s,
+// and components of the original TDF use their own clocks.
 const scoreSlack = Seconds(10)
 
-// Rescore gives an open task the score that it should have, at the time now, if the score that it
-// has lies too far in the future: Redis's clock was set back (docs/guarantees.md, "Clock leaps").
-// False: the score is right. A task that became open in that future counts as opened now. Of the
-// tasks of one call, the i-th is scored i times a microsecond later, so that they keep their order.
+// Rescore returns a Move that corrects the score of an open task after Redis's clock was set back (docs/guarantees.md,
+// "Clock leaps"). It returns false if the score is right at the time now.
+//
+// If the task became open in the future, it counts as opened now. The index i of the task among the tasks of a call adds
+// i microseconds to the score, so that the tasks keep their order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
 	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
@@ -36,21 +37,23 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 		m.Clear = append(m.Clear, fieldReady)
 	}
 	m.Score, m.NextDue = exactly(ready), exactly(t.EndBefore)
-	m.Note = "open: a new place in the queue, since Redis's clock was set back"
+	m.Note = "open: a new place in the queue, because Redis's clock was set back"
 	return m, err == nil
 }
 
-// RescoreRunning gives a running task the moments that it should have, at the time now, if these lie too far in the
-// future: Redis's clock was set back (docs/guarantees.md, "Clock leaps"). Score is the task's score in running. Longest is
-// the longest lease that its worker may have; 0: unknown, and then leases stay. False: the moments are right.
+// RescoreRunning returns a Move that corrects the lease and the deadline of a running task after Redis's clock was set back
+// (docs/guarantees.md, "Clock leaps"). It returns false if both are right at the time now.
 //
-// A worker that lives renews its lease itself, so only tasks of dead workers need this.
+// The argument score is the task's score in the list running. The argument longest is the longest lease that the task's
+// worker may have. If it is 0, the lease is unknown and stays as it is.
+//
+// A live worker renews its lease itself. So only tasks of dead workers need this correction.
 func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	if t.State != Running {
 		return Move{}, false
 	}
 	if t.Current().Claim == "" {
-		return t.restart(score, now)
+		return t.rescoreUnclaimed(score, now)
 	}
 	lease := now.Add(longest)
 	if longest <= 0 || t.LeaseUntil == Never || t.LeaseUntil <= lease.Add(scoreSlack) {
@@ -61,32 +64,33 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	at.LeaseUntil = lease
 	m.set(fieldLeaseUntil, lease.String())
 	if t.Deadline > 0 && t.Deadline < t.EndBefore {
-		at.Deadline = max(lease, t.Deadline.Add(-t.setBack(now, lease)))
+		at.Deadline = max(lease, t.Deadline.Add(-t.clockSetBackBy(now, lease)))
 		m.set(fieldDeadline, at.Deadline.String())
 	}
 	m.Score, m.NextDue = exactly(score), exactly(at.NextDue(now))
-	m.Note = "running: its lease counts from now, since Redis's clock was set back"
+	m.Note = "running: its lease counts from now, because Redis's clock was set back"
 	return m, err == nil
 }
 
-// setBack returns by how much the clock was set back at least, where a lease should end at the latest at the time given.
-func (t *Task) setBack(now, lease Time) Seconds {
+// clockSetBackBy returns by how much the clock was set back at least. The argument lease is the latest right end of the
+// task's lease.
+func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
-// restart has a round without a claim begin now if it began in the future: its deadline counts from there.
-func (t *Task) restart(score, now Time) (Move, bool) {
+// rescoreUnclaimed moves the beginning of a round without a claim from the future to now. Its timeout then counts from now.
+func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Running)
 	m.stamp(string(Running), exactly(now))
-	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(lookAgain)))
-	m.Note = "running: its timeout counts from now, since Redis's clock was set back"
+	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(recheckInterval)))
+	m.Note = "running: its timeout counts from now, because Redis's clock was set back"
 	return m, err == nil
 }
 
-// exactly returns the moment t; for Never, never.
+// exactly returns the time t, whenever the Move is carried out.
 func exactly(t Time) Moment { return Moment{Min: t, Max: t} }

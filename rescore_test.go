@@ -9,15 +9,15 @@ func TestRescore(t *testing.T) {
 		want, stamp                Time // 0: none
 		ready                      string
 	}{
-		"right":                           {0, 50, 50, 100, 0, 0, 0, ""},
-		"start_after to come":             {5000, 50, 5000, 100, 0, 0, 0, ""},
-		"put off by a claim":              {0, 50, 105, 100, 0, 0, 0, ""},
-		"the clock was set back":          {0, 5000, 5000, 100, 0, 100, 100, ""},
-		"the third of them":               {0, 5002, 5002, 100, 2, 100.000002, 100.000002, ""},
-		"start_after in between":          {2000, 5000, 5000, 100, 0, 2000, 100, ""},
-		"the third with such start_after": {2000, 5000, 5000, 100, 2, 2000.000002, 100.000002, "2000.000002"},
-		"a score that nothing explains":   {0, 50, 5000, 100, 0, 50, 0, ""},
-		"start_after was changed":         {200, 50, 5000, 100, 0, 200, 0, ""},
+		"the score is right":             {0, 50, 50, 100, 0, 0, 0, ""},
+		"start_after to come":            {5000, 50, 5000, 100, 0, 0, 0, ""},
+		"put off by a claim":             {0, 50, 105, 100, 0, 0, 0, ""},
+		"the clock was set back":         {0, 5000, 5000, 100, 0, 100, 100, ""},
+		"the third task of the call":     {0, 5002, 5002, 100, 2, 100.000002, 100.000002, ""},
+		"start_after in between":         {2000, 5000, 5000, 100, 0, 2000, 100, ""},
+		"the third, a later start_after": {2000, 5000, 5000, 100, 2, 2000.000002, 100.000002, "2000.000002"},
+		"a score that nothing explains":  {0, 50, 5000, 100, 0, 50, 0, ""},
+		"start_after was changed":        {200, 50, 5000, 100, 0, 200, 0, ""},
 	} {
 		task := taskIn(Open)
 		task.StartAfter, task.EndBefore = c.start, 9000
@@ -98,7 +98,7 @@ func TestRescoreRunning(t *testing.T) {
 	}
 }
 
-// A round of the original TDF has no lease, and its timeout counts from when it began.
+// A round of an original worker has no lease. Its timeout counts from its beginning.
 func TestRescoreRunningWithoutAClaim(t *testing.T) {
 	for entered, want := range map[Time]bool{50: false, 105: false, 4000: true} {
 		task := taskIn(Running)

@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// A Result is what a worker reports of one round.
+// A Result is a worker's report about one round.
 type Result struct {
-	Output string // stdout, to the byte
-	Error  string // stderr, to the byte; or why the program could not be run
-	Exit   string // "0" to "255", "signal: killed"; "" if the program could not be run
-	Reason    string // explains an end that does not explain itself, in a line behind Error; "" for none
+	Output string // stdout, byte for byte
+	Error  string // stderr, byte for byte; or why the program could not be run
+	Exit   string // "0" to "255", or "signal: killed"; "" if the program could not be run
+	Reason string // a line after Error that explains the failure; "": none
 
-	// Refused says that the round has failed whatever Exit says, for the reason in Why. Exit is not kept
-	// then, but what the round cost is (docs/lifecycle.md, "What makes a round fail").
+	// Refused means that the round has failed for the given Reason, whatever Exit is. Exit is then not stored. The resource
+	// usage is (docs/lifecycle.md, "What makes a round fail").
 	Refused bool
 
-	// Permanent says that a failure of this round is final, whatever max_fails allows.
+	// Permanent means that a failure of this round is final, whatever max_fails allows.
 	Permanent bool
 
-	Started       Time    // by Redis's clock; 0: not known
-	Seconds       Seconds // how long the program took; 0: not known
-	ProgramSHA256 string  // of what was fetched; "" for a program put there by hand
+	Started       Time    // start of the program by Redis's clock; 0: unknown
+	Seconds       Seconds // run time of the program; 0: unknown
+	ProgramSHA256 string  // SHA-256 of the fetched file; "" for a program in a directory made by hand
 
-	CPUSeconds              Seconds // of run.sh and what it started; 0: not known
-	MaxRSS                  int64   // bytes; 0: not known
-	OutputBytes, ErrorBytes int64   // true sizes of what Output and Error are cut from; 0: that of the text
-	JSON                    string  // what the program left in result.json; "" for none
+	CPUSeconds              Seconds // CPU time of run.sh and the processes that it started; 0: unknown
+	MaxRSS                  int64   // peak memory in bytes; 0: unknown
+	OutputBytes, ErrorBytes int64   // number of bytes printed; 0: the length of Output and Error, which are then not cut
+	JSON                    string  // content of result.json; "": none
 
-	// ClearLive says that the round has properties that only make sense while it runs, which are to go.
+	// ClearLive deletes the properties of the round that are meaningful only while it runs.
 	ClearLive bool
 }
 
-// Execute reports the current round's result, fenced by the claim. The round counts as
-// executed now, or when the program was done by its own account if that was earlier: a
-// result that had to wait for Redis is not late.
+// Execute returns a Move that stores the result of the current round, fenced by the claim. The round counts as executed
+// now, or at the end of the program (Started + Seconds) if that was earlier. So a result is not late because it had to
+// wait for Redis.
 func (t *Task) Execute(claim string, r Result) (Move, error) {
 	m, err := t.move(VerbExecute, Executed)
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *Task) Execute(claim string, r Result) (Move, error) {
 	return m, nil
 }
 
-// WithResult adds to a round that timed out what its program had printed by then.
+// WithResult adds a timed out round's output and resource usage to the Move of [Task.TimeOut].
 func (m Move) WithResult(r Result) Move {
 	m.addResult(FailOnStderr, r)
 	return m
@@ -80,7 +80,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost is about rounds that ran, also those that are refused.
+// addCost adds the resource usage of a program that ran, even if the round is refused.
 func (m *Move) addCost(r Result) {
 	if r.Exit == "" {
 		return
@@ -96,10 +96,10 @@ func (m *Move) addCost(r Result) {
 	}
 }
 
-// explained returns the round's error; where it would be empty though the round has failed,
-// one line says why.
+// explained returns the round's error text. If the round has failed but its program printed nothing to stderr, the text is
+// one line that explains the failure.
 func (r Result) explained(f FailOn) string {
-	round := Round{Exit: r.Exit, Failed: r.Error != ""}
+	round := Round{Exit: r.Exit, HasError: r.Error != ""}
 	switch {
 	case r.Reason != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
 		return r.Error + r.Reason

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Settle says what the server does with a task at the time now (docs/lifecycle.md, "What
-// the server decides"); invalid is what [ParseTask] found wrong with it. False: nothing yet;
-// then [Task.NextDue] says when to ask again.
+// Settle returns the Move that the server makes with the task at the time now (docs/lifecycle.md, "What the server
+// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to do yet.
+// [Task.NextDue] then returns when to call it again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -21,7 +21,7 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	case t.State == Running:
 		return t.settleRunning(now)
 	case t.State == Executed && t.Current().Committed:
-		return t.judge()
+		return t.settleExecuted()
 	default:
 		return Move{}, false
 	}
@@ -34,7 +34,7 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	switch {
 	case now > t.EndBefore:
 		m, err = t.expire()
-	case now > t.deadline() && (!t.alive(now) || now > t.deadline().Add(TimeoutMargin)):
+	case now > t.deadline() && (!t.leaseHolds(now) || now > t.deadline().Add(TimeoutMargin)):
 		m, err = t.TimeOut()
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = t.lose(Running)
@@ -44,19 +44,19 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// TimeoutMargin is what the server leaves a worker whose lease lives to end a program by itself
-// whose time is over, and to report what it had printed.
+// TimeoutMargin is how much later than the deadline the server times out a round whose lease still lives. In this time, the
+// worker ends the program and reports its output.
 const TimeoutMargin = Seconds(10)
 
-// ServerAbsence is how long a server may be silent before it is taken for absent. It is as long as the shortest
-// leap of Redis's clock that a server notices: after such a leap no heartbeat is as young as that.
+// ServerAbsence is the time without a heartbeat after which a server counts as absent. It equals the shortest leap of
+// Redis's clock that a server notices. So after such a leap, every heartbeat is older than this.
 const ServerAbsence = Seconds(5)
 
-// alive: the worker has sent a heartbeat lately.
-func (t *Task) alive(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
+// leaseHolds reports whether the current round has a claim whose lease has not run out.
+func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// judge decides over an executed round: on time or not, failed or not.
-func (t *Task) judge() (Move, bool) {
+// settleExecuted settles an executed task: it expires if it was late, and otherwise fails or succeeds.
+func (t *Task) settleExecuted() (Move, bool) {
 	var m Move
 	var err error
 	r := t.Current()
@@ -71,8 +71,8 @@ func (t *Task) judge() (Move, bool) {
 	return m, err == nil
 }
 
-// NextDue returns the moment at which the server must look at a task again that Settle leaves
-// where it is; Never if nothing can happen to it by itself.
+// NextDue returns the time at which the server must look at the task again if Settle has nothing to do now. It returns
+// Never if nothing can happen to the task without a manager, a worker or a user.
 func (t *Task) NextDue(now Time) Time {
 	switch t.State {
 	case Open:
@@ -81,42 +81,42 @@ func (t *Task) NextDue(now Time) Time {
 		if t.Current().Claim != "" {
 			return min(t.deadline().Add(TimeoutMargin), t.EndBefore, t.LeaseUntil)
 		}
-		return min(t.deadline(), t.EndBefore, now.Add(lookAgain)) // no lease: somebody else's worker
+		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no lease
 	case Executed:
-		return now.Add(1) // its commit is still being written, or torn: the audit's
+		return now.Add(1) // an original worker may still be writing the result; if it never ends, the audit repairs the task
 	}
 	return Never
 }
 
-// lookAgain is how often the server looks at a running task that no moment of its own makes due.
-const lookAgain = Seconds(60)
+// recheckInterval is the longest time between two looks at a running task without a lease.
+const recheckInterval = Seconds(60)
 
-// deadline is when the current round has run for too long.
+// deadline returns the time at which the current round times out.
 func (t *Task) deadline() Time {
 	r := t.Current()
 	switch {
 	case r.Claim != "" && t.Deadline > 0:
 		return t.Deadline
 	case r.Entered[Running] == 0:
-		return Never // a worker of the original TDF is still writing: the audit's
+		return Never // an original worker is still writing its claim; if it never ends, the audit repairs the task
 	}
 	return max(r.Entered[Running], r.Started).Add(t.Timeout)
 }
 
-// HasFailed reports whether a committed round counts as failed under the rule f.
+// HasFailed reports whether an executed round has failed under the rule f.
 func (r *Round) HasFailed(f FailOn) bool {
 	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
-		return r.Failed || strings.HasPrefix(r.Exit, exitSignal)
+		return r.HasError || strings.HasPrefix(r.Exit, exitSignal)
 	}
-	return r.Exit != "0" || f == FailOnAny && r.Failed
+	return r.Exit != "0" || f == FailOnAny && r.HasError
 }
 
 const exitSignal = "signal:"
 
-// endOrReopen follows the row of the table that re-opens the task while the count of such
-// rounds is forgiven, and the one that ends it after that.
-func (t *Task) endOrReopen(v Verb, count, forgiven int, end State) (Move, error) {
-	if count < forgiven && t.Round < MaxRound {
+// endOrReopen reopens the task if the counter, raised by this round, does not exceed its limit. Otherwise the task moves to
+// the state end.
+func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
+	if count < limit && t.Round < MaxRound {
 		return t.move(v, Open)
 	}
 	return t.move(v, end)
@@ -129,32 +129,32 @@ func (t *Task) fail() (Move, error) {
 	}
 	m, err := t.endOrReopen(VerbFail, t.Fails, tolerated, Failed)
 	m.stamp(roundFailure, Now)
-	m.Note = note(m, what)
+	m.Note = withReopened(m, what)
 	return m, err
 }
 
-// TimeOut ends the current round because it ran for longer than the task's timeout. What
-// the program had printed by then may be added with [Move.WithResult].
+// TimeOut returns a Move that ends the current round because it ran for longer than the task's timeout. Use
+// [Move.WithResult] to add the output of the program.
 func (t *Task) TimeOut() (Move, error) {
 	m, err := t.endOrReopen(VerbTimeOut, t.Timeouts, t.MaxTimeouts, TimedOut)
 	m.stamp(roundTimeout, Now)
-	m.Note = note(m, "timed out")
+	m.Note = withReopened(m, "timed out")
 	return m, err
 }
 
-// lose ends the current round because its worker is gone. The state that the task is found
-// in is running, unless the audit comes upon a round that nobody will ever finish.
+// lose ends the current round because its worker is gone. The argument found is the state of the task in Redis. It is
+// running, unless the audit repairs a task whose hash has another state.
 func (t *Task) lose(found State) (Move, error) {
 	running := *t
 	running.State = Running
 	m, err := running.endOrReopen(VerbLose, t.Losses, t.MaxLosses, Failed)
 	m.From = found
 	m.stamp(roundLost, Now)
-	m.Note = note(m, "lost with its worker "+t.Current().Worker)
+	m.Note = withReopened(m, "lost with its worker "+t.Current().Worker)
 	if m.To == Failed {
-		why := fmt.Sprintf("%d times, and only %d are forgiven (max_losses)", t.Losses+1, t.MaxLosses)
+		why := fmt.Sprintf("%d times, and only %d are tolerated (max_losses)", t.Losses+1, t.MaxLosses)
 		if t.Losses < t.MaxLosses {
-			why = fmt.Sprintf("in round %d, and no task can have more", t.Round)
+			why = fmt.Sprintf("in round %d, the last one that a task can have", t.Round)
 		}
 		m.setRound(RoundError, fmt.Sprintf("lost with its worker %s; the workers: %s", why, strings.Join(t.lostWorkers(), ", ")))
 	}
@@ -171,19 +171,19 @@ func (t *Task) lostWorkers() []string {
 	return names
 }
 
-func note(m Move, what string) string {
+func withReopened(m Move, ending string) string {
 	if m.To == Open {
-		return what + ", open again"
+		return ending + ", reopened"
 	}
-	return what
+	return ending
 }
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire takes a task out of the way that a claim met after its end_before.
+// Expire returns a Move that expires the task. A worker uses it for an overdue open task that it meets during a claim.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
-// reject fails an open task that makes no sense, or that can never run.
+// reject fails an invalid open task.
 func (t *Task) reject(reason string) (Move, error) {
 	m, err := t.move(VerbReject, Failed)
 	m.setRound(RoundError, reason)
@@ -191,23 +191,23 @@ func (t *Task) reject(reason string) (Move, error) {
 	return m, err
 }
 
-// Release gives a running task back: the round is over and counts as none of the failures. The error
-// may be [ErrLastRound]: then there is no round to give it back for, and this one has to end otherwise.
+// Release returns a Move with which a worker gives up a running task: the task is reopened, and the round does not count
+// as a failure. The error is [ErrLastRound] if the task can have no further round. The round must then end in another way.
 func (t *Task) Release(reason string) (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound
 	}
 	m, err := t.move(VerbRelease, Open)
-	m.Note = "given back: " + oneLine(reason)
+	m.Note = "released: " + oneLine(reason)
 	return m, err
 }
 
-// maxUnfitHosts is how often a task is given back because of the hosts of its workers.
+// maxUnfitHosts is how often a task can be released because of its workers' hosts.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit gives a running task back whose round could not even start because of the
-// worker's host. False: it was given back for that too often, or this is the last round that it can
-// have; the round has failed.
+// ReleaseUnfit releases a running task whose round could not start because of the worker's host. It returns false if the
+// task has been released three times for this reason, or can have no further round. The round has then failed
+// (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {
 		return Move{}, false
@@ -217,46 +217,46 @@ func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	return m, err == nil
 }
 
-// Archive ends a judged task's life after its manager has seen it.
+// Archive returns a Move that archives a finished task after its manager has handled it.
 //
-// The move names the claim of the round besides the round: a failover of Redis can roll a task back, and a
-// later claim can then end the same round with another result (docs/guarantees.md).
+// The Move is also fenced by the round's claim. A failover of Redis can roll a task back, and another claim can then end the
+// same round with another result (docs/guarantees.md, "Transitions").
 func (t *Task) Archive() (Move, error) {
 	m, err := t.move(VerbArchive, Archived)
 	m.Claim = cmp.Or(t.Current().Claim, NoClaim)
 	return m, err
 }
 
-// Cancel gives up a task that is not finished yet.
+// Cancel returns a Move that ends an open or running task. The task expires with the outcome [Cancelled].
 func (t *Task) Cancel() (Move, error) {
 	m, err := t.move(VerbCancel, Expired)
 	m.Note = "cancelled"
 	return m, err
 }
 
-// Requeue takes a running task from its worker by hand; the round is over and counts as none of
-// the failures. Elsewhere: this worker does not get it again.
+// Requeue returns a Move that takes a running task from its worker, for an operator. The task is reopened, and the round
+// does not count as a failure. If elsewhere is true, this worker does not get the task again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
-	m, err := t.Release("by hand")
+	m, err := t.Release("requeued")
 	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
 		kept := t.NotOn[max(0, len(t.NotOn)+1-maxNotOn):]
 		m.set(fieldNotOn, strings.Join(append(slices.Clone(kept), worker), "\n"))
-		m.Note += ", not on " + worker + " any more"
+		m.Note += ", no longer for " + worker
 	}
 	return m, err
 }
 
-// maxNotOn is how many workers a task is kept from: the last ones that it was taken from.
+// maxNotOn is how many names of workers not_on keeps. The oldest is dropped first.
 const maxNotOn = 16
 
-// Remove takes a finished task out of the world, with all that it printed.
+// Remove returns a Move that deletes a finished task and its outputs.
 func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 
-// ErrLastRound says that a task has had as many rounds as it can have.
-var ErrLastRound = fmt.Errorf("it is in round %d, and no task can have more", MaxRound)
+// ErrLastRound is returned when a task is in round [MaxRound] and can have no further round.
+var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
 
-// Reopen opens a finished task again by hand; its counters stay as they are. The error may be
-// [ErrLastRound].
+// Reopen returns a Move that reopens a finished task for a user. The counters keep their values. The error is
+// [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound
@@ -266,7 +266,7 @@ func (t *Task) Reopen() (Move, error) {
 	if t.Ready > 0 {
 		m.Clear = append(m.Clear, fieldReady) // of a round that was put off, and ended before it was claimed
 	}
-	m.Note = "open again by hand"
+	m.Note = "reopened by hand"
 	return m, err
 }
 

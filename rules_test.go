@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the server decides, case by case: docs/lifecycle.md, "What the server decides".
+// One case for each rule in docs/lifecycle.md, "What the server decides".
 func TestSettle(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -19,25 +19,25 @@ func TestSettle(t *testing.T) {
 		note  string
 	}{
 		{name: "open, in time", state: Open, now: 999},
-		{name: "open, over", state: Open, now: 1000, want: Expired, note: "expired"},
+		{name: "open, overdue", state: Open, now: 1000, want: Expired, note: "expired"},
 		{name: "running, in time", state: Running, now: 120},
-		{name: "running, lease is over", state: Running, now: 130, want: Open, note: "lost with its worker w"},
+		{name: "running, lease has run out", state: Running, now: 130, want: Open, note: "lost with its worker w"},
 		{name: "running, lost too often", state: Running, now: 130, with: func(t *Task) { t.Losses, t.MaxLosses = 3, 3 }, want: Failed},
 		{name: "running, no claim, no lease", state: Running, now: 990, with: func(t *Task) { t.Current().Claim = "" }},
 		{name: "running, no claim, timed out", state: Running, now: 106, with: func(t *Task) { t.Current().Claim = ""; t.Timeout = 5 }, want: TimedOut},
 		{name: "running, no claim, not yet stamped", state: Running, now: 106, with: func(t *Task) { r := t.Current(); r.Claim = ""; delete(r.Entered, Running); t.Timeout = 5 }},
 		{name: "running, too long, its worker lives", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }},
 		{name: "running, too long, its worker lives and does nothing", state: Running, now: 129.5, with: func(t *Task) { t.Deadline = 119 }, want: TimedOut, note: "timed out"},
-		{name: "running, too long, lease is over", state: Running, now: 130, with: func(t *Task) { t.Deadline = 125 }, want: TimedOut, note: "timed out"},
-		{name: "running, too long, forgiven", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, open again"},
-		{name: "running, over", state: Running, now: 1001, want: Expired},
+		{name: "running, too long, lease has run out", state: Running, now: 130, with: func(t *Task) { t.Deadline = 125 }, want: TimedOut, note: "timed out"},
+		{name: "running, too long, tolerated", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, reopened"},
+		{name: "running, overdue", state: Running, now: 1001, want: Expired},
 		{name: "running, exactly at the end", state: Running, now: 1000, with: func(t *Task) { t.LeaseUntil = 2000 }},
-		{name: "executed, well", state: Executed, now: 111, want: Succeeded},
+		{name: "executed, did not fail", state: Executed, now: 111, want: Succeeded},
 		{name: "executed, on time, looked at late", state: Executed, now: 5000, want: Succeeded},
 		{name: "executed, late", state: Executed, now: 1002, with: func(t *Task) { t.Current().Entered[Executed] = 1001 }, want: Expired},
-		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true }, want: Failed, note: "failed"},
-		{name: "executed, failed, forgiven", state: Executed, now: 111, with: func(t *Task) { t.Current().Failed = true; t.MaxFails = 2 }, want: Open, note: "failed, open again"},
-		{name: "executed, torn", state: Executed, now: 111, with: func(t *Task) { t.Current().Committed = false }},
+		{name: "executed, failed", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true }, want: Failed, note: "failed"},
+		{name: "executed, failed, tolerated", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true; t.MaxFails = 2 }, want: Open, note: "failed, reopened"},
+		{name: "executed, incomplete result", state: Executed, now: 111, with: func(t *Task) { t.Current().Committed = false }},
 		{name: "succeeded", state: Succeeded, now: 5000},
 		{name: "archived", state: Archived, now: 5000},
 	} {
@@ -54,19 +54,19 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func TestSettleFailsNonsense(t *testing.T) {
+func TestSettleFailsInvalidTasks(t *testing.T) {
 	task := taskIn(Open)
 	task.Timeout = -1
 	m, ok := task.Settle(10, task.Validate())
 	if !ok || m.To != Failed || m.Verb != VerbReject {
 		t.Fatalf("%v %+v", ok, m)
 	}
-	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
+	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is neither a number of seconds above 0") {
 		t.Errorf("error %q", got)
 	}
 }
 
-// A host that cannot run a program gives it back, but not for ever: docs/lifecycle.md, "Released rounds".
+// A worker whose host cannot run a task releases it, three times at most (docs/lifecycle.md, "Released rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
@@ -81,7 +81,7 @@ func TestReleaseUnfit(t *testing.T) {
 	}
 }
 
-// After the last round there is none to give a task back for.
+// A task cannot be released in its last round, because there is no further round.
 func TestReleaseInTheLastRound(t *testing.T) {
 	task := taskIn(Running)
 	for i := range MaxRound + 1 {
@@ -96,7 +96,7 @@ func TestReleaseInTheLastRound(t *testing.T) {
 			t.Errorf("round %d: %+v, %v", c.round, m, err)
 		}
 		if m, err := task.Requeue(true); err != c.want {
-			t.Errorf("round %d, by hand: %+v, %v", c.round, m, err)
+			t.Errorf("round %d, requeued: %+v, %v", c.round, m, err)
 		}
 		if m, ok := task.ReleaseUnfit("no interpreter"); ok != (c.want == nil) {
 			t.Errorf("round %d, unfit: %+v", c.round, m)
@@ -104,7 +104,7 @@ func TestReleaseInTheLastRound(t *testing.T) {
 	}
 	task.MaxLosses, task.Current().Worker = 3, "gamma"
 	m, err := task.lose(Running)
-	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, and no task can have more; the workers: gamma" {
+	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, the last one that a task can have; the workers: gamma" {
 		t.Errorf("lost: %q, %v", got, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task := taskIn(Running)
 	task.Losses, task.MaxLosses = 2, 2
 	task.Rounds.At(0).Worker, task.Rounds.At(0).LostAt = "alpha", 5
-	task.Rounds.At(1).Worker = "beta" // gave it back
+	task.Rounds.At(1).Worker = "beta" // released it
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
 	got := field(m, "2:error")
@@ -144,10 +144,10 @@ func TestHasFailed(t *testing.T) {
 		{"3", no, no, yes, yes},
 		{"3", yes, yes, yes, yes},
 		{"signal: killed", no, yes, yes, yes},
-		{"", no, no, no, no}, // an original worker: judged by stderr
+		{"", no, no, no, no}, // an original worker writes no exit status, so stderr decides
 		{"", yes, yes, yes, yes},
 	} {
-		r := Round{Exit: c.exit, Failed: c.stderr}
+		r := Round{Exit: c.exit, HasError: c.stderr}
 		got := [3]bool{r.HasFailed(FailOnStderr), r.HasFailed(FailOnExit), r.HasFailed(FailOnAny)}
 		if want := [3]bool{c.onStderr, c.onExit, c.onAny}; got != want {
 			t.Errorf("exit %q, stderr %v: %v, want %v", c.exit, c.stderr, got, want)
@@ -155,7 +155,7 @@ func TestHasFailed(t *testing.T) {
 	}
 }
 
-// Whatever fails has words for it, and what did not fail gets none.
+// The error text explains every failure. A round that has not failed gets no error text.
 func TestResultIsExplained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Result{
@@ -169,14 +169,14 @@ func TestResultIsExplained(t *testing.T) {
 		if r.Error != "" && text != r.Error {
 			t.Fatalf("the program's own words were changed: %q", text)
 		}
-		failed := r.Refused || (&Round{Exit: r.Exit, Failed: r.Error != ""}).HasFailed(f)
+		failed := r.Refused || (&Round{Exit: r.Exit, HasError: r.Error != ""}).HasFailed(f)
 		if (text != "") != (failed || r.Error != "") {
 			t.Fatalf("failed %v, error %q", failed, text)
 		}
 	})
 }
 
-// A round that is refused has failed under every rule; what it cost is kept, and true sizes.
+// A refused round has failed under every rule. Its resource usage and the true sizes of its texts are stored.
 func TestExecuteRefused(t *testing.T) {
 	task := taskIn(Running)
 	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Reason: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
@@ -207,7 +207,7 @@ func drawTask(t *rapid.T) *Task {
 	moments := rapid.SampledFrom([]Time{90, 100, 110, 120, 130, 1000, 1001, Never})
 	task.EndBefore, task.Deadline, task.LeaseUntil = moments.Draw(t, "end"), moments.Draw(t, "deadline"), moments.Draw(t, "lease")
 	r := task.Current()
-	r.Failed = rapid.Bool().Draw(t, "stderr")
+	r.HasError = rapid.Bool().Draw(t, "stderr")
 	if state == Executed {
 		r.Entered[Executed] = moments.Filter(func(at Time) bool { return at < Never }).Draw(t, "executed")
 	}
@@ -217,7 +217,7 @@ func drawTask(t *rapid.T) *Task {
 	return task
 }
 
-// The sentences of docs/lifecycle.md, for any task at any time.
+// The rules of docs/lifecycle.md hold for any task at any time.
 func TestSettleKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -225,14 +225,14 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 		m, ok := task.Settle(now, nil)
 		if !ok {
 			over := task.deadline()
-			if task.alive(now) {
+			if task.leaseHolds(now) {
 				over = over.Add(TimeoutMargin)
 			}
 			if task.State == Running && now > min(over, task.EndBefore) {
-				t.Fatalf("a task that is over was left alone")
+				t.Fatalf("an overdue task was not settled")
 			}
 			if task.State == Executed {
-				t.Fatalf("a whole result was not judged")
+				t.Fatalf("a complete result was not settled")
 			}
 			return
 		}
@@ -244,38 +244,38 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 				t.Fatalf("expired before its time")
 			}
 		case VerbFail:
-			if !r.Failed || r.Entered[Executed] > task.EndBefore {
+			if !r.HasError || r.Entered[Executed] > task.EndBefore {
 				t.Fatalf("failed without a failure on time")
 			}
 			if (m.To == Open) != (task.Fails+1 <= task.MaxFails) {
-				t.Fatalf("with it %d failures, %d forgiven: %s", task.Fails+1, task.MaxFails, m.To)
+				t.Fatalf("failure %d of %d tolerated ones: %s", task.Fails+1, task.MaxFails, m.To)
 			}
 		case VerbTimeOut:
 			if now <= task.deadline() || now > task.EndBefore {
 				t.Fatalf("timed out at %v, deadline %v", now, task.deadline())
 			}
 			if (m.To == Open) != (task.Timeouts+1 <= task.MaxTimeouts) {
-				t.Fatalf("with it %d timeouts, %d forgiven: %s", task.Timeouts+1, task.MaxTimeouts, m.To)
+				t.Fatalf("timeout %d of %d tolerated ones: %s", task.Timeouts+1, task.MaxTimeouts, m.To)
 			}
 		case VerbLose:
 			if r.Claim == "" || now < task.LeaseUntil {
 				t.Fatalf("lost while its lease lives")
 			}
 			if (m.To == Open) != (task.Losses+1 <= task.MaxLosses) {
-				t.Fatalf("with it %d losses, %d forgiven: %s", task.Losses+1, task.MaxLosses, m.To)
+				t.Fatalf("loss %d of %d tolerated ones: %s", task.Losses+1, task.MaxLosses, m.To)
 			}
 		case VerbSucceed:
-			if r.Failed || r.Entered[Executed] > task.EndBefore {
+			if r.HasError || r.Entered[Executed] > task.EndBefore {
 				t.Fatalf("succeeded though it failed or was late")
 			}
 		default:
-			t.Fatalf("the server has no business to %s", m.Verb)
+			t.Fatalf("the server must not %s a task", m.Verb)
 		}
 	})
 }
 
-// Looking at the moment that Look names is early enough: nothing would have happened before it.
-func TestLookMissesNothing(t *testing.T) {
+// Settle has nothing to do before the time that NextDue returns.
+func TestNextDueIsEarlyEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
 		now := Time(rapid.IntRange(95, 1100).Draw(t, "now"))
@@ -285,7 +285,7 @@ func TestLookMissesNothing(t *testing.T) {
 		look := task.NextDue(now)
 		for later := now; later < min(look, 1200); later++ {
 			if m, ok := task.Settle(later, nil); ok {
-				t.Fatalf("%s at %v, but the server looks at %v", m.Verb, later, look)
+				t.Fatalf("%s at %v, but NextDue is %v", m.Verb, later, look)
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSource is the length that a source may have, in bytes.
+// MaxSource is the maximum length of a source in bytes.
 const MaxSource = 4096
 
 // The schemes of sources (docs/programs.md, "Sources").
@@ -23,29 +23,27 @@ const (
 	SchemeRedis = "redis"
 )
 
-// A Source says where workers get a program from (docs/programs.md, "Sources"). [ParseSource]
-// makes one. Two sources are equal when their original texts are, credentials included.
+// A Source is the parsed address of a program (docs/programs.md, "Sources"). [ParseSource] makes one. Two sources are equal
+// if their original texts are equal, including credentials.
 //
-// What formats or marshals a Source as a whole gets it without credentials; Raw, and Location
-// of http and https, contain them.
+// A Source that is formatted or marshalled as a whole shows no credentials. Its fields Raw and Location may contain them.
 type Source struct {
 	Raw      string // the original text
 	Scheme   string // http, https, rsync or redis
-	Location string // http(s): the URL; rsync: what follows "rsync:"; redis: the sum. Without #sha256=…
-	Host     string // where Location is; "" for a local file and for redis
-	SHA256   string // what the content must sum to, 64 lower-case hex digits; "" if it was not said
-	Script   bool   // it is run.sh itself, and no archive
+	Location string // without #sha256=…: the URL (http, https), the part after "rsync:", or the checksum (redis)
+	Host     string // host in Location; "" for a local file and for redis
+	SHA256   string // checksum that the content must have, 64 lower-case hex digits; "": not given
+	Script   bool   // the source is run.sh itself, not an archive
 }
 
-// String returns the source as [HideCredentials] shows it: fit for logs and error texts.
+// String returns the source without credentials, for logs and error texts ([HideCredentials]).
 func (s Source) String() string { return HideCredentials(s.Raw) }
 
-// MarshalText does as String does, so that a structured log shows no credentials either.
+// MarshalText returns the same text as String, so that structured logs show no credentials.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSource reads a source and refuses, before anything is fetched, whatever no worker could
-// fetch: an unknown scheme or ending, a location without a host or file, a malformed checksum.
-// The error names the source, without credentials, and what is wrong with it.
+// ParseSource parses a source. It refuses sources that no worker could fetch: an unknown scheme or ending, a location
+// without a host or file, or a malformed checksum. The error quotes the source without credentials.
 func ParseSource(s string) (Source, error) {
 	src, err := parseSource(s)
 	if err != nil {
@@ -91,7 +89,7 @@ func checkText(s string) error {
 func (s Source) parseURL(raw string) (Source, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The parser's own words may quote a password.
+		// The parser's error may quote a password, so it is not wrapped.
 		return Source{}, errors.New("not a valid URL (in a user name or password, write : / ? # @ % as %XX)")
 	}
 	if u.Opaque != "" || u.Hostname() == "" {
@@ -111,7 +109,7 @@ func (s Source) parseURL(raw string) (Source, error) {
 }
 
 func (s Source) parseRsync(rest string) (Source, error) {
-	// A path may contain #, so only the checksum itself is split off.
+	// A path may contain #, so only a checksum is split off.
 	loc, sum, found := strings.Cut(rest, "#sha256=")
 	if found {
 		var err error
@@ -130,13 +128,13 @@ func (s Source) parseRsync(rest string) (Source, error) {
 func (s Source) parseRedis(rest string) (Source, error) {
 	sum, err := parseSum(rest)
 	if err != nil {
-		return Source{}, fmt.Errorf("redis: wants the archive's SHA-256: %w", err)
+		return Source{}, fmt.Errorf("want the archive's SHA-256 after redis: %w", err)
 	}
 	s.Location, s.SHA256 = sum, sum
 	return s, nil
 }
 
-// parseFragment refuses every fragment but a checksum, so that a mistyped one is not taken for none.
+// parseFragment refuses every fragment that is not a checksum, so that a mistyped checksum is not ignored.
 func parseFragment(fragment string) (string, error) {
 	sum, found := strings.CutPrefix(fragment, "sha256=")
 	if !found {
@@ -147,7 +145,7 @@ func parseFragment(fragment string) (string, error) {
 
 var errFragment = errors.New("unknown fragment after #: want sha256= and 64 hex digits")
 
-// parseSum keeps a mistyped checksum from being taken for none.
+// parseSum checks a SHA-256 sum and returns it in lower case.
 func parseSum(s string) (string, error) {
 	if b, err := hex.DecodeString(s); err != nil || len(b) != 32 {
 		return "", errors.New("not a SHA-256 sum (64 hex digits)")
@@ -155,8 +153,7 @@ func parseSum(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// archiveEndings are the names by which an archive is known before it is fetched. What it
-// really is, its content decides.
+// archiveEndings are the endings that the name of an archive may have. After fetching, the content decides what the file is.
 var archiveEndings = []string{
 	".tar", ".tar.gz", ".tgz", ".tar.bz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip",
 }
@@ -173,14 +170,14 @@ func (s Source) withEnding(file string) (Source, error) {
 	}
 	err := fmt.Errorf("unknown ending of %q (expected run.sh, %s)", shorten(path.Base(file)), strings.Join(archiveEndings, ", "))
 	if strings.Contains(file, "#") {
-		err = fmt.Errorf("%w; after it only #sha256= and 64 hex digits may follow", err)
+		err = fmt.Errorf("%w; only #sha256= and 64 hex digits may follow the ending", err)
 	}
 	return Source{}, err
 }
 
 func checkPort(port string) error {
 	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
-		return fmt.Errorf("bad port %q", shorten(port))
+		return fmt.Errorf("invalid port %q: want 1 to 65535", shorten(port))
 	}
 	return nil
 }
@@ -192,7 +189,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// shorten bounds what an error text quotes.
+// shorten cuts a text that an error quotes to 200 bytes.
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// splitRsync takes PATH, HOST:PATH and rsync://HOST[:PORT]/MODULE/PATH apart as rsync does:
-// a colon before the first slash makes a host of what stands before it.
+// splitRsync splits PATH, HOST:PATH or rsync://HOST[:PORT]/MODULE/PATH into host and file, as rsync does. The text before a
+// colon is a host if no slash precedes the colon.
 func splitRsync(loc string) (host, file string, err error) {
 	if rest, found := strings.CutPrefix(loc, "rsync://"); found {
 		host, file, err = splitDaemon(rest)
@@ -37,12 +37,12 @@ func splitDaemon(rest string) (host, file string, err error) {
 	}
 	if name, port, err := net.SplitHostPort(address); err == nil {
 		if err := checkPort(port); err != nil || port == "" || name == "" {
-			return "", "", fmt.Errorf("bad port in %q", address)
+			return "", "", fmt.Errorf("invalid port in %q: want 1 to 65535", address)
 		}
 	}
 	module, inside, _ := strings.Cut(file, "/")
 	if module == "" || inside == "" {
-		return "", "", errors.New("no module or no path in it (expected rsync:rsync://HOST/MODULE/PATH)")
+		return "", "", errors.New("no module, or no path after it (expected rsync:rsync://HOST/MODULE/PATH)")
 	}
 	return host, file, nil
 }
@@ -60,35 +60,35 @@ func splitShell(loc string) (host, file string, err error) {
 	case host == "" || strings.HasSuffix(host, "@"):
 		return "", "", errors.New("no host before the colon")
 	case strings.HasPrefix(file, ":"):
-		return "", "", errors.New("two colons (a daemon is written rsync:rsync://HOST/MODULE/PATH)")
+		return "", "", errors.New("two colons (write an rsync daemon as rsync:rsync://HOST/MODULE/PATH)")
 	}
 	return host, file, nil
 }
 
-// checkRsyncParts keeps out what rsync, ssh or the other end would take for an option or a pattern.
+// checkRsyncParts refuses parts that rsync, ssh or the remote rsync would take for an option or a pattern.
 func checkRsyncParts(host, file string) error {
 	user, address, found := cutLast(host, "@")
 	if !found {
 		user, address = "", host
 	}
-	name := strings.TrimLeft(address, "[") // rsync takes the brackets of an IPv6 address off
+	name := strings.TrimLeft(address, "[") // rsync removes the brackets of an IPv6 address
 	switch {
 	case file == "":
 		return errors.New("no path")
 	case strings.HasPrefix(user, "-"), strings.HasPrefix(name, "-"), strings.HasPrefix(file, "-"):
-		return errors.New("a part begins with - and would be taken for an option (a path can begin with ./)")
+		return errors.New("a part begins with - and would be taken for an option (begin the path with ./)")
 	case host == "":
 		return nil
 	case !isHost(address) || strings.ContainsAny(user, " \t'\"\\$`;&|<>()*?@[]="):
-		return fmt.Errorf("%q is no host name", shorten(host))
+		return fmt.Errorf("invalid host name %q", shorten(host))
 	case strings.ContainsAny(file, "*?["):
-		return errors.New("the other end would take * ? [ for a pattern (name one file)")
+		return errors.New("the remote rsync would take * ? [ for a pattern (name one file)")
 	}
 	return nil
 }
 
-// isHost takes a name or an IPv4 address, or an IPv6 address in brackets, each with or without a port,
-// which is checked elsewhere.
+// isHost reports whether address is a name, an IPv4 address, or an IPv6 address in brackets. A port may follow. The range
+// of the port is checked elsewhere.
 func isHost(address string) bool {
 	if inside, found := strings.CutPrefix(address, "["); found {
 		inside, port, closed := strings.Cut(inside, "]")
@@ -99,7 +99,7 @@ func isHost(address string) bool {
 	return name != "" && isName(name+port)
 }
 
-// isName allows what host names, and the names of hosts in the configuration of ssh, are made of.
+// isName reports whether s has only characters of host names and of host aliases in the configuration of ssh.
 func isName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)

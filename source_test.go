@@ -56,8 +56,8 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"http:run.sh", "no host"},
 		{"http:///run.sh", "no host"},
 		{"http://:80/run.sh", "no host"},
-		{"http://h:0/run.sh", "bad port"},
-		{"http://h:65536/run.sh", "bad port"},
+		{"http://h:0/run.sh", "invalid port"},
+		{"http://h:65536/run.sh", "invalid port"},
 		{"http://h:x/run.sh", "not a valid URL"},
 		{"http://h/%zz/run.sh", "not a valid URL"},
 		{"http://h/", `unknown ending of "/"`},
@@ -79,21 +79,21 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"http://h/x.tgz#%73ha256=" + someSum, "unknown fragment"},
 		{"http://h/x.tgz#sha256=" + someSum + "#x", "not a SHA-256 sum"},
 		{"http://h/x.tgz#sha256=%30" + someSum[1:], "not a SHA-256 sum"},
-		{"rsync:/x.tgz#SHA256=" + someSum, "after it only #sha256= and 64 hex digits may follow"},
-		{"rsync:/x.tgz#x#sha256=" + someSum, "after it only #sha256= and 64 hex digits may follow"},
+		{"rsync:/x.tgz#SHA256=" + someSum, "only #sha256= and 64 hex digits may follow the ending"},
+		{"rsync:/x.tgz#x#sha256=" + someSum, "only #sha256= and 64 hex digits may follow the ending"},
 		{"rsync:/x.tgz#sha256=" + someSum + "#x", "not a SHA-256 sum"},
-		{"rsync:rsync://h/m/x.tgz#", "after it only #sha256= and 64 hex digits may follow"},
+		{"rsync:rsync://h/m/x.tgz#", "only #sha256= and 64 hex digits may follow the ending"},
 		{"rsync:[-oProxyCommand=x]:/run.sh", "begins with -"},
 		{"rsync:[[-oProxyCommand=x]:/run.sh", "begins with -"},
 		{"rsync:u@[-oProxyCommand=x]:/run.sh", "begins with -"},
-		{"rsync:[x]:/run.sh", "no host name"},
-		{"rsync:a@-ox@h:/run.sh", "no host name"},
+		{"rsync:[x]:/run.sh", "invalid host name"},
+		{"rsync:a@-ox@h:/run.sh", "invalid host name"},
 		{"rsync:-a@h:/run.sh", "begins with -"},
-		{"rsync:h,x:/run.sh", "no host name"},
-		{"rsync:%h:/run.sh", "no host name"},
-		{"rsync:rsync://[::1]x/m/run.sh", "no host name"},
+		{"rsync:h,x:/run.sh", "invalid host name"},
+		{"rsync:%h:/run.sh", "invalid host name"},
+		{"rsync:rsync://[::1]x/m/run.sh", "invalid host name"},
 		{"rsync:rsync://[-x]/m/run.sh", "begins with -"},
-		{"rsync:rsync://[x]/m/run.sh", "no host name"},
+		{"rsync:rsync://[x]/m/run.sh", "invalid host name"},
 		{"rsync:rsync://u@[-x]:1/m/run.sh", "begins with -"},
 		{"http://h/a\x00/run.sh", "control character"},
 		{"http://h/a\n/run.sh", "control character"},
@@ -110,15 +110,15 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"rsync:--rsh=x:run.sh", "begins with -"},
 		{"rsync:u@-oProxyCommand=x:run.sh", "begins with -"},
 		{"rsync:h:-x/run.sh", "begins with -"},
-		{"rsync:h;x:run.sh", "no host name"},
-		{"rsync:$(x):run.sh", "no host name"},
+		{"rsync:h;x:run.sh", "invalid host name"},
+		{"rsync:$(x):run.sh", "invalid host name"},
 		{"rsync:h:*/run.sh", "pattern"},
 		{"rsync:h:x#sha256=1", "not a SHA-256 sum"},
 		{"rsync:rsync://", "no host"},
 		{"rsync:rsync:///m/run.sh", "no host"},
 		{"rsync:rsync://:1/m/run.sh", "no host"},
-		{"rsync:rsync://h:x/m/run.sh", "bad port"},
-		{"rsync:rsync://h:/m/run.sh", "bad port"},
+		{"rsync:rsync://h:x/m/run.sh", "invalid port"},
+		{"rsync:rsync://h:/m/run.sh", "invalid port"},
 		{"rsync:rsync://h/run.sh", "no module"},
 		{"rsync:rsync://h//run.sh", "no module"},
 		{"rsync:rsync://-h/m/run.sh", "begins with -"},
@@ -126,7 +126,7 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"rsync:rsync://h/m/?/run.sh", "pattern"},
 		{"rsync:rsync://u:p@h/m/run.sh", "takes no password"},
 		{"rsync:rsync://@h/m/run.sh", "takes no password"},
-		{"redis:", "redis: wants the archive's SHA-256: not a SHA-256 sum (64 hex digits)"},
+		{"redis:", "want the archive's SHA-256 after redis: not a SHA-256 sum (64 hex digits)"},
 		{"redis:xyz", "not a SHA-256 sum"},
 		{"redis:" + someSum + "#sha256=" + someSum, "not a SHA-256 sum"},
 	}
@@ -188,8 +188,8 @@ func TestSourceShowsNoCredentials(t *testing.T) {
 	}
 }
 
-// Whatever comes: no panic, an accepted source parses again to the same, and none of its parts
-// could be taken for an option.
+// No input makes ParseSource panic. An accepted source parses again to the same value, and none of its parts looks like an
+// option.
 func FuzzParseSource(f *testing.F) {
 	for _, s := range []string{"http://u:p@h/run.sh?x#y", "rsync:h:p.zip", "rsync:rsync://h/m/x.tar", "redis:" + someSum, "rsync:[::1]:x.zip"} {
 		f.Add(s)

@@ -1,7 +1,6 @@
 package tdf
 
-// A State is where a task stands in its life: the name of the one list that holds its id
-// (docs/lifecycle.md).
+// A State is a state of a task (docs/lifecycle.md). It is also the name of the list in Redis that holds the task's id.
 type State string
 
 // The states, in the order of a task's life.
@@ -16,16 +15,17 @@ const (
 	Archived  State = "archived"
 )
 
-// None is where a task comes from that is being opened.
+// None is the state of a task that does not exist: before it is opened, and after it is removed.
 const None State = ""
 
-// States lists all states in the order of a task's life.
+// States are all states in the order of a task's life.
 var States = []State{Open, Running, Executed, Succeeded, Failed, TimedOut, Expired, Archived}
 
-// Settled reports whether s is one of the four endings that wait for the manager.
+// Settled reports whether s is succeeded, failed, timed_out or expired. The server has settled a task in these states, and
+// the task waits for its manager.
 func (s State) Settled() bool {
 	return s == Succeeded || s == Failed || s == TimedOut || s == Expired
 }
 
-// Finished reports whether a task in s runs no more, unless it is opened again by hand.
+// Finished reports whether a task in state s runs no more, unless a user reopens it. Archived tasks are finished, too.
 func (s State) Finished() bool { return s.Settled() || s == Archived }

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A round that somebody made up costs no more than the properties that are there.
-func TestParseTaskLooksAtNoMoreThanThereIs(t *testing.T) {
+// A high round number in a corrupt hash does not make parsing expensive. Only the properties in the hash count.
+func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
 		task, err := ParseTask(1, h)
-		if err != nil || task.Round != 99999 || !task.Rounds.At(7).Failed || task.Current().Entered[Open] != 5 {
+		if err != nil || task.Round != 99999 || !task.Rounds.At(7).HasError || task.Current().Entered[Open] != 5 {
 			t.Errorf("%v, %v", task.Round, err)
 		}
 	})
@@ -30,8 +30,8 @@ func TestParseTaskLooksAtNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// Few properties of many rounds say the same as if there were more of them.
-func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
+// Unknown properties do not change the rounds that are read.
+func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	few := Hash{
 		"state": "executed", "round": "40", "program": "p", "source": "rsync:/p/run.sh",
 		"0:worker": "w", "3:error": "no", "17:timeout": "12.5", "39:lost": "13", "39:worker": "v",
@@ -54,15 +54,15 @@ func TestParseTaskReadsSomeRoundsAsItReadsAll(t *testing.T) {
 	}
 }
 
-// What was not read does not look empty.
-func TestSummariesDoNotPretend(t *testing.T) {
+// A summary panics when a caller asks for a text that was not read.
+func TestSummariesPanicForUnreadTexts(t *testing.T) {
 	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
 	whole, _ := ParseTask(1, h)
-	if whole.Summary() || whole.LastOutput() != "" {
+	if whole.IsSummary() || whole.LastOutput() != "" {
 		t.Errorf("the whole task: %+v", whole)
 	}
 	summary, err := ParseSummary(1, h)
-	if err != nil || !summary.Summary() || summary.Current().Unread.String() != "output, error, result, tail" {
+	if err != nil || !summary.IsSummary() || summary.Current().Unread.String() != "output, error, result, tail" {
 		t.Errorf("the summary: %+v, %v", summary, err)
 	}
 	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {

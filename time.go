@@ -8,39 +8,36 @@ import (
 	"time"
 )
 
-// A Time is a moment as it stands in Redis: seconds since the Unix epoch, with decimals.
-// Zero is long past, [Never] lies after every moment. The only clock that counts is
-// Redis's own (docs/guarantees.md); a Time taken on another machine is a user's wish,
-// such as a task's StartAfter, and not a measurement.
+// A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
+// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). A Time from another machine's clock is only
+// suitable for the wishes of a user, such as a task's StartAfter.
 type Time float64
 
-// Seconds is a span of time. [Forever] does not end.
+// Seconds is a span of time. [Forever] is an infinite span.
 type Seconds float64
 
-// The moment that does not come, and the span that does not end: "inf" in Redis and in files.
-const (
-	maxFinite = 1e11 // far enough (the year 5138) and still exact to the microsecond
-)
+// maxFinite is the largest finite Time and span. It lies in the year 5138, and is still exact to the microsecond.
+const maxFinite = 1e11
 
-// Never is the moment that does not come.
+// Never is later than all other times. It is "inf" in Redis and in files.
 var Never = Time(math.Inf(1))
 
-// Forever is the span that does not end.
+// Forever is the infinite span. It is "inf" in Redis and in files.
 var Forever = Seconds(math.Inf(1))
 
-// At converts a time.Time.
+// At converts a [time.Time] to a Time.
 func At(t time.Time) Time { return Time(float64(t.UnixMicro()) / 1e6) }
 
-// For converts a time.Duration.
+// For converts a [time.Duration] to Seconds.
 func For(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
-// Add returns the moment that lies s after t.
+// Add returns the time s after t.
 func (t Time) Add(s Seconds) Time { return t + Time(s) }
 
 // Sub returns the span from u to t.
 func (t Time) Sub(u Time) Seconds { return Seconds(t - u) }
 
-// Std converts to a time.Time; Never becomes the zero time.
+// Std converts t to a [time.Time]. Never becomes the zero time.
 func (t Time) Std() time.Time {
 	if t >= maxFinite {
 		return time.Time{}
@@ -48,7 +45,7 @@ func (t Time) Std() time.Time {
 	return time.UnixMicro(int64(math.Round(float64(t) * 1e6)))
 }
 
-// Std converts to a time.Duration, at most the longest one.
+// Std converts s to a [time.Duration]. A span that is too long becomes the longest Duration.
 func (s Seconds) Std() time.Duration {
 	if float64(s) >= math.MaxInt64/1e9 {
 		return math.MaxInt64
@@ -56,10 +53,10 @@ func (s Seconds) Std() time.Duration {
 	return time.Duration(float64(s) * 1e9)
 }
 
-// String formats t as it is written to Redis: to the microsecond, or "inf".
+// String returns t as Redis stores it: seconds with six decimals or none, or "inf".
 func (t Time) String() string { return formatFloat(float64(t)) }
 
-// String formats s as it is written to Redis.
+// String returns s as Redis stores it: seconds with six decimals or none, or "inf".
 func (s Seconds) String() string { return formatFloat(float64(s)) }
 
 func formatFloat(f float64) string {
@@ -72,15 +69,15 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 
-var errNotTime = errors.New("not a number of seconds from 0 up, or inf")
+var errNotTime = errors.New("neither a number of seconds from 0 up nor inf")
 
-// ParseTime reads what String wrote, and any other decimal number from 0 up, or "inf".
+// ParseTime parses a decimal number from 0 up, or "inf".
 func ParseTime(s string) (Time, error) {
 	f, err := parseSeconds(s)
 	return Time(f), err
 }
 
-// ParseSeconds reads a span: a decimal number from 0 up, or "inf".
+// ParseSeconds parses a decimal number from 0 up, or "inf".
 func ParseSeconds(s string) (Seconds, error) {
 	f, err := parseSeconds(s)
 	return Seconds(f), err
@@ -88,15 +85,15 @@ func ParseSeconds(s string) (Seconds, error) {
 
 func parseSeconds(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !validSeconds(f) || !plain(s) {
+	if err != nil || !validSeconds(f) || !isDecimal(s) {
 		return 0, errNotTime
 	}
 	return f, nil
 }
 
-// plain keeps out spellings that strconv reads and a script in Redis does not, such as 0x1p4: a claim
-// would put such a task off for ever.
-func plain(s string) bool {
+// isDecimal refuses spellings that strconv accepts but the scripts in Redis do not, such as 0x1p4. A claim would postpone
+// a task with such a time again and again.
+func isDecimal(s string) bool {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case "inf", "infinity":
 		return true
@@ -104,5 +101,6 @@ func plain(s string) bool {
 	return strings.Trim(s, "0123456789.eE+-") == ""
 }
 
-// validSeconds also keeps out what a float64 cannot hold to the microsecond.
+// validSeconds reports whether f is a valid number of seconds. It refuses numbers that a float64 cannot hold to the
+// microsecond.
 func validSeconds(f float64) bool { return math.IsInf(f, 1) || f >= 0 && f <= maxFinite }

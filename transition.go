@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Verb names a transition, by the same word everywhere: in code, logs, tests and docs.
+// A Verb is the name of a transition. Code, logs, tests and docs use the same names.
 type Verb string
 
 // The verbs, in the order of [Transitions].
@@ -28,7 +28,7 @@ const (
 	VerbRemove  Verb = "remove"
 )
 
-// An Actor is the component that makes a transition.
+// An Actor is a component that makes transitions.
 type Actor string
 
 // The actors.
@@ -38,10 +38,10 @@ const (
 	Server  Actor = "server"
 )
 
-// A Counter is the property that a transition raises by one; its value is the name in Redis.
+// A Counter is the name of a property that transitions raise by one.
 type Counter string
 
-// The counters. What they add up to is told in docs/lifecycle.md, "Rounds".
+// The counters. The sum of the first five follows from the round (docs/lifecycle.md, "Rounds").
 const (
 	Fails     Counter = "fails"
 	Timeouts  Counter = "timeouts"
@@ -51,17 +51,17 @@ const (
 	Revisions Counter = "revision"
 )
 
-// A Transition is one row of the table.
+// A Transition is one row of [Transitions].
 type Transition struct {
 	Verb     Verb
 	From     []State
 	To       State
 	By       []Actor
-	Counts   Counter // "" for none
-	NewRound bool    // a round ends here and the next one begins
+	Counts   Counter // the counter that it raises; "": none
+	NewRound bool    // the round ends, and the next one begins
 }
 
-// Transitions is the one table of what may follow what (docs/lifecycle.md).
+// Transitions is the complete table of permitted transitions (docs/lifecycle.md, "Transitions").
 var Transitions = []Transition{
 	{VerbOpen, []State{None}, Open, []Actor{Manager}, "", false},
 	{VerbClaim, []State{Open}, Running, []Actor{Worker}, "", false},
@@ -85,7 +85,7 @@ var Transitions = []Transition{
 	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager}, "", false},
 }
 
-// findTransition returns the row for a verb and both its ends.
+// findTransition returns the row for a verb and two states.
 func findTransition(v Verb, from, to State) (Transition, bool) {
 	for _, tr := range Transitions {
 		if tr.Verb == v && tr.To == to && slices.Contains(tr.From, from) {
@@ -95,17 +95,18 @@ func findTransition(v Verb, from, to State) (Transition, bool) {
 	return Transition{}, false
 }
 
-// A StateError says that a task is not where a transition starts from. Nothing was changed.
+// A StateError means that a transition does not start from the task's state, or that the task has moved to another round.
+// The task has not been changed.
 type StateError struct {
 	ID    int64
 	Verb  Verb
-	State State // what was found; None: there is no such task
-	Round int   // what was found
+	State State // the state of the task; None: the task does not exist
+	Round int   // the round of the task
 }
 
 func (e *StateError) Error() string {
 	if e.State == None {
 		return fmt.Sprintf("%s task %d: there is no such task", e.Verb, e.ID)
 	}
-	return fmt.Sprintf("%s task %d: it is %s in round %d by now", e.Verb, e.ID, e.State, e.Round)
+	return fmt.Sprintf("%s task %d: it is %s in round %d", e.Verb, e.ID, e.State, e.Round)
 }

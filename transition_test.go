@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// taskIn returns a task that could well be in state s.
+// taskIn returns a valid task in state s.
 func taskIn(s State) *Task {
 	d := Defaults("p", "rsync:/p/run.sh", "1")
 	d.EndBefore = 1000
@@ -28,7 +28,7 @@ func taskIn(s State) *Task {
 	return t
 }
 
-// every way to ask for a transition, by verb.
+// requests makes each transition, by verb.
 var requests = map[Verb]func(*Task) (Move, error){
 	VerbExecute: func(t *Task) (Move, error) { return t.Execute("c", Result{Exit: "0"}) },
 	VerbSucceed: func(t *Task) (Move, error) { return t.move(VerbSucceed, Succeeded) },
@@ -56,15 +56,15 @@ var requests = map[Verb]func(*Task) (Move, error){
 		return m, nil
 	},
 	VerbLose: func(t *Task) (Move, error) {
-		if t.State != Running { // the audit alone may lose a task from elsewhere
+		if t.State != Running { // only the audit may lose a task from another state
 			return t.move(VerbLose, Open)
 		}
 		return t.lose(Running)
 	},
 }
 
-// The matrix: every state × every verb. What the table allows makes a move that is all that
-// the table says; everything else is an error that says what was found.
+// This test tries every verb in every state. A permitted transition returns a Move that matches its row of the table. Any
+// other returns an error with the task's state and round.
 func TestEveryStateAndVerb(t *testing.T) {
 	for _, state := range States {
 		for verb, request := range requests {
@@ -86,8 +86,8 @@ func TestEveryStateAndVerb(t *testing.T) {
 	}
 }
 
-// allowedFrom says which verbs a task in each state may be asked for (docs/lifecycle.md). It is written out here, so that a row
-// of the table that is lost, or one too many, is found.
+// allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the table of transitions, so that the
+// test finds a missing or superfluous row.
 var allowedFrom = map[State]string{
 	Open:      "reject, expire, cancel, change, rescore",
 	Running:   "execute, time out, expire, lose, release, cancel, rescore",
@@ -142,7 +142,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		}
 	}
 	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
-		t.Errorf("%s does not note when the task became %s: %v", m.Verb, m.To, m.Stamp)
+		t.Errorf("%s does not record when the task became %s: %v", m.Verb, m.To, m.Stamp)
 	}
 	if m.To.Settled() != (set["outcome"] != "") {
 		t.Errorf("%s: %s -> %s: outcome %q", m.Verb, m.From, m.To, set["outcome"])
@@ -153,24 +153,24 @@ func TestEveryRowIsReachable(t *testing.T) {
 	reached := map[string]bool{}
 	for _, state := range States {
 		for _, request := range requests {
-			for _, forgiving := range []int{0, 9} {
+			for _, limit := range []int{0, 9} {
 				task := taskIn(state)
-				task.MaxFails, task.MaxTimeouts, task.MaxLosses = forgiving, forgiving, forgiving
+				task.MaxFails, task.MaxTimeouts, task.MaxLosses = limit, limit, limit
 				if m, err := request(task); err == nil {
 					reached[string(m.Verb+" "+Verb(m.To))] = true
 				}
 			}
 		}
 	}
-	elsewhere := []Verb{VerbOpen, VerbClaim} // Definition.OpenFields, claim.lua
+	elsewhere := []Verb{VerbOpen, VerbClaim} // made by Properties.OpenFields and claim.lua
 	for _, tr := range Transitions {
 		if key := string(tr.Verb + " " + Verb(tr.To)); !reached[key] && !slices.Contains(elsewhere, tr.Verb) {
-			t.Errorf("no request leads along %s", key)
+			t.Errorf("no request makes the transition %s", key)
 		}
 	}
 }
 
-// The page that users read has the same table.
+// docs/lifecycle.md has the same table as the code.
 func TestDocumentedTransitions(t *testing.T) {
 	page, err := os.ReadFile("docs/lifecycle.md")
 	if err != nil {
@@ -198,7 +198,7 @@ func TestDocumentedTransitions(t *testing.T) {
 	}
 }
 
-// row is verb | from | to | by | counts; the fifth column of the page, when, is prose.
+// row returns a transition as "verb | from | to | by | counts". It leaves out the page's column "when", which is prose.
 func row(tr Transition) string {
 	var from, by []string
 	for _, s := range tr.From {

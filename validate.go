@@ -7,29 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a task's properties.
+// Limits for properties of a task.
 const (
-	MaxName  = 200           // of program and group, in bytes
-	MaxMeta  = 4 << 10       // of meta, in bytes
-	MaxCount = 1_000_000_000 // of max_fails, max_timeouts, max_losses
-
-	maxCount = MaxCount // of whatever else is counted about a task
+	MaxName  = 200           // maximum length of program and group in bytes
+	MaxMeta  = 4 << 10       // maximum length of meta in bytes
+	MaxCount = 1_000_000_000 // maximum value of max_fails, max_timeouts, max_losses and the counters
 )
 
-// A PropertyError says which property of a task makes no sense, and why.
+// A PropertyError means that a property of a task is invalid.
 type PropertyError struct {
-	Property string // its name in Redis, such as "end_before"
-	Reason   string
+	Property string // name of the property in Redis, such as "end_before"
+	Reason   string // why it is invalid
 }
 
 func (e *PropertyError) Error() string { return e.Property + ": " + e.Reason }
 
-func property(name, format string, args ...any) error {
+func invalidProperty(name, format string, args ...any) error {
 	return &PropertyError{Property: name, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Validate returns a *[PropertyError] for the first property that makes no sense, or nil.
-// Opening a task calls it; the server calls it for tasks that came by other hands.
+// Validate returns a *[PropertyError] for the first invalid property, or nil. Managers validate tasks when they open them.
+// The server validates open tasks, too, because other programs can write tasks to Redis.
 func (d *Properties) Validate() error {
 	for _, check := range []func() error{
 		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkTexts,
@@ -45,44 +43,44 @@ func (d *Properties) checkProgram() error {
 	p := d.Program
 	switch {
 	case p == "":
-		return property("program", "is empty; it names the directory of the program on a worker")
+		return invalidProperty("program", "is empty; want the name of the program's directory on a worker")
 	case strings.ContainsAny(p, "/\\"):
-		return property("program", "%q has a slash in it; it names one directory", p)
+		return invalidProperty("program", "%q has a slash in it; want the name of one directory", p)
 	case p[0] == '.' || p[0] == '-':
-		return property("program", "%q begins with %q", p, p[:1])
+		return invalidProperty("program", "%q begins with %q; want another first character", p, p[:1])
 	}
 	return checkName("program", p)
 }
 
-// checkName refuses what does not belong into the name of a key or a directory.
+// checkName refuses names that are unsuitable for a key in Redis or for a directory.
 func checkName(name, s string) error {
 	switch {
 	case len(s) > MaxName:
-		return property(name, "has %d bytes; at most %d are allowed", len(s), MaxName)
+		return invalidProperty(name, "has %d bytes; at most %d are allowed", len(s), MaxName)
 	case !utf8.ValidString(s):
-		return property(name, "%q is not valid UTF-8", s)
+		return invalidProperty(name, "%q is not valid UTF-8", s)
 	case strings.IndexFunc(s, unicode.IsControl) >= 0:
-		return property(name, "%q has a control character in it", s)
+		return invalidProperty(name, "%q has a control character in it", s)
 	}
 	return nil
 }
 
 func (d *Properties) checkSource() error {
 	if _, err := ParseSource(d.Source); err != nil {
-		return property("source", "%v", err)
+		return invalidProperty("source", "%v", err)
 	}
 	return nil
 }
 
 func (d *Properties) checkInput() error {
 	if len(d.Input) > MaxInput {
-		return property("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
+		return invalidProperty("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
 	}
 	if strings.IndexByte(d.Input, 0) >= 0 {
-		return property("input", "has a NUL byte in it, which no argument of a program can have")
+		return invalidProperty("input", "has a NUL byte in it; arguments of programs cannot have one")
 	}
 	if _, err := SplitInput(d.Input); err != nil {
-		return property("input", "%v", err)
+		return invalidProperty("input", "%v", err)
 	}
 	return nil
 }
@@ -90,13 +88,13 @@ func (d *Properties) checkInput() error {
 func (d *Properties) checkTimes() error {
 	switch {
 	case !validSeconds(float64(d.StartAfter)) || d.StartAfter == Never:
-		return property("start_after", "%v is not a unix time in seconds", float64(d.StartAfter))
+		return invalidProperty("start_after", "%v is not a Unix time in seconds", float64(d.StartAfter))
 	case !validSeconds(float64(d.EndBefore)):
-		return property("end_before", "%v is not a unix time in seconds, or inf", float64(d.EndBefore))
+		return invalidProperty("end_before", "%v is neither a Unix time in seconds nor inf", float64(d.EndBefore))
 	case d.EndBefore <= d.StartAfter:
-		return property("end_before", "%v is not after start_after, %v: it could never run", d.EndBefore, d.StartAfter)
+		return invalidProperty("end_before", "%v is not after start_after, %v; the task could never run", d.EndBefore, d.StartAfter)
 	case !validSeconds(float64(d.Timeout)) || d.Timeout == 0:
-		return property("timeout", "%v is not a number of seconds above 0, or inf", float64(d.Timeout))
+		return invalidProperty("timeout", "%v is neither a number of seconds above 0 nor inf", float64(d.Timeout))
 	}
 	return nil
 }
@@ -107,7 +105,7 @@ func (d *Properties) checkCounts() error {
 		value int
 	}{{"max_fails", d.MaxFails}, {"max_timeouts", d.MaxTimeouts}, {"max_losses", d.MaxLosses}} {
 		if c.value < 0 || c.value > MaxCount {
-			return property(c.name, "%d is not a number from 0 to %d", c.value, MaxCount)
+			return invalidProperty(c.name, "%d is not a number from 0 to %d", c.value, MaxCount)
 		}
 	}
 	return nil
@@ -115,15 +113,15 @@ func (d *Properties) checkCounts() error {
 
 func (d *Properties) checkTexts() error {
 	if len(d.Meta) > MaxMeta {
-		return property("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
+		return invalidProperty("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
 	}
 	if strings.IndexByte(d.Meta, 0) >= 0 {
-		return property("meta", "has a NUL byte in it, which no variable of a program can have")
+		return invalidProperty("meta", "has a NUL byte in it; environment variables of programs cannot have one")
 	}
 	switch d.FailOn {
 	case FailOnStderr, FailOnExit, FailOnAny:
 	default:
-		return property("fail_on", "%q is none of stderr, exit, any", string(d.FailOn))
+		return invalidProperty("fail_on", "%q is unknown; want stderr, exit or any", string(d.FailOn))
 	}
 	return checkName("group", d.Group)
 }

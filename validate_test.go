@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Each way in which a definition may make no sense, by the property that the error names.
+// Each case makes one property invalid, and names the property that the error must name.
 func TestValidateRefuses(t *testing.T) {
 	for _, c := range []struct {
 		property string
@@ -51,7 +51,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"max_losses", func(d *Properties) { d.MaxLosses = -1 }, "-1"},
 		{"meta", func(d *Properties) { d.Meta = strings.Repeat("x", 4097) }, "4097 bytes"},
 		{"meta", func(d *Properties) { d.Meta = "a\x00b" }, "NUL"},
-		{"fail_on", func(d *Properties) { d.FailOn = "" }, "none of stderr, exit, any"},
+		{"fail_on", func(d *Properties) { d.FailOn = "" }, "want stderr, exit or any"},
 		{"group", func(d *Properties) { d.Group = "a\tb" }, "control character"},
 	} {
 		d := Defaults("p", "rsync:/p/run.sh", "1")
@@ -67,7 +67,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// What is opened is read back as it was.
+// ParseTask reads back the properties that opening writes.
 func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Defaults("p", "rsync:/p/run.sh", rapid.StringMatching(`[a-z0-9 $;]*`).Draw(t, "input"))
@@ -88,7 +88,7 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 	})
 }
 
-func TestParseTaskReadsWhatItCan(t *testing.T) {
+func TestParseTaskReadsValidPropertiesOfAnInvalidTask(t *testing.T) {
 	got, err := ParseTask(1, Hash{"state": "open", "round": "-3", "fails": "many", "program": "p", "source": "rsync:/p/run.sh", "0:open": "x", "0:output": "o"})
 	var wrong *PropertyError
 	if !errors.As(err, &wrong) || wrong.Property != "round" || got.Round != 0 || got.Fails != 0 || got.LastOutput() != "o" {

@@ -11,15 +11,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// life takes tasks through all of their life, one kind of call after the other, in batches
-// of the size given.
+// life measures the calls of a task's life, one kind of call after the other, in batches.
 func life(ctx context.Context, r *redisserver.Server, w io.Writer, batch, tasks int) error {
 	store, err := connect(ctx, r, "life"+strconv.Itoa(batch))
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	l := &lives{store: store, batch: batch, tasks: tasks}
+	l := &lifeCalls{store: store, batch: batch, tasks: tasks}
 	m := &meter{r: r, w: w, tasks: tasks}
 	for _, step := range []struct {
 		call string
@@ -31,22 +30,22 @@ func life(ctx context.Context, r *redisserver.Server, w io.Writer, batch, tasks 
 			return err
 		}
 	}
-	m.print("a whole life", strconv.Itoa(batch), m.total, m.spent)
+	m.print("all calls", strconv.Itoa(batch), m.total, m.spent)
 	return nil
 }
 
-type lives struct {
+type lifeCalls struct {
 	store  *redisstate.Store
 	batch  int
 	tasks  int
 	claims []redisstate.Claim
 }
 
-func (l *lives) open(ctx context.Context) error {
-	definitions := make([]tdf.Definition, l.batch)
+func (l *lifeCalls) open(ctx context.Context) error {
+	definitions := make([]tdf.Properties, l.batch)
 	for i := 0; i < l.tasks; i += l.batch {
 		for j := range definitions {
-			definitions[j] = tdf.Define("bench", "rsync:/srv/bench/run.sh", strconv.Itoa(i+j))
+			definitions[j] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", strconv.Itoa(i+j))
 		}
 		if _, err := l.store.Open(ctx, "manager", definitions...); err != nil {
 			return err
@@ -55,7 +54,7 @@ func (l *lives) open(ctx context.Context) error {
 	return nil
 }
 
-func (l *lives) claim(ctx context.Context) error {
+func (l *lifeCalls) claim(ctx context.Context) error {
 	for len(l.claims) < l.tasks {
 		c, err := l.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: l.batch, Lease: 600})
 		if err != nil {
@@ -66,7 +65,7 @@ func (l *lives) claim(ctx context.Context) error {
 	return nil
 }
 
-func (l *lives) renew(ctx context.Context) error {
+func (l *lifeCalls) renew(ctx context.Context) error {
 	return l.batches(func(claims []redisstate.Claim) error {
 		renewals := make([]redisstate.Renewal, len(claims))
 		for i, c := range claims {
@@ -77,7 +76,7 @@ func (l *lives) renew(ctx context.Context) error {
 	})
 }
 
-func (l *lives) execute(ctx context.Context) error {
+func (l *lifeCalls) execute(ctx context.Context) error {
 	return l.batches(func(claims []redisstate.Claim) error {
 		results := make([]tdf.Move, len(claims))
 		for i, c := range claims {
@@ -91,7 +90,7 @@ func (l *lives) execute(ctx context.Context) error {
 	})
 }
 
-func (l *lives) batches(do func([]redisstate.Claim) error) error {
+func (l *lifeCalls) batches(do func([]redisstate.Claim) error) error {
 	for i := 0; i < len(l.claims); i += l.batch {
 		if err := do(l.claims[i:min(i+l.batch, len(l.claims))]); err != nil {
 			return err
@@ -100,8 +99,8 @@ func (l *lives) batches(do func([]redisstate.Claim) error) error {
 	return nil
 }
 
-// settle does what a server does with what is due.
-func (l *lives) settle(ctx context.Context) error {
+// settle settles due tasks like a server.
+func (l *lifeCalls) settle(ctx context.Context) error {
 	for settled := 0; settled < l.tasks; {
 		now, err := l.store.Now(ctx)
 		if err != nil {
@@ -136,8 +135,8 @@ func (l *lives) settle(ctx context.Context) error {
 	return nil
 }
 
-// archive does what a manager does: it reads the tasks whole.
-func (l *lives) archive(ctx context.Context) error {
+// archive archives finished tasks like a manager, which reads the whole tasks first.
+func (l *lifeCalls) archive(ctx context.Context) error {
 	for archived := 0; archived < l.tasks; {
 		ids, err := l.store.List(ctx, tdf.Succeeded, "", 0, int64(l.batch))
 		if err != nil {

@@ -1,6 +1,5 @@
-// Command bench measures what TDF's calls cost, and what Redis does for a task's whole life,
-// beside a peer in the same run. The machine's noise is in all of them alike: compare the
-// columns of one run, not figures of two (docs/development.md, "Measuring").
+// Command bench measures the cost of TDF's calls, compared with asynq. Compare only figures of the same run, because all
+// of them have the same noise of the machine (docs/development.md, "Measuring").
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 )
 
 func main() {
-	tasks := flag.Int("tasks", 20_000, "how many tasks each measurement handles")
+	tasks := flag.Int("tasks", 20_000, "number of tasks of each measurement")
 	flag.Parse()
 	if err := run(context.Background(), *tasks, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -34,8 +33,8 @@ func run(ctx context.Context, tasks int, out io.Writer) error {
 	}
 	defer r.Stop()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "%d tasks each; redis-server without persistence on loopback\n\n", tasks)
-	fmt.Fprintln(w, "call\tbatch\ttasks/s\tµs of Redis CPU a task\tcommands a task\t")
+	fmt.Fprintf(out, "%d tasks per measurement; redis-server without persistence on loopback\n\n", tasks)
+	fmt.Fprintln(w, "call\tbatch\ttasks/s\tµs of Redis CPU per task\tcommands per task\t")
 	for _, batch := range []int{1, 1000} {
 		if err := life(ctx, r, w, batch, tasks); err != nil {
 			return err

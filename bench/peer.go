@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
-// peer has asynq open as many tasks, one by one as it can only do, and handle them 10 at once.
+// peer measures asynq with the same number of tasks. asynq opens tasks one by one, and handles 10 at once.
 func peer(ctx context.Context, r *redisserver.Server, w io.Writer, tasks int) error {
 	at := asynq.RedisClientOpt{Addr: r.Addr()}
 	client := asynq.NewClient(at)
@@ -39,6 +39,6 @@ func peer(ctx context.Context, r *redisserver.Server, w io.Writer, tasks int) er
 		return err
 	})
 	server.Shutdown()
-	m.print("asynq: a whole life", "", m.total, m.spent)
+	m.print("asynq: all calls", "", m.total, m.spent)
 	return err
 }

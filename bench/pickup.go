@@ -12,11 +12,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// pickups is how often the time is measured; each is a task opened while the worker is idle.
+// pickups is the number of measured tasks.
 const pickups = 500
 
-// pickup measures how long an idle worker takes to have a task that is opened, from before the
-// call that opens it to after the one that claims it.
+// pickup measures how soon an idle worker claims a new task: from the start of the call that opens it to the end of the
+// call that claims it.
 func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 	store, err := connect(ctx, r, "pickup")
 	if err != nil {
@@ -29,9 +29,9 @@ func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 	var took []time.Duration
 	for range pickups {
 		go func() {
-			time.Sleep(2 * time.Millisecond) // the worker is idle by now
+			time.Sleep(2 * time.Millisecond) // let the worker become idle
 			opened <- time.Now()
-			_, _ = store.Open(ctx, "manager", tdf.Define("bench", "rsync:/srv/bench/run.sh", ""))
+			_, _ = store.Open(ctx, "manager", tdf.Defaults("bench", "rsync:/srv/bench/run.sh", ""))
 		}()
 		for claimed := false; !claimed; {
 			waker.Wait(ctx, time.Second)

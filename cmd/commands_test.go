@@ -29,10 +29,10 @@ var (
 	must       = expect.NoError
 )
 
-// patience bounds every wait for something that must happen.
-const patience = time.Minute
+// timeout is the longest wait of a test.
+const timeout = time.Minute
 
-// bin holds the commands as they are built for users.
+// bin is the directory of the built commands.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
-	out, err := exec.Command("go", "build", "-o", dir, "./tdf-server", "./tdf-worker").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker").CombinedOutput()
 	status := 1
 	if err == nil {
 		status = m.Run()
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A process is a command that runs.
+// A process is a running command.
 type process struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -83,7 +83,7 @@ func launch(t *testing.T, cmd *exec.Cmd, env []string, attr *syscall.SysProcAttr
 	return p
 }
 
-// environment is that of the test without what would configure the commands.
+// environment returns the test's environment without TDF's variables.
 func environment() []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -99,12 +99,12 @@ func (p *process) signal(s os.Signal) {
 	must(p, p.cmd.Process.Signal(s))
 }
 
-// exits waits for the end, and checks the exit status and that stderr holds the text.
+// exits waits for the end of the process, and checks its exit status and that stderr contains text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		p.Fatalf("%s did not end\n%s", p.cmd, p.stderr.String())
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.stderr.String(), text) {
@@ -132,7 +132,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// The commands on an embedded Redis: a task from its opening to its success.
+// With an embedded Redis, the commands take a task from open to succeeded.
 func TestEndToEnd(t *testing.T) {
 	server, port := embeddedServer(t)
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func TestEndToEnd(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "run.sh")
 	must(t, os.WriteFile(source, []byte("echo \"$TDF_WORKER: $1\"\n"), 0o644))
 
-	server.logs("nothing in it is kept when this server stops")
+	server.logs("embedded Redis without persistence")
 	server.logs("msg=serving")
 	worker := start(t, "tdf-worker", "w-%h", workerFile)
 	worker.logs(`"msg":"working"`)
@@ -157,18 +157,18 @@ func TestEndToEnd(t *testing.T) {
 	host, err := os.Hostname()
 	must(t, err)
 	if want := "w-" + host + ": a b\n"; task.State != tdf.Succeeded || task.LastOutput() != want {
-		t.Errorf("it is %s: %q, %q, want %q", task.State, task.LastOutput(), task.LastError(), want)
+		t.Errorf("the task is %s: %q, %q, want %q", task.State, task.LastOutput(), task.LastError(), want)
 	}
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, `"msg":"stopped"`)
 	server.signal(syscall.SIGINT)
 	server.exits(0, "msg=stopped")
 	if out := worker.stdout.String() + server.stdout.String(); out != "" {
-		t.Errorf("on stdout: %q", out)
+		t.Errorf("stdout: %q", out)
 	}
 }
 
-// A second signal ends a program that has all the time there is; its task is given back.
+// A second signal ends a program despite grace=inf. The worker releases the task.
 func TestSecondSignal(t *testing.T) {
 	ns := redistest.Namespace(t)
 	addr := redistest.Shared(t)
@@ -180,7 +180,7 @@ func TestSecondSignal(t *testing.T) {
 	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", ""))
 	must(t, err)
 	worker := start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=%s\n[redis]\nport=%s\n[worker]\ndirectory=%s\ngrace=inf\nkill_grace=1000\n", ns, port, dir))
-	eventually(t, "the program's begin", func() bool {
+	eventually(t, "the program runs", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "p", "begun"))
 		return err == nil
 	})
@@ -191,7 +191,7 @@ func TestSecondSignal(t *testing.T) {
 	task, err := store.Task(t.Context(), ids[0])
 	must(t, err)
 	if task.State != tdf.Open || task.Releases != 1 {
-		t.Errorf("it is %s, given back %d times", task.State, task.Releases)
+		t.Errorf("the task is %s, released %d times", task.State, task.Releases)
 	}
 }
 
@@ -205,11 +205,11 @@ func TestArguments(t *testing.T) {
 			{[]string{"-h"}, 0, "usage: " + command + " NAME FILE.cfg", ""},
 			{[]string{"--help"}, 0, "docs/configuration.md", ""},
 			{[]string{"--version"}, 0, command + " ", ""},
-			{nil, 2, "", "two arguments are needed, NAME and FILE.cfg, and 0 are given\nusage: " + command},
-			{[]string{"a"}, 2, "", "and 1 are given"},
-			{[]string{"a", "b", "c"}, 2, "", "and 3 are given"},
+			{nil, 2, "", "got 0 arguments; want NAME and FILE.cfg\nusage: " + command},
+			{[]string{"a"}, 2, "", "got 1 arguments"},
+			{[]string{"a", "b", "c"}, 2, "", "got 3 arguments"},
 			{[]string{"--verbose", "a", "b"}, 2, "", "-verbose"},
-			{[]string{"", "b"}, 2, "", "the name \"\" is not one of 1 to 200 bytes"},
+			{[]string{"", "b"}, 2, "", "invalid name \"\": want 1 to 200 bytes"},
 			{[]string{"a\nb", "b"}, 2, "", "control characters"},
 			{[]string{"a", "/no/such.cfg"}, 2, "", command + ": /no/such.cfg: cannot be read: no such file or directory; expected a configuration file\n"},
 			{[]string{"a", write(t, "[tdf]\nnamespace=N\n[worker]\nlease=x\n")}, 2, "", `[worker] lease: "x" is not a number of seconds above 0`},
@@ -222,25 +222,25 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	start(t, "tdf-worker", "a/b", "f").exits(2, "contains a slash")
-	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is for the server alone`)
+	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is only for the server`)
 }
 
-// What Redis says no to ends both commands at once.
+// If Redis refuses the login or the namespace, both commands end at once.
 func TestRefused(t *testing.T) {
 	locked := redistest.Start(t, redistest.Args("--requirepass", "secret")).Addr
 	shared := redistest.Shared(t)
 	rdb := redis.NewClient(&redis.Options{Addr: shared})
 	defer rdb.Close()
-	newer, strange := redistest.Namespace(t), redistest.Namespace(t)
+	newer, foreign := redistest.Namespace(t), redistest.Namespace(t)
 	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
-	must(t, rdb.Set(t.Context(), strange+":running", "mine", 0).Err())
+	must(t, rdb.Set(t.Context(), foreign+":running", "mine", 0).Err())
 	for name, c := range map[string]struct{ addr, more, namespace, want string }{
 		"no password":    {locked, "", "N", "it wants a password: see [redis] password"},
 		"wrong password": {locked, "password=wrong", "N", "the password (or the username) is wrong"},
 		"wrong db":       {shared, "db=4711", "N", "it has no database of that number: see [redis] db"},
 		"not a Redis":    {notRedis(t), "", "N", "what answers there is not a Redis: see [redis] host and port"},
 		"newer schema":   {shared, "", newer, "has layout version 99, and this release knows version"},
-		"other keys":     {shared, "", strange, "the key " + strange + ":running is a string and not a zset"},
+		"other keys":     {shared, "", foreign, "the key " + foreign + ":running is a string and not a zset"},
 	} {
 		for _, command := range []string{"tdf-server", "tdf-worker"} {
 			t.Run(name+"/"+command, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestStoppedBeforeThereIsARedis(t *testing.T) {
-	file := write(t, "[redis]\nport=1\n[tdf]\nnamespace=N\n") // which is nobody's, and is given to nobody
+func TestStopWithoutRedis(t *testing.T) {
+	file := write(t, "[redis]\nport=1\n[tdf]\nnamespace=N\n") // no process listens on port 1
 	for _, command := range []string{"tdf-server", "tdf-worker"} {
 		p := start(t, command, "a", file)
 		p.logs("nothing listens there")
@@ -269,10 +269,10 @@ func TestStoppedBeforeThereIsARedis(t *testing.T) {
 func TestEmbeddedAddressInUse(t *testing.T) {
 	_, port, _ := net.SplitHostPort(redistest.Shared(t))
 	file := write(t, "[redis]\nhost=embedded\nport=%s\n[tdf]\nnamespace=N\n", port)
-	start(t, "tdf-server", "s", file).exits(1, "tdf-server: the embedded Redis cannot listen on 127.0.0.1:"+port+": somebody else does; choose another [redis] port")
+	start(t, "tdf-server", "s", file).exits(1, "tdf-server: start embedded Redis: the address 127.0.0.1:"+port+" is in use; choose another [redis] port")
 }
 
-// A Redis that may lose tasks is named at start.
+// At its start, the server warns of settings of Redis that may lose tasks.
 func TestWarnings(t *testing.T) {
 	careless := redistest.Start(t, redistest.Args("--maxmemory-policy", "allkeys-lru")).Addr
 	careful := redistest.Start(t, redistest.AOF("everysec")).Addr
@@ -305,7 +305,7 @@ func notRedis(t *testing.T) string {
 			go func() {
 				defer c.Close()
 				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-				io.Copy(io.Discard, c) // closed with something unread, it would be a connection that broke
+				io.Copy(io.Discard, c) // unread bytes would reset the connection
 			}()
 		}
 	}()
@@ -316,7 +316,7 @@ func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	t.Helper()
 	tcp, err := net.ResolveTCPAddr("tcp", addr)
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	store, err := redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))
 	must(t, err)
@@ -324,14 +324,14 @@ func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	return store
 }
 
-// embeddedServer starts one on a port that is free: on another one, where somebody was quicker.
+// embeddedServer starts a server with an embedded Redis on a free port.
 func embeddedServer(t *testing.T) (p *process, port string) {
 	t.Helper()
 	for {
 		port = freePort(t)
 		p = start(t, "tdf-server", "server", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\nport=%s\n", port))
-		eventually(t, "it serves, or not", func() bool { return p.hasEnded() || strings.Contains(p.stderr.String(), "msg=serving") })
-		if !p.hasEnded() || !strings.Contains(p.stderr.String(), "somebody else does") {
+		eventually(t, "the server serves or ends", func() bool { return p.hasEnded() || strings.Contains(p.stderr.String(), "msg=serving") })
+		if !p.hasEnded() || !strings.Contains(p.stderr.String(), "is in use") {
 			return p, port
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 const eight = 8
 
-// A program that has two children, of which one has left its session.
+// family is a program with two children. One of them has left its session.
 const family = `#!/bin/sh
 setsid sleep 1000 &
 sleep 1000 &
@@ -25,32 +25,32 @@ echo $! $$ >>../pids
 exec sleep 1000
 `
 
-// A worker with all slots busy is killed; when it is started again nothing is left of that.
-func TestAKilledWorkerIsStartedAgain(t *testing.T) {
+// A worker is killed while all slots are busy. Its restart removes all processes and directories of the killed rounds.
+func TestKilledWorkerIsRestarted(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
 	ids := s.open(make([]string, eight)...)
 	killed := s.worker("w", "concurrency=%d\nlease=10000", eight)
-	eventually(t, "all slots are busy", func() bool { return len(s.noted()) == 2*eight })
+	eventually(t, "all slots are busy", func() bool { return len(s.pids()) == 2*eight })
 	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*"))
 	must(t, err)
 	if len(before) != eight {
 		t.Errorf("the rounds' directories: %q", before)
 	}
-	for _, pid := range s.noted() {
-		eventually(t, "it is seen to be alive", func() bool { return s.alive(pid) })
+	for _, pid := range s.pids() {
+		eventually(t, "the process runs", func() bool { return s.alive(pid) })
 	}
 	killed.kill()
-	for i, pid := range s.noted() {
+	for i, pid := range s.pids() {
 		if i%2 == 1 {
-			eventually(t, "run.sh is dead", func() bool { return !s.alive(pid) })
+			eventually(t, "run.sh has ended", func() bool { return !s.alive(pid) })
 		}
 	}
 	s.program("p", "#!/bin/sh\necho again\n")
 	again := s.worker("w", "concurrency=%d\nlease=10000", eight)
 	again.logs("msg=working")
 	if left := s.remains(); len(left) > 0 {
-		t.Errorf("it works, and there are still %q", left)
+		t.Errorf("left by the killed worker: %q", left)
 	}
 	again.logs(fmt.Sprintf("tasks of an earlier worker of this name are lost\" worker=w tasks=%d", eight))
 	s.server()
@@ -64,20 +64,20 @@ func TestAKilledWorkerIsStartedAgain(t *testing.T) {
 	s.nothingRemains()
 }
 
-// A worker that was stopped for longer than its lease comes back to what is not its own any more.
-func TestAWorkerThatSleptThroughItsLease(t *testing.T) {
+// A worker is suspended for longer than its lease, and loses its tasks to another worker.
+func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	s := newSite(t)
 	s.program("p", "#!/bin/sh\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\necho sleeper\n")
 	ids := s.open(make([]string, eight)...)
 	sleeper := s.worker("sleeper", "concurrency=%d\nlease=0.6", eight)
-	eventually(t, "all slots are busy", func() bool { return len(s.noted()) == eight })
+	eventually(t, "all slots are busy", func() bool { return len(s.pids()) == eight })
 	sleeper.signal(syscall.SIGSTOP)
 	must(t, os.WriteFile(s.path("go"), nil, 0o644))
-	for _, pid := range s.noted() {
-		eventually(t, "the programs' end", func() bool { return !s.alive(pid) })
+	for _, pid := range s.pids() {
+		eventually(t, "the programs have ended", func() bool { return !s.alive(pid) })
 	}
 	s.server()
-	eventually(t, "the losses", func() bool { return s.count(tdf.Open) == eight })
+	eventually(t, "all tasks are open again", func() bool { return s.count(tdf.Open) == eight })
 	own := *s
 	own.dir = t.TempDir()
 	own.program("p", "#!/bin/sh\necho other\n")
@@ -90,8 +90,8 @@ func TestAWorkerThatSleptThroughItsLease(t *testing.T) {
 	other.signal(syscall.SIGTERM)
 	other.exits(0, "msg=stopped")
 	sleeper.signal(syscall.SIGCONT)
-	eventually(t, "it drops all", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
-	for _, task := range s.succeeded(append(ids, s.open("")...)) { // and goes on
+	eventually(t, "the worker drops all results", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
+	for _, task := range s.succeeded(append(ids, s.open("")...)) { // the worker also runs a new task
 		if want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]; task.LastOutput() != want {
 			t.Errorf("task %d: %q", task.ID, task.LastOutput())
 		}
@@ -101,7 +101,7 @@ func TestAWorkerThatSleptThroughItsLease(t *testing.T) {
 	s.nothingRemains()
 }
 
-func TestASecondWorkerOfTheName(t *testing.T) {
+func TestSecondWorkerOfTheName(t *testing.T) {
 	s := newSite(t)
 	first := s.worker("w", "")
 	first.logs("msg=working")
@@ -120,20 +120,20 @@ func TestASecondWorkerOfTheName(t *testing.T) {
 	third.logs("msg=working")
 }
 
-// A worker was silent for longer than its lease, and another one has its name by now.
-func TestAWorkerFindsItsNameTaken(t *testing.T) {
+// A worker was silent for longer than its lease, and another worker has taken its name.
+func TestWorkerFindsItsNameTaken(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
 	s.open("")
 	first := s.worker("w", "lease=0.6\ngrace=inf")
-	eventually(t, "the program's begin", func() bool { return len(s.noted()) == 2 })
+	eventually(t, "the program runs", func() bool { return len(s.pids()) == 2 })
 	first.signal(syscall.SIGSTOP)
 	own := *s
 	own.dir = t.TempDir()
 	var second *process
 	eventually(t, "the name is free", func() bool {
 		second = own.worker("w", "lease=600")
-		eventually(t, "it works, or not", func() bool {
+		eventually(t, "the second worker works or ends", func() bool {
 			return second.hasEnded() || strings.Contains(second.stderr.String(), "msg=working")
 		})
 		return strings.Contains(second.stderr.String(), "msg=working")
@@ -141,12 +141,12 @@ func TestAWorkerFindsItsNameTaken(t *testing.T) {
 	first.signal(syscall.SIGCONT)
 	first.exits(2, "another worker has taken the name: all programs are ended")
 	s.nothingRemains()
-	if got, want := s.told("w", "pid"), strconv.Itoa(second.cmd.Process.Pid); got != want {
-		t.Errorf("the name is that of %s, want %s", got, want)
+	if got, want := s.workerField("w", "pid"), strconv.Itoa(second.cmd.Process.Pid); got != want {
+		t.Errorf("process %s has the name, want %s", got, want)
 	}
 }
 
-func TestIsolationThatIsNotToBeHad(t *testing.T) {
+func TestUnavailableIsolation(t *testing.T) {
 	s := newSite(t)
 	for more, want := range map[string]string{
 		"require=memory, nice\nnice=1": "[worker] require: required isolation is unavailable: memory (none is set)",
@@ -156,14 +156,14 @@ func TestIsolationThatIsNotToBeHad(t *testing.T) {
 	} {
 		p := s.worker("w", "%s", more)
 		p.exits(2, want)
-		if got := s.told("w", "state"); got != "" {
-			t.Errorf("%s: the worker was %s", more, got)
+		if got := s.workerField("w", "state"); got != "" {
+			t.Errorf("%s: the worker has the state %s", more, got)
 		}
 	}
 }
 
-// What a worker does is seen in Redis, from its start to its end.
-func TestTheStatesOfAWorker(t *testing.T) {
+// Redis has the state of a worker, from its start to its end.
+func TestStatesOfWorker(t *testing.T) {
 	s := newSite(t)
 	line := redistest.NewProxy(t, s.addr)
 	away := *s
@@ -172,9 +172,9 @@ func TestTheStatesOfAWorker(t *testing.T) {
 	ids := s.open("", "")
 	is := func(want string) {
 		t.Helper()
-		eventually(t, "it is "+want, func() bool { return s.told("w", "state") == want })
+		eventually(t, "the worker is "+want, func() bool { return s.workerField("w", "state") == want })
 	}
-	// Redis has to know the script beforehand: that it does not is an answer, too, and would be dropped.
+	// Load the script into Redis: the proxy would also drop Redis's reply that the script is unknown.
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.Predecessor{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
@@ -182,12 +182,12 @@ func TestTheStatesOfAWorker(t *testing.T) {
 	is("starting")
 	line.Resume()
 	is("working")
-	eventually(t, "the program's begin", func() bool { return len(s.noted()) == 1 })
-	eventually(t, "it is told", func() bool { return s.told("w", "runs") == "1" })
+	eventually(t, "the program runs", func() bool { return len(s.pids()) == 1 })
+	eventually(t, "a heartbeat counts the run", func() bool { return s.workerField("w", "runs") == "1" })
 	worker.signal(syscall.SIGTERM)
 	is("draining")
 	if got := s.task(ids[0]).State; got != tdf.Running {
-		t.Errorf("it is %s", got)
+		t.Errorf("the task is %s", got)
 	}
 	worker.signal(syscall.SIGINT)
 	worker.exits(0, "released")
@@ -200,9 +200,9 @@ func TestTheStatesOfAWorker(t *testing.T) {
 	s.nothingRemains()
 }
 
-// A gigabyte on each output of each slot takes no memory to speak of, with secrets to mask or without.
-func TestMemoryOfAWorker(t *testing.T) {
-	const most = 64 << 20
+// A worker needs little memory for a gigabyte on each output of each slot, even if it masks secrets.
+func TestMemoryOfWorker(t *testing.T) {
+	const limit = 64 << 20
 	for name, more := range map[string]string{"plain": "", "with secrets": "env_file=secrets"} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -220,8 +220,8 @@ done
 			eventually(t, "all are executed", func() bool { return s.count(tdf.Executed) == 2*eight })
 			busy := peak(t, worker.cmd.Process.Pid)
 			t.Logf("%.1f MiB idle, %.1f MiB at most", float64(idle)/(1<<20), float64(busy)/(1<<20))
-			if busy-idle > most {
-				t.Errorf("%d bytes more than idle", busy-idle)
+			if busy-idle > limit {
+				t.Errorf("the busy worker needs %d bytes more than the idle one", busy-idle)
 			}
 			for _, id := range ids {
 				if r := s.task(id).Current(); r.OutputBytes != 1<<30+10_000_000 || r.ErrorBytes != r.OutputBytes {
@@ -234,7 +234,7 @@ done
 	}
 }
 
-// peak is the most memory that a process ever had, in bytes.
+// peak returns the peak memory of a process in bytes.
 func peak(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// ordinary returns what has a command run as a user who may read the processes of that user, and no others.
+// ordinary returns the attributes of a command that runs as an unprivileged user.
 func ordinary(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -27,15 +27,15 @@ func ordinary(t *testing.T) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// A program of the same user cannot read the password in a command's environment, whichever command that is.
-func TestTheEnvironmentOfCommandsIsHidden(t *testing.T) {
-	dir, err := os.MkdirTemp("", "tdf-hidden-*") // where an ordinary user can enter
+// Programs of the same user cannot read the password in a command's environment.
+func TestEnvironmentIsHidden(t *testing.T) {
+	dir, err := os.MkdirTemp("", "tdf-hidden-*") // other users cannot enter t.TempDir
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
 	must(t, os.Chmod(bin, 0o755))
 	file := filepath.Join(dir, "a.cfg")
-	must(t, os.WriteFile(file, []byte("[tdf]\nnamespace=x\n[redis]\nhost=127.0.0.1\nport=1\n"), 0o644)) // where there is no Redis
+	must(t, os.WriteFile(file, []byte("[tdf]\nnamespace=x\n[redis]\nhost=127.0.0.1\nport=1\n"), 0o644)) // no Redis listens on port 1
 	for _, command := range []string{"tdf-server", "tdf-worker"} {
 		cmd := exec.Command(filepath.Join(bin, command), "name", file)
 		p := launch(t, cmd, append(environment(), "TDF_CFG_REDIS_PASSWORD=hunter2"), ordinary(t))
@@ -43,7 +43,7 @@ func TestTheEnvironmentOfCommandsIsHidden(t *testing.T) {
 		read := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
 		read.SysProcAttr = ordinary(t)
 		if out, err := read.CombinedOutput(); err == nil || strings.Contains(string(out), "hunter2") {
-			t.Errorf("%s: %v, %d bytes of its environment were read", command, err, len(out))
+			t.Errorf("%s: %v, read %d bytes of its environment", command, err, len(out))
 		}
 	}
 }

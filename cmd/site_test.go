@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A site is a namespace, with a directory for its workers.
+// A site is a namespace with a working directory for workers.
 type site struct {
 	*testing.T
 	ns, addr, dir string
@@ -32,7 +32,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// config writes a file for all components, with more lines for the section [worker].
+// config writes a file for all components. The arguments add lines to the section [worker].
 func (s *site) config(format string, args ...any) string {
 	s.Helper()
 	_, port, err := net.SplitHostPort(s.addr)
@@ -57,7 +57,7 @@ func (s *site) path(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// program puts one into place at once, for workers that may be running it.
+// program writes a program atomically, because workers may be running it.
 func (s *site) program(name, script string) {
 	s.Helper()
 	must(s, os.MkdirAll(s.path(name), 0o755))
@@ -65,7 +65,7 @@ func (s *site) program(name, script string) {
 	must(s, os.Rename(s.path(name, "new"), s.path(name, "run.sh")))
 }
 
-// open opens tasks with the program p, one for each input.
+// open opens a task of the program p for each input.
 func (s *site) open(inputs ...string) []int64 {
 	s.Helper()
 	definitions := make([]tdf.Properties, len(inputs))
@@ -85,7 +85,7 @@ func (s *site) task(id int64) *tdf.Task {
 	return task
 }
 
-// succeeded waits until the tasks have, and checks that no round of them has two results.
+// succeeded waits until the tasks have succeeded, and checks that no round has two results.
 func (s *site) succeeded(ids []int64) []*tdf.Task {
 	s.Helper()
 	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
@@ -99,7 +99,7 @@ func (s *site) succeeded(ids []int64) []*tdf.Task {
 	return tasks
 }
 
-// executedTwice: every round begins with a claim.
+// executedTwice reports whether the log has two results after the same claim.
 func executedTwice(log string) bool {
 	for round := range strings.SplitSeq(log, ": running\n") {
 		if strings.Count(round, ": executed") > 1 {
@@ -116,20 +116,20 @@ func (s *site) count(state tdf.State) int64 {
 	return counts[state]
 }
 
-// told is what a worker says about itself.
-func (s *site) told(name, what string) string {
+// workerField returns a field of a worker's last heartbeat.
+func (s *site) workerField(name, field string) string {
 	s.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.addr})
 	defer client.Close()
-	value, err := client.HGet(s.Context(), s.ns+":worker:"+name, what).Result()
+	value, err := client.HGet(s.Context(), s.ns+":worker:"+name, field).Result()
 	if err != redis.Nil {
 		must(s, err)
 	}
 	return value
 }
 
-// noted are the numbers in the file pids of the working directory.
-func (s *site) noted() (pids []int) {
+// pids returns the numbers in the file pids of the working directory.
+func (s *site) pids() (pids []int) {
 	s.Helper()
 	text, _ := os.ReadFile(s.path("pids"))
 	for word := range strings.FieldsSeq(string(text)) {
@@ -140,16 +140,16 @@ func (s *site) noted() (pids []int) {
 	return pids
 }
 
-// alive is a program's process that has not ended; its number may be another process's by now.
-func (s *site) alive(pid int) bool { return s.runs(fmt.Sprintf("/proc/%d", pid)) }
+// alive reports whether a program's process still runs. It does not mistake a new process with the same number.
+func (s *site) alive(pid int) bool { return s.isOfRound(fmt.Sprintf("/proc/%d", pid)) }
 
-// runs says whether the process belongs to a round of the site.
-func (s *site) runs(process string) bool {
+// isOfRound reports whether a process belongs to a round of the site.
+func (s *site) isOfRound(process string) bool {
 	environ, _ := os.ReadFile(process + "/environ")
 	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+s.path(".tdf", ".rounds")+"/"))
 }
 
-// remains are the rounds' directories of the site, and the processes that belong to one.
+// remains returns the rounds' directories of the site, and the processes of rounds.
 func (s *site) remains() (left []string) {
 	s.Helper()
 	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*"))
@@ -157,7 +157,7 @@ func (s *site) remains() (left []string) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	must(s, err)
 	for _, process := range all {
-		if s.runs(process) {
+		if s.isOfRound(process) {
 			command, _ := os.ReadFile(process + "/cmdline")
 			left = append(left, fmt.Sprintf("%s: %q", process, command))
 		}
@@ -165,15 +165,15 @@ func (s *site) remains() (left []string) {
 	return left
 }
 
-// nothingRemains is asked when all workers have ended.
+// nothingRemains checks that nothing is left when all workers have ended.
 func (s *site) nothingRemains() {
 	s.Helper()
 	if left := s.remains(); len(left) > 0 {
-		s.Errorf("left behind: %q", left)
+		s.Errorf("left: %q", left)
 	}
-	for _, pid := range s.noted() {
+	for _, pid := range s.pids() {
 		if s.alive(pid) {
-			s.Errorf("process %d is left behind", pid)
+			s.Errorf("process %d still runs", pid)
 		}
 	}
 	if findings, err := s.store.Check(s.Context()); err != nil || len(findings) > 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// shortRuns do nothing, and now and then leave something behind that has to be ended. One is not over
-// before the worker was killed for the last time.
+// shortRuns is a short program that sometimes leaves a process. Its run with the input long lasts until the last kill of
+// the worker.
 const shortRuns = `#!/bin/sh
 case $1 in
 long) until [ -e ../killed ]; do sleep 0.1; done ;;
@@ -21,8 +21,8 @@ esac
 echo "$1"
 `
 
-// Many short runs in eight slots, and the worker is killed again and again: every task succeeds, no
-// round counts twice, nothing is left behind.
+// A worker makes many short runs in eight slots, and is killed several times. Every task succeeds, no round counts
+// twice, and nothing is left.
 func TestSoakKilledWorkers(t *testing.T) {
 	tasks, kills := 500, 5
 	if os.Getenv("TDF_SOAK") != "" {
@@ -41,7 +41,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 	worker := s.eightSlots()
 	for i := range kills {
 		enough := int64((i + 1) * tasks / (kills + 1))
-		eventually(t, fmt.Sprintf("%d tasks are done", enough), func() bool {
+		eventually(t, fmt.Sprintf("%d tasks are finished", enough), func() bool {
 			counts, err := s.store.Counts(t.Context())
 			must(t, err)
 			return counts.Waiting() >= enough
@@ -58,17 +58,17 @@ func TestSoakKilledWorkers(t *testing.T) {
 	}
 	t.Logf("%d tasks, %d kills, %d rounds lost, %.1f s", tasks, kills, lost, time.Since(began).Seconds())
 	if lost == 0 {
-		t.Error("no round was ever lost: the worker was killed when it did nothing")
+		t.Error("no round was lost, so the worker was always idle when it was killed")
 	}
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, "msg=stopped")
 	s.nothingRemains()
 	if _, err := os.Lstat(s.path(".tdf/.rounds")); !os.IsNotExist(err) {
-		t.Errorf("the directory of rounds is left: %v", err)
+		t.Errorf("the directory of rounds still exists: %v", err)
 	}
 }
 
-// eightSlots starts the worker, whoever it was that had its name before.
+// eightSlots starts the worker w, and waits until it works.
 func (s *site) eightSlots() *process {
 	s.Helper()
 	p := s.worker("w", "concurrency=8\nkill_grace=0.05\n")

@@ -40,12 +40,12 @@ func TestDefaultsReadTheEnvironment(t *testing.T) {
 	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces or parts like :task`)
 }
 
-func TestWrongVariables(t *testing.T) {
+func TestInvalidVariables(t *testing.T) {
 	for variable, want := range map[string]string{
-		"TDF_CFG_REDIS_PASSWRD=hunter2":      "TDF_CFG_REDIS_PASSWRD: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
-		"TDF_CFG_redis_password=hunter2":     "TDF_CFG_redis_password: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
-		"TDF_CFG_=":                          "TDF_CFG_: sets no known key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
-		"TDF_CFG_REDIS_PASSWORD=None # none": "TDF_CFG_REDIS_PASSWORD: the value is not a password, or None for none (comments stand on lines of their own)",
+		"TDF_CFG_REDIS_PASSWRD=hunter2":      "TDF_CFG_REDIS_PASSWRD: unknown key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_redis_password=hunter2":     "TDF_CFG_redis_password: unknown key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_=":                          "TDF_CFG_: unknown key; expected TDF_CFG_$SECTION_$KEY in upper case, such as TDF_CFG_REDIS_HOST",
+		"TDF_CFG_REDIS_PASSWORD=None # none": "TDF_CFG_REDIS_PASSWORD: the value is not a password, or None for none (a comment needs its own line)",
 		"TDF_CFG_REDIS_PORT=":                `TDF_CFG_REDIS_PORT: "" is not a whole number from 1 to 65535`,
 		"TDF_CFG_TDF_NAMESPACE=":             `TDF_CFG_TDF_NAMESPACE: "" is not a name of 1 to 200 bytes without spaces or parts like :task`,
 	} {
@@ -55,7 +55,7 @@ func TestWrongVariables(t *testing.T) {
 	mustLoad(t, minimal, "TDF_OTHER=1", "tdf_cfg_x=1", "=C:=x", "")
 }
 
-// A variable wins, but does not hide what is wrong in the file.
+// A variable overrides the file, but does not hide an invalid value in it.
 func TestOverriddenKeysAreChecked(t *testing.T) {
 	_, err := load(source, []byte(minimal+"[redis]\nport=x\n"), []string{"TDF_CFG_REDIS_PORT=1"})
 	wantError(t, err, `some.cfg: [redis] port: "x" is not a whole number from 1 to 65535`)
@@ -66,27 +66,27 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
-		{"[task_defaults]\nstart_after=5\nend_before=5", "", "some.cfg: [task_defaults] end_before: is not after start_after: no task could ever run; expected a later time, or inf"},
+		{"[task_defaults]\nstart_after=5\nend_before=5", "", "some.cfg: [task_defaults] end_before: not after start_after, so that no task could run; expected a later time, or inf"},
 	} {
 		_, err := load(source, []byte(minimal+c.file), []string{c.variable})
 		wantError(t, err, c.want)
 	}
 }
 
-func TestEmbeddedIsForTheServer(t *testing.T) {
+func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 	clearEnvironment(t)
 	path := write(t, minimal+"[redis]\nhost=embedded\nport=7000\n")
 	server, err := LoadServer(path)
 	if err != nil || !server.Redis.Embedded() || server.Redis.Addr() != "127.0.0.1:7000" {
 		t.Errorf("redis %v, error %v", server.Redis, err)
 	}
-	const problem = `"embedded" is for the server alone; expected the address it can be reached at, such as 127.0.0.1`
+	const problem = `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`
 	for _, name := range []string{"worker", "manager"} {
 		wantError(t, loaders[name](path), path+": [redis] host: "+problem)
 	}
 	t.Setenv("TDF_CFG_REDIS_HOST", "127.0.0.1")
 	if worker, err := LoadWorker(path); err != nil || worker.Redis.Embedded() {
-		t.Errorf("the variable did not help: redis %v, error %v", worker.Redis, err)
+		t.Errorf("with a variable for the host: redis %v, error %v", worker.Redis, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-// However a configuration ends up in a log, its password does not.
+// No way to print or log a configuration shows its password.
 func TestPasswordIsNotPrinted(t *testing.T) {
 	const secret = "hunter2"
 	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret).server
@@ -121,13 +121,13 @@ func TestPasswordIsNotPrinted(t *testing.T) {
 	}
 }
 
-func TestErrorsAreLocated(t *testing.T) {
+func TestLocate(t *testing.T) {
 	clearEnvironment(t)
 	t.Setenv("TDF_CFG_WORKER_DIRECTORY", "")
 	for want, e := range map[string]*Error{
-		"TDF_CFG_WORKER_DIRECTORY: is wrong": {Section: "worker", Key: "directory", Problem: "is wrong"},
-		"some.cfg: [worker] user: is wrong":  {Section: "worker", Key: "user", Problem: "is wrong"},
-		"some.cfg: is wrong":                 {Problem: "is wrong"},
+		"TDF_CFG_WORKER_DIRECTORY: invalid": {Section: "worker", Key: "directory", Problem: "invalid"},
+		"some.cfg: [worker] user: invalid":  {Section: "worker", Key: "user", Problem: "invalid"},
+		"some.cfg: invalid":                 {Problem: "invalid"},
 	} {
 		e.Locate(source)
 		wantError(t, e, want)

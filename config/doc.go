@@ -1,15 +1,14 @@
-// Package config turns the INI files of the three components into typed values, with every
-// default, every check and the overrides by environment variables (docs/configuration.md).
+// Package config reads the INI files of the three components as typed values. It applies defaults, checks, and
+// overrides by environment variables (docs/configuration.md).
 //
-// One table, keys, says all there is to say of a key: where it stands, what it accepts, its
-// default, its meaning. Decoding, the environment, the search for unknown keys, the page in
-// docs/ and the files in configs/ follow it; the tests hold them together. A new key is one line in
-// that table and one field of a struct.
+// The table keys defines each key: its section, its default, the values that it accepts, and its meaning. Decoding,
+// the environment and the search for unknown keys use the table. Tests compare it with the page in docs/ and with
+// the files in configs/. A new key needs a row in the table and a field of a struct.
 //
-// Any file may hold the sections of all components, so that a project can keep one file for
-// all. Whoever loads it, everything in it is checked.
+// A file may have the sections of all components, so that a project can have a single file. Every component checks
+// all sections.
 //
-// The files are read by gopkg.in/ini.v1, behind a check of each line (file.go), since a password may hold
-// any character: left to itself, ini.v1 unquotes, joins or cuts values that begin with a backquote, end in
-// a backslash or hold a #, and repeats whole lines in its errors.
+// gopkg.in/ini.v1 parses the files. Before that, file.go checks each line and quotes its value, because a password may
+// contain any character. ini.v1 alone would change values with backquotes, a backslash at the end, or a #. Its errors
+// would repeat whole lines.
 package config

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// row is how docs/configuration.md describes a key.
+// row returns the key's row in docs/configuration.md.
 func row(k key) string {
 	preset := "`" + k.preset + "`"
 	switch {
@@ -23,8 +23,7 @@ func row(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
 }
 
-// The page has one table for each section, with a row for every key and no others, as the table in
-// the code says them.
+// The page has a table for each section. Its rows are those of the table keys.
 func TestDocumentationListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -50,14 +49,14 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 	}
 }
 
-// components says which sections each of the files in configs/ holds.
+// components lists the sections of each file in configs/.
 var components = map[string][]string{
 	"server":  {"redis", "tdf", "server", "log"},
 	"worker":  {"redis", "tdf", "worker", "log"},
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
-// Each file in configs/ holds every key of its component, at its default, below a comment.
+// Each file in configs/ has every key of its component with its default, and a comment above it.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
 		t.Run(component, func(t *testing.T) {
@@ -97,7 +96,7 @@ func presets(sections []string) []entry {
 	return entries
 }
 
-// uncommented returns the keys that have no comment on the line above.
+// uncommented returns the lines of keys without a comment above.
 func uncommented(file string) []string {
 	var found []string
 	above := ""

@@ -7,8 +7,8 @@ import (
 
 const envPrefix = "TDF_CFG_"
 
-// setFromEnvironment takes variables in the form of os.Environ, in order of their names, so that
-// of several errors it is always the same that is reported.
+// setFromEnvironment applies the variables of environ, which has the form of os.Environ. It sorts them, so that the
+// same environment always gives the same error.
 func (s *settings) setFromEnvironment(environ []string) error {
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
 		name, value, _ := strings.Cut(variable, "=")
@@ -17,7 +17,7 @@ func (s *settings) setFromEnvironment(environ []string) error {
 		}
 		i := slices.IndexFunc(keys, func(k key) bool { return k.env() == name })
 		if i < 0 {
-			return &Error{Source: name, Problem: "sets no known key; expected " + envPrefix + "$SECTION_$KEY in upper case, such as " + keys[0].env()}
+			return &Error{Source: name, Problem: "unknown key; expected " + envPrefix + "$SECTION_$KEY in upper case, such as " + keys[0].env()}
 		}
 		if err := s.set(&keys[i], name, value); err != nil {
 			return err

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// An Error says what is wrong with a configuration, in one line that never holds a password.
-// The commands exit with status 2 on it (docs/configuration.md, "Errors").
+// An Error is an invalid configuration. Its text is one line without passwords. Commands that return it exit with
+// status 2 (docs/configuration.md, "Errors").
 type Error struct {
 	Source  string // the file's path, or the name of the environment variable
-	Section string // "" where the fault is the file's, or the variable is unknown
-	Key     string // "" where the fault is the section's
-	Problem string // what was found, and what was expected
-	Err     error  // of the operating system, when the file could not be read; else nil
+	Section string // "" if the error concerns the whole file or an unknown variable
+	Key     string // "" if the error concerns the whole section
+	Problem string // the found value, and the expected one
+	Err     error  // error of the operating system, or nil
 }
 
 func (e *Error) Error() string {
@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return strings.Join(append(parts, e.Problem), ": ")
 }
 
-// Locate completes an error that was found after loading, of one who knows the value but not where it
-// came from: from the variable of its key, if that is set, and else from the file.
+// Locate sets the source of an error that was found after loading. The source is the variable of the key if it is
+// set, and otherwise the file.
 func (e *Error) Locate(file string) {
 	e.Source = file
 	if k := find(e.Section, e.Key); k != nil {
@@ -38,10 +38,10 @@ func (e *Error) Locate(file string) {
 	}
 }
 
-// Unwrap gives errors.Is(err, fs.ErrNotExist) its answer.
+// Unwrap returns Err, for errors.Is(err, fs.ErrNotExist).
 func (e *Error) Unwrap() error { return e.Err }
 
-// place is empty for a variable: its name says the section and the key.
+// place returns the section and the key. It is "" for a variable, whose name contains both.
 func (e *Error) place() string {
 	switch {
 	case e.Section == "" || strings.HasPrefix(e.Source, envPrefix):
@@ -52,7 +52,7 @@ func (e *Error) place() string {
 	return fmt.Sprintf("[%s] %s", printable(e.Section), printable(e.Key))
 }
 
-// printable keeps an error on one line, whatever a path, a name or a variable is made of.
+// printable shortens s, and quotes it if it has unprintable characters.
 func printable(s string) string {
 	s = short(s)
 	if strings.ContainsFunc(s, notPrintable) || !utf8.ValidString(s) {
@@ -63,13 +63,13 @@ func printable(s string) string {
 
 func notPrintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// quote shows a value that was found.
+// quote shortens and quotes a value.
 func quote(s string) string { return strconv.Quote(short(s)) }
 
 func short(s string) string {
-	const most = 200
-	if len(s) <= most {
+	const limit = 200
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

@@ -15,12 +15,11 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// An entry is one key as it stands in a file. Its value is everything behind the delimiter but
-// the white space at its ends.
+// An entry is a key of a file. Its value is the text after the delimiter, without white space at its ends.
 type entry struct{ section, name, value string }
 
-// maxFile keeps a wrong path (a device, a log) from filling the memory, and from keeping ini.v1 busy,
-// whose time grows with the square of the number of keys.
+// maxFile is the largest file in bytes. It protects against a wrong path, such as a device or a log. The time of
+// ini.v1 grows with the square of the number of keys.
 const maxFile = 1 << 16
 
 var (
@@ -28,7 +27,7 @@ var (
 	keyLine = regexp.MustCompile(`^(\w+)\s*[=:]\s*(.*)$`)
 )
 
-// iniOptions make ini.v1 keep what stands twice, for us to notice.
+// iniOptions make ini.v1 keep duplicate sections and keys, so that parse can refuse them.
 var iniOptions = ini.LoadOptions{
 	InsensitiveKeys:        true,
 	AllowNonUniqueSections: true,
@@ -46,7 +45,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	if len(data) > maxFile {
-		return nil, &Error{Source: path, Problem: fmt.Sprintf("is larger than %d bytes, which no configuration is", maxFile)}
+		return nil, &Error{Source: path, Problem: fmt.Sprintf("the file has more than %d bytes; expected a configuration file", maxFile)}
 	}
 	return data, nil
 }
@@ -54,13 +53,13 @@ func readFile(path string) ([]byte, error) {
 func unreadable(path string, err error) error {
 	reason := err
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		reason = pe.Err // without the path, which the error names anyway
+		reason = pe.Err // Source already names the path
 	}
 	return &Error{Source: path, Err: err, Problem: "cannot be read: " + reason.Error() + "; expected a configuration file"}
 }
 
-// parse splits a file into its entries, all of known sections and keys, each once. An error shows
-// no line as it stands: it might be a password.
+// parse returns the entries of a file. It refuses unknown and duplicate sections and keys. Its errors show no lines,
+// because a line may contain a password.
 func parse(source string, data []byte) ([]entry, error) {
 	fail := func(section, key, problem string) ([]entry, error) {
 		return nil, &Error{Source: source, Section: section, Key: key, Problem: problem}
@@ -70,24 +69,24 @@ func parse(source string, data []byte) ([]entry, error) {
 		return nil, err
 	}
 	file, err := ini.LoadSources(iniOptions, lines)
-	if err != nil { // its text would repeat the line
-		return fail("", "", "is no INI file; expected lines of [section] and key=value")
+	if err != nil { // the text of err may contain a password
+		return fail("", "", "not an INI file; expected lines of [section] and key=value")
 	}
 	var entries []entry
-	for _, section := range file.Sections()[1:] { // the first is what stands before all others: nothing
+	for _, section := range file.Sections()[1:] { // ini.v1 adds an empty first section
 		name := section.Name()
 		switch same, _ := file.SectionsByName(name); {
 		case len(namesIn(name)) == 0:
-			return fail(name, "", "unknown section; known are ["+strings.Join(sections(), "], [")+"]")
+			return fail(name, "", "unknown section; known sections: ["+strings.Join(sections(), "], [")+"]")
 		case len(same) > 1:
-			return fail(name, "", "stands twice in the file; put its keys together")
+			return fail(name, "", "the section is in the file twice; put its keys together")
 		}
 		for _, k := range section.Keys() {
 			switch {
 			case find(name, k.Name()) == nil:
-				return fail(name, k.Name(), "unknown key; known are "+strings.Join(namesIn(name), ", "))
+				return fail(name, k.Name(), "unknown key; known keys: "+strings.Join(namesIn(name), ", "))
 			case len(k.ValueWithShadows()) > 1:
-				return fail(name, k.Name(), "stands twice in its section; keep one")
+				return fail(name, k.Name(), "the key is in its section twice; keep one")
 			}
 			entries = append(entries, entry{name, k.Name(), k.Value()[len(marker):]})
 		}
@@ -95,44 +94,43 @@ func parse(source string, data []byte) ([]entry, error) {
 	return entries, nil
 }
 
-// marker begins each value that ini.v1 sees, since it does not count empty ones among those that
-// stand twice.
+// marker is put before each value, because ini.v1 does not report empty values as duplicates.
 const marker = "="
 
-// prepare checks each line, since ini.v1 lets much pass (text behind a section, quoted keys) and names
-// no line in its errors, and puts each value in backquotes: the one form in which ini.v1 takes every
-// value as it stands, backquotes included, and never reads on in the next line.
+// prepare checks each line, because ini.v1 accepts too much (text after a section, quoted keys), and its errors have
+// no line numbers. It puts each value in backquotes: then ini.v1 does not change the value, and does not continue
+// it on the next line.
 func prepare(source string, data []byte) ([]byte, error) {
 	var lines bytes.Buffer
-	number, begun := 0, false
+	number, inSection := 0, false
 	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) {
 		number++
-		line := strings.Trim(string(line), " \t\r\n") // no other white space: a password may end in it
-		if problem := lineProblem(line, begun); problem != "" {
+		line := strings.Trim(string(line), " \t\r\n") // a password may end in other white space
+		if problem := lineProblem(line, inSection); problem != "" {
 			return nil, &Error{Source: source, Problem: fmt.Sprintf("line %d: %s", number, problem)}
 		}
-		begun = begun || strings.HasPrefix(line, "[")
+		inSection = inSection || strings.HasPrefix(line, "[")
 		lines.WriteString(keyLine.ReplaceAllString(line, "$1=`"+marker+"$2`") + "\n")
 	}
 	return lines.Bytes(), nil
 }
 
-// lineProblem is about a line by itself; begun says whether it is in a section.
-func lineProblem(line string, begun bool) string {
+// lineProblem returns the problem of a line, or "". inSection is set for lines after the first section header.
+func lineProblem(line string, inSection bool) string {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 	switch {
 	case !utf8.ValidString(line):
-		return "is not UTF-8 text; save the file as UTF-8"
+		return "not UTF-8 text; save the file as UTF-8"
 	case strings.ContainsFunc(line, control):
-		return "holds a control character; expected plain text"
+		return "the line has a control character; expected plain text"
 	case line == "" || line[0] == '#' || line[0] == ';' || header.MatchString(line):
 		return ""
 	case line[0] == '[':
-		return "begins with [ but is no [section]; nothing may follow the ]"
+		return "the line begins with [ but is not a [section]; remove the text after the ]"
 	case !keyLine.MatchString(line):
 		return "expected [section], key=value, or a comment that begins with # or ;"
-	case !begun:
-		return "a key stands before the first [section]"
+	case !inSection:
+		return "the key comes before the first [section]"
 	}
 	return ""
 }

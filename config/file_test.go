@@ -25,7 +25,7 @@ func TestFormat(t *testing.T) {
 		"colons":               "[redis]\nhost: h\ndb:2\n[tdf]\nnamespace : N",
 		"upper case keys":      "[redis]\nHOST=h\nDb=2\n[tdf]\nNameSpace=N",
 		"other order":          "[tdf]\nnamespace=N\n[redis]\ndb=2\nhost=h",
-		"sections of others":   "[redis]\nhost=h\ndb=2\n[tdf]\nnamespace=N\n[worker]\nlease=5\n[task_defaults]\nmax_fails=1\n[manager]",
+		"other components":     "[redis]\nhost=h\ndb=2\n[tdf]\nnamespace=N\n[worker]\nlease=5\n[task_defaults]\nmax_fails=1\n[manager]",
 		"empty value, no line": "[redis]\nhost=h\ndb=2\nusername=\n[tdf]\nnamespace=N",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,43 +40,43 @@ func TestMalformedFiles(t *testing.T) {
 	const (
 		redisKeys = "host, port, username, password, db, tls, tls_ca, tls_server_name"
 		lines     = "expected [section], key=value, or a comment that begins with # or ;"
-		known     = "unknown section; known are [redis], [tdf], [server], [worker], [manager], [task_defaults], [log]"
-		isComment = " ends in a comment; comments stand on lines of their own, and the value is "
+		known     = "unknown section; known sections: [redis], [tdf], [server], [worker], [manager], [task_defaults], [log]"
+		isComment = " ends in a comment; move the comment to its own line; expected "
 	)
 	for file, want := range map[string]string{
-		"":                                "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
-		"[tdf]\n":                         "[tdf] namespace: is missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
-		"host=h\n":                        "line 1: a key stands before the first [section]",
-		"[redis]\nhost=a\n[tdf]\n[redis]": "[redis]: stands twice in the file; put its keys together",
-		"[redis]\npassword=\nPassword=\n": "[redis] password: stands twice in its section; keep one",
-		"[redis]\ndb=1\ndb=1\n":           "[redis] db: stands twice in its section; keep one",
-		"[redis]\ntls_ca=x\ntls_ca=\n":    "[redis] tls_ca: stands twice in its section; keep one",
+		"":                                "[tdf] namespace: missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
+		"[tdf]\n":                         "[tdf] namespace: missing; expected a name of 1 to 200 bytes without spaces or parts like :task",
+		"host=h\n":                        "line 1: the key comes before the first [section]",
+		"[redis]\nhost=a\n[tdf]\n[redis]": "[redis]: the section is in the file twice; put its keys together",
+		"[redis]\npassword=\nPassword=\n": "[redis] password: the key is in its section twice; keep one",
+		"[redis]\ndb=1\ndb=1\n":           "[redis] db: the key is in its section twice; keep one",
+		"[redis]\ntls_ca=x\ntls_ca=\n":    "[redis] tls_ca: the key is in its section twice; keep one",
 		"[Redis]\n":                       "[Redis]: " + known,
 		"[DEFAULT]\n":                     "[DEFAULT]: " + known,
 		"[DEFAULT]\nhost=a\n":             "[DEFAULT]: " + known,
 		"[redis.x]\n":                     "[redis.x]: " + known,
-		"[redis]\npasswrod=hunter2\n":     "[redis] passwrod: unknown key; known are " + redisKeys,
-		"[redis]\nlease=30\n":             "[redis] lease: unknown key; known are " + redisKeys,
+		"[redis]\npasswrod=hunter2\n":     "[redis] passwrod: unknown key; known keys: " + redisKeys,
+		"[redis]\nlease=30\n":             "[redis] lease: unknown key; known keys: " + redisKeys,
 		"[redis]\nhunter2\n":              "line 2: " + lines,
 		"[redis]\npassword hunter2=\n":    "line 2: " + lines,
 		"[redis]\n=hunter2\n":             "line 2: " + lines,
 		"[redis]\n\"host\"=a\n":           "line 2: " + lines,
 		"[redis]\n`host`=a\n":             "line 2: " + lines,
 		"[redis]\n-=a\n":                  "line 2: " + lines,
-		"[redis]hunter2\n":                "line 1: begins with [ but is no [section]; nothing may follow the ]",
-		"[redis\n":                        "line 1: begins with [ but is no [section]; nothing may follow the ]",
-		"[]\n":                            "line 1: begins with [ but is no [section]; nothing may follow the ]",
-		"\n\n[redis] password=hunter2]\n": "line 3: begins with [ but is no [section]; nothing may follow the ]",
-		"[redis]\npassword=h\xfcnter2\n":  "line 2: is not UTF-8 text; save the file as UTF-8",
-		"\xff\xfe[\x00t\x00":              "line 1: is not UTF-8 text; save the file as UTF-8",
-		"[redis]\nhost=a\x00b\n":          "line 2: holds a control character; expected plain text",
-		"[redis]\nhost=a\rport=3\n":       "line 2: holds a control character; expected plain text",
+		"[redis]hunter2\n":                "line 1: the line begins with [ but is not a [section]; remove the text after the ]",
+		"[redis\n":                        "line 1: the line begins with [ but is not a [section]; remove the text after the ]",
+		"[]\n":                            "line 1: the line begins with [ but is not a [section]; remove the text after the ]",
+		"\n\n[redis] password=hunter2]\n": "line 3: the line begins with [ but is not a [section]; remove the text after the ]",
+		"[redis]\npassword=h\xfcnter2\n":  "line 2: not UTF-8 text; save the file as UTF-8",
+		"\xff\xfe[\x00t\x00":              "line 1: not UTF-8 text; save the file as UTF-8",
+		"[redis]\nhost=a\x00b\n":          "line 2: the line has a control character; expected plain text",
+		"[redis]\nhost=a\rport=3\n":       "line 2: the line has a control character; expected plain text",
 		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
 		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
 		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
 		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces or parts like :task",
 		"[tdf]\nnamespace=P:group\n":      `[tdf] namespace: "P:group" is not a name of 1 to 200 bytes without spaces or parts like :task`,
-		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (comments stand on lines of their own)",
+		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (a comment needs its own line)",
 	} {
 		t.Run(file, func(t *testing.T) {
 			_, err := load(source, []byte(file), nil)
@@ -120,10 +120,10 @@ var loaders = map[string]func(string) error{
 func TestHugeFile(t *testing.T) {
 	path := write(t, strings.Repeat("#\n", maxFile/2)+minimal)
 	_, err := LoadServer(path)
-	wantError(t, err, path+": is larger than 65536 bytes, which no configuration is")
+	wantError(t, err, path+": the file has more than 65536 bytes; expected a configuration file")
 }
 
-// A password is what stands behind the delimiter, whatever it is made of.
+// A password is all text after the delimiter, with any characters.
 func TestPasswords(t *testing.T) {
 	for line, want := range map[string]string{
 		`None`: "", ``: "", `none`: "none", `abc#def`: "abc#def", `#;% "$'`: `#;% "$'`, `; x`: `; x`, `a ; b # c`: `a ; b # c`,
@@ -145,7 +145,7 @@ func TestAnyPassword(t *testing.T) {
 			t.Fatalf("environment: got %q, want %q", got, want)
 		}
 		if !plain(want) || strings.Trim(want, " ") != want {
-			return // the page says: by the environment only
+			return // only the environment can have this password (docs/configuration.md, "Passwords")
 		}
 		if got := mustLoad(t, minimal+"[redis]\npassword="+want).redis.Password; got != want {
 			t.Fatalf("file: got %q, want %q", got, want)
@@ -153,7 +153,7 @@ func TestAnyPassword(t *testing.T) {
 	})
 }
 
-// Whatever stands in a file and a variable, loading ends, and an error is one printable line.
+// For any file and any variable, loading ends, and its error is one printable line.
 func FuzzLoad(f *testing.F) {
 	f.Add("[tdf]\nnamespace=N\n[redis]\npassword=#;%\"\n", "TDF_CFG_REDIS_PORT", "x\ny", "a.cfg")
 	f.Add("\uFEFF[a\u2028b]\n", "TDF_CFG_\n", "", "a\nb.cfg")

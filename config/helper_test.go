@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// clearEnvironment hides the variables of whoever runs the tests.
+// clearEnvironment unsets TDF's variables for the test.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {
@@ -23,7 +23,7 @@ func clearEnvironment(t *testing.T) {
 
 const source = "some.cfg"
 
-// mustLoad loads the text of a file and an environment without looking at the machine's.
+// mustLoad loads the text of a file with the given environment only.
 func mustLoad(t fataler, file string, environ ...string) *settings {
 	t.Helper()
 	s, err := load(source, []byte(file), environ)
@@ -39,7 +39,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// wantError compares the whole line, and sees to it that it is an *Error.
+// wantError checks that err is an *Error with exactly the text want.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || err.Error() != want {
@@ -59,7 +59,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// fileOf is a file with a namespace and one other key.
+// fileOf returns a file with the key, and with a namespace.
 func fileOf(k key, value string) string {
 	ns := "[tdf]\nnamespace=N\n"
 	if k.name == "namespace" {
@@ -68,7 +68,7 @@ func fileOf(k key, value string) string {
 	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
 }
 
-// needs are the variables without which a valid value of k is refused.
+// needs returns the variables that k requires.
 func needs(k key) []string {
 	environ := []string{}
 	if k.name == "tls_ca" || k.name == "tls_server_name" {

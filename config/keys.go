@@ -9,28 +9,28 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A key is one line of a file, and all there is to say of it.
+// A key is a configuration key, with its default, its values and its documentation.
 type key struct {
 	section, name string
-	preset        string // the default, as it would stand in a file; "" for [tdf] namespace, which is required
+	preset        string // the default, as written in a file; "" for [tdf] namespace, which is required
 	kind          kind
-	meaning       string // one line of docs/configuration.md
+	meaning       string // its description in docs/configuration.md
 }
 
-// env is the environment variable that sets the key.
+// env returns the environment variable that sets the key.
 func (k key) env() string { return envPrefix + strings.ToUpper(k.section+"_"+k.name) }
 
-// verbatim keys may hold what looks like a comment behind a value.
+// verbatim reports whether # and ; belong to the value. In other values they are errors.
 func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 
-// secret keys' values are never shown.
+// secret reports whether the value must never be shown.
 func (k key) secret() bool { return k.name == "password" }
 
 const (
 	maxCount = tdf.MaxCount
 	maxBytes = 1_000_000_000_000_000
 
-	maxOutput = 256 << 20 // a value in Redis cannot have more than 512 MiB
+	maxOutput = 256 << 20 // Redis's limit for a value is 512 MiB
 )
 
 var (
@@ -43,7 +43,7 @@ var (
 	failOnRules = []string{string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)}
 )
 
-// keys is the table of every key, in the order of the documentation.
+// keys is the table of all keys, in the order of the documentation.
 var keys = slices.Concat(redisKeys, serverKeys, workerKeys, programKeys, managerKeys, taskKeys, logKeys)
 
 var redisKeys = []key{
@@ -73,7 +73,7 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities to trust. Empty: the system's. Needs `tls=True`.",
+		"A PEM file with the certificate authorities to trust. Empty: the system's authorities. Needs `tls=True`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
@@ -162,7 +162,7 @@ var logKeys = []key{
 	},
 }
 
-// find returns nil where there is no such key.
+// find returns nil if the key is unknown.
 func find(section, name string) *key {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.section == section && k.name == name })
 	if i < 0 {
@@ -171,7 +171,7 @@ func find(section, name string) *key {
 	return &keys[i]
 }
 
-// sections lists the known ones.
+// sections returns the names of all sections.
 func sections() []string {
 	var all []string
 	for _, k := range keys {
@@ -182,7 +182,7 @@ func sections() []string {
 	return all
 }
 
-// namesIn lists the keys of one section.
+// namesIn returns the names of a section's keys.
 func namesIn(section string) []string {
 	var names []string
 	for _, k := range keys {

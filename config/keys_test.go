@@ -12,13 +12,13 @@ import (
 )
 
 type sample struct {
-	key  string // as in the environment, without the prefix
+	key  string // the variable's name without envPrefix
 	text string
 	want any
 	get  func(*settings) any
 }
 
-// samples has a value other than the default for every key, and the public field that it belongs to.
+// samples has, for every key, a value that is not the default, and the field that it sets.
 var samples = []sample{
 	{"REDIS_HOST", "::1", "::1", func(s *settings) any { return s.server.Redis.Host }},
 	{"REDIS_PORT", "65535", 65535, func(s *settings) any { return s.server.Redis.Port }},
@@ -102,7 +102,7 @@ func TestEveryKeyByFileAndEnvironment(t *testing.T) {
 			s := sampleOf(t, k)
 			preset := s.get(mustLoad(t, "[tdf]\nnamespace=N"))
 			if cmp.Equal(preset, s.want) {
-				t.Fatalf("the sample %v is the default, and shows nothing", s.want)
+				t.Fatalf("the sample %v is the default; use another value", s.want)
 			}
 			inFile := s.get(mustLoad(t, fileOf(k, s.text), needs(k)...))
 			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(needs(k), k.env()+"="+s.text)...))
@@ -113,8 +113,7 @@ func TestEveryKeyByFileAndEnvironment(t *testing.T) {
 	}
 }
 
-// Any set of keys means the same in a file, in the environment, and in both when the file says
-// something else.
+// Any set of keys has the same effect in a file, in the environment, and in an environment that overrides a file.
 func TestFileAndEnvironmentAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inFile := map[string][]string{"tdf": {"namespace=N"}}
@@ -189,7 +188,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Two keys of the same variable would make one of them unreachable.
+// If two keys had the same variable, it could set only one of them.
 func TestVariablesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range keys {

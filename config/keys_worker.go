@@ -13,7 +13,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The same for stderr.",
+		"The file that keeps a round's stderr, with the same rules.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
@@ -85,7 +85,7 @@ var workerKeys = []key{
 	},
 }
 
-// programKeys are about what programs may do, and what becomes of what they leave.
+// programKeys are the worker's keys for the rights and limits of programs, and for the files that programs leave.
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),

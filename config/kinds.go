@@ -15,10 +15,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A kind is what a key accepts: in words, behind "is not", and as the code that stores it.
+// A kind is the type of a key's value.
 type kind struct {
-	want string
-	set  func(*settings, string) bool
+	want string                       // description of valid values; errors put it after "is not"
+	set  func(*settings, string) bool // parses and stores a value; false: the value is invalid
 }
 
 func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *T) kind {
@@ -31,7 +31,7 @@ func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *
 	}}
 }
 
-// matching is a kind of text that is kept as it stands.
+// matching is a text that is stored unchanged.
 func matching(want string, valid func(string) bool, at func(*settings) *string) kind {
 	return bind(want, func(s string) (string, bool) { return s, valid(s) }, at)
 }
@@ -46,7 +46,7 @@ func path(at func(*settings) *string) kind {
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
 
-// noneWithComment is what stands in a file whose author took ";" for the begin of a comment.
+// noneWithComment matches a password None followed by a comment, which files do not allow.
 var noneWithComment = regexp.MustCompile(`^None\s+[;#]`)
 
 func password(at func(*settings) *string) kind {
@@ -56,7 +56,7 @@ func password(at func(*settings) *string) kind {
 		}
 		return s, !noneWithComment.MatchString(s)
 	}
-	return bind("a password, or None for none (comments stand on lines of their own)", parse, at)
+	return bind("a password, or None for none (a comment needs its own line)", parse, at)
 }
 
 func group(at func(*settings) *string) kind {
@@ -70,15 +70,15 @@ func meta(at func(*settings) *string) kind {
 }
 
 func namespace(at func(*settings) *string) kind {
-	const most = 200
+	const limit = 200
 	valid := func(s string) bool {
-		return s != "" && len(s) <= most && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+		return s != "" && len(s) <= limit && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
 			tdf.CollidesWithKeys(s) == ""
 	}
-	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", most), valid, at)
+	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", limit), valid, at)
 }
 
-// host refuses what has a port, a scheme or a path in it: each would fail later, less clearly.
+// host refuses a value with a port, a scheme or a path, because the error at connecting would be less clear.
 func host(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
@@ -93,22 +93,22 @@ func filename(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		return s != "" && plain(s) && !strings.Contains(placeholder.ReplaceAllString(s, ""), "$")
 	}
-	return matching("a path with no $ but in $program, $worker, $taskId and $round", valid, at)
+	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
 
-// programFile is a path in which the program's name may be filled in.
+// programFile is a path that may contain $program.
 func programFile(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
-	return matching("a path with no $ but in $program", valid, at)
+	return matching("a path with no $ except in $program", valid, at)
 }
 
-// userName is that of a user, or of one for each slot.
+// userName is a user, or a pattern with a user for each slot.
 func userName(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "%n", ""), "%") }
-	return matching("a user's name or number, with no % but in %n", valid, at)
+	return matching("a user's name or number, with no % except in %n", valid, at)
 }
 
-// target is where files are sent to.
+// target is the rsync target of collected files.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		to, ok := strings.CutPrefix(s, "rsync:")
@@ -147,7 +147,7 @@ func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 
 const maxSlots = 1000
 
-// slots is a number, or 0 for as many as there are cores.
+// slots is a number of slots, or auto for one slot per core, which is stored as 0.
 func slots(at func(*settings) *int) kind {
 	number := whole(1, maxSlots, at)
 	return kind{fmt.Sprintf("a whole number from 1 to %d, or auto", maxSlots), func(s *settings, text string) bool {
@@ -204,10 +204,10 @@ func size(low, high int64, at func(*settings) *int64) kind {
 	return k
 }
 
-// maxSeconds, some 31 years, leaves room to add durations up.
+// maxSeconds is about 31 years. The sum of several durations does not overflow.
 const maxSeconds = 1e9
 
-// duration reads seconds from 0 up; with above, 0 is refused, with inf, "inf" is Forever.
+// duration is a number of seconds from 0 up. opts.above excludes 0. opts.inf allows "inf", which is Forever.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
@@ -223,7 +223,7 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
 }
 
-// seconds reads the same for a task, whose spans have no upper limit.
+// seconds is a duration of a task, which has no upper limit.
 func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	parse := func(s string) (tdf.Seconds, bool) {
 		v, err := tdf.ParseSeconds(s)
@@ -246,12 +246,12 @@ func moment(inf bool, at func(*settings) *tdf.Time) kind {
 
 type spanOpts struct{ above, inf bool }
 
-func (o spanOpts) want(most string) string {
+func (o spanOpts) want(limit string) string {
 	want := "a number of seconds from 0 up"
 	if o.above {
 		want = "a number of seconds above 0"
 	}
-	want += most
+	want += limit
 	if o.inf {
 		want += ", or inf"
 	}

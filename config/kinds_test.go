@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// What every kind refuses, in a file and in the environment, with the very words.
-func TestWrongValues(t *testing.T) {
+// Every kind refuses invalid values, in a file and in the environment, with a pinned error.
+func TestInvalidValues(t *testing.T) {
 	const (
 		aboveZero = "a number of seconds above 0, at most 1000000000"
 		fromZero  = "a number of seconds from 0 up, at most 1000000000"
 		span      = "a number of seconds above 0, or inf"
-		file      = "a path with no $ but in $program, $worker, $taskId and $round"
+		file      = "a path with no $ except in $program, $worker, $taskId and $round"
 		name      = "a name of 1 to 200 bytes without spaces or parts like :task"
 		hostName  = "a host's name or address (its port has a key of its own)"
 	)
@@ -34,7 +34,7 @@ func TestWrongValues(t *testing.T) {
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},
 		{"worker", "require", "any of subreaper, cgroup, user, memory, cpu_seconds, file_size, open_files, processes, nice, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},
-		{"worker", "user", "a user's name or number, with no % but in %n", []string{"slot%", "slot%i", "%%n%"}},
+		{"worker", "user", "a user's name or number, with no % except in %n", []string{"slot%", "slot%i", "%%n%"}},
 		{"worker", "nice", "a whole number from 0 to 19", []string{"-1", "20"}},
 		{"worker", "on_lease_lost", "one of continue, end", []string{"ignore", ""}},
 		{"worker", "keep_scratch", "one of never, failed", []string{"always", ""}},
@@ -62,8 +62,8 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// What only the environment can bring along.
-func TestWrongBytesInVariables(t *testing.T) {
+// Only the environment can have these bytes.
+func TestInvalidBytesInVariables(t *testing.T) {
 	for _, name := range []string{
 		"TDF_CFG_TDF_NAMESPACE", "TDF_CFG_REDIS_HOST", "TDF_CFG_REDIS_USERNAME", "TDF_CFG_TASK_DEFAULTS_GROUP",
 		"TDF_CFG_WORKER_DIRECTORY", "TDF_CFG_WORKER_TASK_ERROR_FILENAME", "TDF_CFG_REDIS_PORT", "TDF_CFG_WORKER_LEASE",

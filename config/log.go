@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Logger writes to w as section [log] says.
+// Logger returns a logger that writes to w.
 func (l Log) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: l.Level}
 	if l.Format == "json" {

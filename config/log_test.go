@@ -7,11 +7,11 @@ import (
 )
 
 func TestLogger(t *testing.T) {
-	for format, want := range map[string]string{"text": `level=WARN msg=told why="so it is"`, "json": `"level":"WARN","msg":"told","why":"so it is"}`} {
+	for format, want := range map[string]string{"text": `level=WARN msg=logged why="a test"`, "json": `"level":"WARN","msg":"logged","why":"a test"}`} {
 		var out strings.Builder
 		log := Log{Level: slog.LevelWarn, Format: format}.Logger(&out)
-		log.Info("not told")
-		log.Warn("told", "why", "so it is")
+		log.Info("not logged")
+		log.Warn("logged", "why", "a test")
 		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: %q", format, got)
 		}

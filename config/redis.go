@@ -8,15 +8,15 @@ import (
 
 const (
 	embedded = "embedded"
-	loopback = "127.0.0.1" // where the embedded one listens
+	loopback = "127.0.0.1" // address of the embedded Redis
 )
 
-// Redis says where Redis is and how to log in: section [redis].
+// Redis is the address of Redis and the login: section [redis].
 type Redis struct {
 	Host     string // default: "localhost"; "embedded" only in a Server
 	Port     int    // default: 6379
-	Username string // default: "", Redis's user "default"
-	Password string `json:"-"` // default: "", none; String leaves it out
+	Username string // default: "", which is Redis's user "default"
+	Password string `json:"-"` // default: "", no password; String leaves it out
 	DB       int    // default: 0
 
 	TLS           bool
@@ -24,11 +24,11 @@ type Redis struct {
 	TLSServerName string // the name in Redis's certificate; "": Host
 }
 
-// Embedded reports whether the server is to run a Redis of its own, in memory, at Addr.
-// It is never true of a Worker's or a Manager's Redis.
+// Embedded reports whether the server must run a Redis in its own process, in memory, at Addr. It is always false
+// for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
-// Addr returns host:port, for the embedded Redis on the loopback interface.
+// Addr returns host:port. The host of the embedded Redis is 127.0.0.1.
 func (r Redis) Addr() string {
 	host := r.Host
 	if r.Embedded() {
@@ -37,7 +37,7 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// String names the Redis for logs and errors, without its password.
+// String describes the Redis for logs and errors, without the password.
 func (r Redis) String() string {
 	user, tls := "", ""
 	if r.Username != "" {
@@ -49,5 +49,5 @@ func (r Redis) String() string {
 	return fmt.Sprintf("%s%s db %d%s", user, r.Addr(), r.DB, tls)
 }
 
-// GoString is String: %#v leaves the password out, too.
+// GoString returns String, so that %#v does not show the password.
 func (r Redis) GoString() string { return r.String() }

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// settings has a place for every key there is. What the components share is kept once.
+// settings has the values of all keys of all components.
 type settings struct {
 	redis     Redis
 	namespace string
@@ -14,8 +14,8 @@ type settings struct {
 	worker    Worker
 	manager   Manager
 
-	source string            // what an error about a missing key names
-	from   map[string]string // where a key, by its variable's name, got its value from
+	source string            // the source in errors about missing keys
+	from   map[string]string // source of each set key, by its variable's name
 }
 
 func loadFile(path string) (*settings, error) {
@@ -34,7 +34,7 @@ func load(path string, data []byte, environ []string) (*settings, error) {
 	return s, s.finish(environ)
 }
 
-// read takes what stands in the file.
+// read sets the keys of a file.
 func (s *settings) read(data []byte) error {
 	entries, err := parse(s.source, data)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *settings) read(data []byte) error {
 	return nil
 }
 
-// loadNamespace is for a component without a file.
+// loadNamespace loads the settings of a component without a file.
 func loadNamespace(namespace string) (*settings, error) {
 	s := defaults("(no file)")
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
@@ -74,7 +74,7 @@ func (s *settings) setFromFile(e entry) error {
 	if !k.verbatim() && inlineComment.MatchString(e.value) {
 		return &Error{
 			Source: s.source, Section: k.section, Key: k.name,
-			Problem: quote(e.value) + " ends in a comment; comments stand on lines of their own, and the value is " + k.kind.want,
+			Problem: quote(e.value) + " ends in a comment; move the comment to its own line; expected " + k.kind.want,
 		}
 	}
 	return s.set(k, s.source, e.value)
@@ -92,7 +92,7 @@ func (s *settings) set(k *key, source, value string) error {
 	return s.fault(k.section, k.name, found+" is not "+k.kind.want)
 }
 
-// fault is an error about a key, wherever it got its value from.
+// fault returns an error about a key. It names the source of the key's value.
 func (s *settings) fault(section, name, problem string) error {
 	source, ok := s.from[find(section, name).env()]
 	if !ok {
@@ -101,7 +101,7 @@ func (s *settings) fault(section, name, problem string) error {
 	return &Error{Source: source, Section: section, Key: name, Problem: problem}
 }
 
-// finish adds what wins over the file, and checks the whole.
+// finish applies the environment and the overrides, and checks the result.
 func (s *settings) finish(environ []string, overrides ...Override) error {
 	if err := s.setFromEnvironment(environ); err != nil {
 		return err
@@ -120,11 +120,11 @@ func (s *settings) finish(environ []string, overrides ...Override) error {
 	return nil
 }
 
-// check is about keys that depend on each other, or must be there.
+// check checks required keys, and keys that depend on each other.
 func (s *settings) check() error {
 	switch {
 	case s.namespace == "":
-		return s.fault("tdf", "namespace", "is missing; expected "+find("tdf", "namespace").kind.want)
+		return s.fault("tdf", "namespace", "missing; expected "+find("tdf", "namespace").kind.want)
 	case s.redis.TLSCA != "" && !s.redis.TLS:
 		return s.fault("redis", "tls_ca", "is set but tls is False; expected tls=True, or no tls_ca")
 	case s.redis.TLSServerName != "" && !s.redis.TLS:
@@ -132,7 +132,7 @@ func (s *settings) check() error {
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
-		return s.fault("task_defaults", "end_before", "is not after start_after: no task could ever run; expected a later time, or inf")
+		return s.fault("task_defaults", "end_before", "not after start_after, so that no task could run; expected a later time, or inf")
 	}
 	return nil
 }
@@ -157,5 +157,5 @@ func (s *settings) needRealRedis() error {
 	if !s.redis.Embedded() {
 		return nil
 	}
-	return s.fault("redis", "host", `"embedded" is for the server alone; expected the address it can be reached at, such as 127.0.0.1`)
+	return s.fault("redis", "host", `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`)
 }

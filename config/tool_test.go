@@ -18,7 +18,7 @@ func toolFile(t *testing.T, text string) string {
 	return path
 }
 
-// A flag wins over the environment, that over the file, and that over the default.
+// A flag overrides the environment, the environment overrides the file, and the file overrides the default.
 func TestToolPrecedence(t *testing.T) {
 	clearEnvironment(t)
 	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
@@ -43,7 +43,7 @@ func TestToolPrecedence(t *testing.T) {
 	}
 }
 
-// Without a file there are the defaults; with one, the namespace has to be named, there or elsewhere.
+// Without a file, the namespace has a default. With a file, the file, the environment or an override must set it.
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")
@@ -54,7 +54,7 @@ func TestToolWithoutAFile(t *testing.T) {
 		t.Errorf("%+v, %v", tool.Server, err)
 	}
 	path := toolFile(t, "[redis]\ndb=1\n")
-	if _, err := LoadTool(path); err == nil || !strings.Contains(err.Error(), "[tdf] namespace: is missing") {
+	if _, err := LoadTool(path); err == nil || !strings.Contains(err.Error(), "[tdf] namespace: missing") {
 		t.Errorf("a file without a namespace: %v", err)
 	}
 	if tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Manager.Namespace != "other" || tool.Manager.Redis.DB != 1 {
@@ -62,7 +62,7 @@ func TestToolWithoutAFile(t *testing.T) {
 	}
 }
 
-// An embedded Redis is the server's own; everybody else reaches it at the loopback address.
+// With an embedded Redis, managers and workers use the loopback address.
 func TestToolEmbedded(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})
@@ -74,12 +74,12 @@ func TestToolEmbedded(t *testing.T) {
 	}
 	for _, redis := range []Redis{tool.Server.Redis, tool.Manager.Redis, tool.Worker.Redis} {
 		if redis.Addr() != "127.0.0.1:7000" {
-			t.Errorf("it is at %s", redis.Addr())
+			t.Errorf("the address is %s", redis.Addr())
 		}
 	}
 }
 
-// What is wrong is told by where it comes from.
+// An error names the source of the invalid value.
 func TestToolErrors(t *testing.T) {
 	clearEnvironment(t)
 	for want, override := range map[string]Override{
@@ -89,7 +89,7 @@ func TestToolErrors(t *testing.T) {
 		"--namespace: [tdf] namespace: \"a": {"tdf", "namespace", "a b", "--namespace"},
 	} {
 		_, err := LoadTool("", override)
-		if wrong := new(Error); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), want) {
+		if !errors.As(err, new(*Error)) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}
@@ -97,6 +97,21 @@ func TestToolErrors(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	if _, err := LoadTool("", Override{"redis", "password", "secret\x00", "--set"}); err != nil && strings.Contains(err.Error(), "secret") {
-		t.Errorf("it tells a password: %v", err)
+		t.Errorf("the error shows a password: %v", err)
+	}
+}
+
+func TestToolIsSet(t *testing.T) {
+	clearEnvironment(t)
+	file := toolFile(t, "[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n")
+	t.Setenv("TDF_CFG_TASK_DEFAULTS_FAIL_ON", "stderr")
+	tool, err := LoadTool(file, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"timeout": true, "fail_on": true, "max_fails": true, "max_losses": false, "nothing": false} {
+		if got := tool.IsSet("task_defaults", name); got != want {
+			t.Errorf("IsSet(%s) = %v, want %v", name, got, want)
+		}
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"io/fs"
 )
 
-// fromRedis takes redis:SHA256. That the content sums to its name is checked by obtain.
+// fromRedis spools the source redis:SHA256. Its caller obtain checks the SHA-256.
 func (j *job) fromRedis(ctx context.Context) (string, error) {
 	if j.Blob == nil {
-		return "", errors.New("programs stored in Redis cannot be fetched here")
+		return "", errors.New("no Redis to fetch from")
 	}
 	r, err := j.Blob(ctx, j.src.SHA256)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("nothing is stored in this namespace under that sum; store the archive again")
+		return "", errors.New("nothing is stored in this namespace under that SHA-256; store the archive again")
 	}
 	if err != nil {
 		return "", err

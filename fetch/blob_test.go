@@ -23,10 +23,10 @@ func TestRedis(t *testing.T) {
 	data := pack(t, "tar.gz", runItem)
 	sum, other := sumOf(data), sumOf([]byte("other"))
 	f := newFetcher(t)
-	fetchFails(t, f, "redis:"+sum, "fetching redis:"+sum+": redis: programs stored in Redis cannot be fetched here")
+	fetchFails(t, f, "redis:"+sum, "fetching redis:"+sum+": redis: no Redis to fetch from")
 	f.Blob = blobs(map[string][]byte{sum: data, other: data})
-	fetchFails(t, f, "redis:"+sumOf(nil), "redis: nothing is stored in this namespace under that sum")
-	fetchFails(t, f, "redis:"+other, "the SHA-256 of what came is "+sum+", and not "+other)
+	fetchFails(t, f, "redis:"+sumOf(nil), "redis: nothing is stored in this namespace under that SHA-256")
+	fetchFails(t, f, "redis:"+other, "the content has the SHA-256 "+sum+"; the source demands "+other)
 	if p := fetchWorks(t, f, "redis:"+sum); p.SHA256 != sum {
 		t.Errorf("%+v", p)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unpacked is what an archive becomes; nil where it is refused.
+// unpacked returns the files of an archive, or its error.
 func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	return snapshot(t, tree), nil
 }
 
-// damageable are small archives by every compression; each of two parts is compressed by itself in some.
+// damageable returns small archives in every compression. The archives "two …" consist of two compressed parts.
 func damageable(t testing.TB) map[string][]byte {
 	t.Helper()
 	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})
@@ -34,8 +34,8 @@ func damageable(t testing.TB) map[string][]byte {
 	return found
 }
 
-// A bit that is not as it was sent makes the archive one that is refused, or changes nothing.
-func TestDamageIsFound(t *testing.T) {
+// A flipped bit makes the archive invalid, or changes nothing.
+func TestBitFlipIsFound(t *testing.T) {
 	for name, data := range damageable(t) {
 		t.Run(name, func(t *testing.T) {
 			want, err := unpacked(t, data)
@@ -49,39 +49,39 @@ func TestDamageIsFound(t *testing.T) {
 				if err != nil {
 					refused++
 				} else if !maps.Equal(want, got) {
-					t.Fatalf("bit %d of %d is another, and the program, too", bit, 8*len(data))
+					t.Fatalf("flipping bit %d of %d changes the files, without an error", bit, 8*len(data))
 				}
 			}
 			if refused < len(data)*8/10 {
-				t.Errorf("%d of %d are refused", refused, len(data))
+				t.Errorf("%d of %d damaged archives are refused, want at least 80 %%", refused, len(data))
 			}
 		})
 	}
 }
 
-// What is cut off is missed, also after the last entry: there are the sums.
+// A truncated archive is refused, even if only checksums after the last entry are missing.
 func TestEveryTruncationIsFound(t *testing.T) {
 	for name, data := range damageable(t) {
 		want, err := unpacked(t, data)
 		must(t, err)
 		for end := range data {
 			if got, err := unpacked(t, data[:end]); err == nil && !maps.Equal(want, got) {
-				t.Errorf("%s: %d of %d bytes make another program", name, end, len(data))
+				t.Errorf("%s: the first %d of %d bytes unpack to other files, without an error", name, end, len(data))
 			} else if err == nil && end > len(data)-8 {
-				t.Errorf("%s: %d of %d bytes are taken for all", name, end, len(data))
+				t.Errorf("%s: the first %d of %d bytes unpack without an error", name, end, len(data))
 			}
 		}
 	}
 }
 
-// What may follow, as GNU tar and the programs that compress have it.
-func TestWhatFollowsTheArchive(t *testing.T) {
+// Bytes after the archive's end are treated as GNU tar and the decompressors treat them.
+func TestTrailingBytes(t *testing.T) {
 	zeros, text := make([]byte, 4096), []byte("something else\n")
 	plain := packTar(t, runItem)
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	tests := map[string]struct {
 		data []byte
-		want string // "": it is fine
+		want string // "": no error
 	}{
 		"tar zeros":          {join(plain, zeros), ""},
 		"tar, more":          {join(plain, text), ""},
@@ -105,7 +105,7 @@ func TestWhatFollowsTheArchive(t *testing.T) {
 			got, err := unpacked(t, tt.data)
 			switch {
 			case tt.want != "":
-				checkFailed(t, err, "the archive is damaged or cut short", tt.want)
+				checkFailed(t, err, "the archive is damaged or truncated", tt.want)
 			case err != nil:
 				t.Error(err)
 			case len(got) != 1 || got["run.sh"] == "":
@@ -115,7 +115,7 @@ func TestWhatFollowsTheArchive(t *testing.T) {
 	}
 }
 
-// What the usual programs write is taken: by GNU tar in large records, and by each of its compressors.
+// Archives of GNU tar unpack, with every record size and compressor.
 func TestArchivesOfGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/p/run.sh", []byte(goodScript))

@@ -11,24 +11,24 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ParseTarget checks where files are to be delivered to: rsync:PATH with an absolute path,
-// rsync:HOST:PATH or rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error
-// names the target, without credentials, and what is wrong with it.
+// ParseTarget checks the address of a delivery: rsync:PATH with an absolute path, rsync:HOST:PATH or
+// rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error names the target without its
+// credentials.
 func ParseTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
 }
 
-// parseTarget returns what rsync calls the target.
+// parseTarget returns the target in rsync's notation.
 func parseTarget(target string) (location string, err error) {
 	location, found := strings.CutPrefix(target, tdf.SchemeRsync+":")
 	switch {
 	case !found, location == "", strings.HasSuffix(location, ":"):
 		err = errors.New("expected rsync:PATH, rsync:HOST:PATH or rsync:rsync://HOST/MODULE/PATH")
 	case strings.HasSuffix(location, "/.."):
-		err = errors.New("the path ends in .., which says nothing about where it is")
+		err = errors.New("the path ends in ..; name the directory")
 	default:
-		err = likeSource(location)
+		err = checkLocation(location)
 	}
 	if err != nil {
 		return "", fmt.Errorf("target %q: %w", tdf.HideCredentials(target), err)
@@ -36,8 +36,8 @@ func parseTarget(target string) (location string, err error) {
 	return location, nil
 }
 
-// likeSource applies the rules for a file there: they are those of the place, too.
-func likeSource(location string) error {
+// checkLocation applies the rules for a source to a target.
+func checkLocation(location string) error {
 	src, err := tdf.ParseSource(tdf.SchemeRsync + ":" + strings.TrimRight(location, "/") + "/run.sh")
 	if err != nil {
 		return errors.Unwrap(err)
@@ -48,15 +48,17 @@ func likeSource(location string) error {
 	return nil
 }
 
-// Deliver copies what is in a directory to target/sub by rsync; sub, as 17/0, is made there, and so
-// is the last part of target's path. Files and directories that are there already are replaced
-// or added to. Modes are those that are usual there, never setuid; links stay links; what is
-// no file, directory or link is left out. It needs rsync, also for a local path, and no question
-// may be asked. It waits [DefaultIdleTimeout] for the other end to go on. While it runs it has a directory
-// of its own in tmp, which is made if it is not there: who is killed leaves that behind.
+// Deliver copies the contents of dir to target/sub by rsync. sub is a relative path such as 17/0.
 //
-// The error names the target without credentials, and the reason. It wraps that for which ctx
-// ended.
+//   - Deliver creates sub and the last part of target's path.
+//   - It replaces existing files, and adds to existing directories.
+//   - Modes follow the target's defaults, and are never setuid.
+//   - Links stay links. Deliver skips special files.
+//   - It needs rsync even for a local path. rsync must not ask for a password.
+//   - It fails if the other end is silent for [DefaultIdleTimeout].
+//   - It uses a temporary directory in tmp, and creates tmp if necessary. A killed process leaves that directory.
+//
+// The error names the target without credentials. It wraps the cause of ctx if ctx ended the delivery.
 func Deliver(ctx context.Context, tmp, dir, sub, target string) error {
 	location, err := parseTarget(target)
 	if err != nil {
@@ -76,8 +78,8 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	defer os.RemoveAll(stage)
 	args := append(rsyncArgs(location, DefaultIdleTimeout),
 		"--recursive", "--links", "--times",
-		"--omit-dir-times",   // those above are others', too
-		"--chmod=Du+rwx,a-s", // what is made there can be looked after there
+		"--omit-dir-times",   // other deliveries share the directories above
+		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
 	out, err := runRsync(ctx, stage, args)
 	if err != nil {
@@ -86,12 +88,11 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	return nil
 }
 
-// stageAs makes a directory in tmp in which dir is to be found as sub. rsync sends a link that
-// is part of the path that it is given as the directory that it leads to: so it makes directories
-// at the other end, which no other option does with every rsync.
+// stageAs makes a directory in tmp with a symbolic link sub to dir. rsync follows links in the path that it copies.
+// Because of --relative it creates sub at the other end. No other option does that with every version of rsync.
 func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if !filepath.IsLocal(sub) || filepath.Clean(sub) != sub || sub == "." {
-		return "", fmt.Errorf("%q is no path below the target", sub)
+		return "", fmt.Errorf("%q is not a path below the target", sub)
 	}
 	if info, err := os.Lstat(dir); err != nil {
 		return "", err
@@ -119,20 +120,20 @@ func stageAs(tmp, dir, sub string) (stage string, err error) {
 }
 
 var deliverCodes = map[int]string{
-	3:             "the directory cannot be used or made there",
-	11:            "it cannot be written there; all but the last part of the target's path must be there",
-	rsyncNotThere: "not everything could be read here or written there",
-	rsyncVanished: "files vanished meanwhile",
+	3:             "the target's directory cannot be used or made",
+	11:            "the target cannot be written; all but the last part of its path must exist",
+	rsyncNotThere: "some files could not be read here or written at the target",
+	rsyncVanished: "files vanished during the delivery",
 }
 
-// deliverError does not say that this machine's disk is full: it is the target's.
+// deliverError explains an error of rsync. A full disk is the target's, not this machine's.
 func deliverError(err error, out string) error {
 	_, text := rsyncFailed(err, deliverCodes)
 	switch {
 	case text == "":
 		return err
 	case strings.Contains(out, noSpace):
-		return fmt.Errorf("no space is left there: %s", out)
+		return fmt.Errorf("no space is left at the target: %s", out)
 	case out == "":
 		return errors.New(text)
 	}

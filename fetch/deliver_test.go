@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// filesDir has what a program may leave. Nothing of it does any harm when it is delivered.
+// filesDir makes a directory with unusual files that a program may leave. Delivering them does no harm.
 func filesDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir() + "/files"
@@ -26,7 +26,7 @@ func filesDir(t *testing.T) string {
 	return dir
 }
 
-// delivered is what of it arrives.
+// delivered is the snapshot of filesDir after its delivery.
 var delivered = map[string]string{
 	"17":                    "drwxr-xr-x",
 	"17/0":                  "drwxr-xr-x",
@@ -39,7 +39,7 @@ var delivered = map[string]string{
 	"17/0/sublink":          "Lrwxrwxrwx",
 }
 
-// checkDelivered does not ask where links lead to: that is for a daemon to decide.
+// checkDelivered ignores the targets of links, because an rsync daemon may change them.
 func checkDelivered(t *testing.T, dir string) {
 	t.Helper()
 	got := snapshot(t, dir)
@@ -68,7 +68,7 @@ func TestDeliver(t *testing.T) {
 		"ssh":            {"rsync:bob@far.example:" + to + "/a b'$(x)", to + "/a b'$(x)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 2 { // a second time changes nothing
+			for range 2 { // the second delivery changes nothing
 				must(t, Deliver(t.Context(), tmp, files, "17/0", c.target))
 				checkDelivered(t, c.arrives)
 			}
@@ -83,17 +83,17 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("%v: %s", err, called)
 	}
 	if _, err := os.Stat(to + "/rsh"); err == nil {
-		t.Error("RSYNC_RSH was obeyed")
+		t.Error("RSYNC_RSH was used")
 	}
 	if during, err := os.ReadFile(to + "/during"); err != nil || !strings.HasPrefix(string(during), "deliver-") {
 		t.Errorf("%q, %v", during, err)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("left over: %v, %v", left, err)
+		t.Errorf("temporary files left: %v, %v", left, err)
 	}
 }
 
-// Rounds and tasks are delivered to the same place, side by side.
+// Several rounds and tasks may be delivered to the same target.
 func TestDeliverBesideOthers(t *testing.T) {
 	needRsync(t)
 	to := t.TempDir()
@@ -111,7 +111,7 @@ func deliverFails(t *testing.T, ctx context.Context, target string, texts ...str
 	err := Deliver(ctx, tmp, filesDir(t), "17/0", target)
 	checkFailed(t, err, texts...)
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+		t.Errorf("temporary files left: %v", left)
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func TestDeliverFails(t *testing.T) {
 	for target, want := range map[string][]string{
 		base + "/m":                     {"delivering to " + base + "/m/17/0: exit status ", "read only"},
 		base + "/x/y":                   {"exit status 5 (the daemon refused): ", "Unknown module 'x'"},
-		base + "/in/none/at/all":        {"all but the last part of the target's path must be there", "No such file or directory"},
+		base + "/in/none/at/all":        {"all but the last part of its path must exist", "No such file or directory"},
 		"rsync:" + to + "/none/at/all":  {"delivering to rsync:" + to + "/none/at/all/17/0: exit status ", "No such file or directory"},
 		"rsync:" + to + "/file":         {"delivering to ", "exit status "},
 		"rsync:rsync://127.0.0.1:1/m/x": {"exit status 10 (no connection): "},
@@ -138,15 +138,15 @@ func TestDeliverShellFails(t *testing.T) {
 	for name, c := range map[string]struct{ command, want string }{
 		"no host":    {`echo "ssh: Could not resolve hostname far.example" >&2; exit 255`, "Could not resolve hostname far.example"},
 		"host key":   {`echo "Host key verification failed." >&2; exit 255`, "Host key verification failed."},
-		"disk full":  {`echo "rsync: write failed: No space left on device (28)" >&2; exit 11`, "rsync:far.example:out/17/0: no space is left there: "},
-		"no command": {`exit 127`, "there is no rsync on the other host"},
-		"told late":  {`exec <&- >&-; sleep 0.1; exit 127`, "there is no rsync on the other host"},
+		"disk full":  {`echo "rsync: write failed: No space left on device (28)" >&2; exit 11`, "rsync:far.example:out/17/0: no space is left at the target: "},
+		"no command": {`exit 127`, "the other host has no rsync"},
+		"exits late": {`exec <&- >&-; sleep 0.1; exit 127`, "the other host has no rsync"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeSSH(t, c.command)
 			err := deliverFails(t, t.Context(), "rsync:far.example:out", c.want)
 			if errors.Is(err, syscall.ENOSPC) {
-				t.Error("it is not this machine's disk that is full")
+				t.Error("the error says that this machine's disk is full, and not the target's")
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestDeliverCancelled(t *testing.T) {
 	fakeSSH(t, `sleep 600 & echo "$$ $!" > `+dir+`/new; mv `+dir+`/new `+dir+`/pids; wait`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	why := errors.New("it was enough")
+	why := errors.New("cancelled by the test")
 	go func() {
 		for sleep(ctx, pollPause) == nil {
 			if _, err := os.Stat(dir + "/pids"); err == nil {
@@ -170,7 +170,7 @@ func TestDeliverCancelled(t *testing.T) {
 			}
 		}
 	}()
-	if err := deliverFails(t, ctx, "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: it was enough"); !errors.Is(err, why) {
+	if err := deliverFails(t, ctx, "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: cancelled by the test"); !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
 	checkEnded(t, dir+"/pids")
@@ -186,7 +186,7 @@ func TestDeliverOddDirectories(t *testing.T) {
 		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir+path, "17/0", "rsync:"+dir+"/to"), want)
 	}
 	for _, sub := range []string{"", ".", "..", "../x", "/x", "a/../b", "a//b"} {
-		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir, sub, "rsync:"+dir+"/to"), "is no path below the target")
+		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir, sub, "rsync:"+dir+"/to"), "is not a path below the target")
 	}
 	if _, err := os.Lstat(dir + "/to"); err == nil {
 		t.Error("something was delivered")
@@ -215,7 +215,7 @@ func TestParseTarget(t *testing.T) {
 		"rsync:-oProxyCommand=x:/out":        "would be taken for an option",
 		"rsync:bob@-oProxyCommand=x:/out":    "would be taken for an option",
 		"rsync:host:-x":                      "would be taken for an option",
-		"rsync:a b:/out":                     "is no host name",
+		"rsync:a b:/out":                     "invalid host name",
 		"rsync:host:/out/*":                  "for a pattern",
 		"rsync:rsync://host":                 "no module",
 		"rsync:rsync:///m/x":                 "no host",
@@ -226,7 +226,7 @@ func TestParseTarget(t *testing.T) {
 		err := ParseTarget(target)
 		checkFailed(t, err, want, "target ")
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("it shows the password: %v", err)
+			t.Errorf("the error shows the password: %v", err)
 		}
 	}
 }

@@ -1,21 +1,21 @@
 // Package fetch turns a source into a program's directory on a worker (docs/programs.md).
 //
-// The promise: ./$program/ is either complete or as it was, whatever fails, whoever is killed,
-// however many workers share the directory. What it rests on:
+// A fetch completes ./$program/ or leaves it unchanged. This holds after every error and crash, and for any number
+// of workers that share the directory. It follows from four rules:
 //
-//   - run.sh comes last, by a rename. What has no run.sh is no program.
-//   - One flock for each program ("lock.go"). Only its holder writes to $program/ and to the
-//     staging directory .tdf/staging/$program, so whatever is found there under the lock is
-//     what a dead process left behind, and is swept ("stage.go").
-//   - Before anything is moved into $program/, a journal in it says what was there and what
-//     will come ("journal.go"). A failure undoes by it at once, a crash at the next fetch.
-//   - Everything is obtained and unpacked in staging, on the same file system.
+//   - run.sh comes last, by a rename. A directory without run.sh is not a program.
+//   - Each program has a flock (lock.go). Only its holder writes to $program/ and to the staging directory
+//     .tdf/staging/$program. So the holder may delete the files of a dead process there (stage.go).
+//   - A journal in $program/ lists the files that exist and those that will come (journal.go). It is written
+//     before the first move. An error undoes the fetch at once, and the next fetch undoes a crashed one.
+//   - Sources are spooled and unpacked in the staging directory, on the same file system.
 //
-// The way of a source: obtain (http.go, rsync.go, local.go, blob.go) spools it to one file and
-// sums it; identify.go says by its content what it is; unpack.go, with stream.go, tar.go,
-// zip.go and links.go, unpacks it within limits.go; install.go moves it into place, runs setup.sh
-// (setup.go), writes the record (record.go).
+// A source passes through these steps:
 //
-// Everything in an archive is hostile until unpacked: names are checked here, and once more by
-// os.Root, through which all of it is written.
+//  1. obtain.go spools it to one file and computes its SHA-256 (http.go, rsync.go, local.go, blob.go).
+//  2. identify.go recognizes its format by its content.
+//  3. unpack.go unpacks it (stream.go, tar.go, zip.go, links.go) within the limits of limits.go.
+//  4. install.go moves it into place, runs setup.sh (setup.go), and writes the record (record.go).
+//
+// Archives are hostile: this package checks every name, and writes only through os.Root.
 package fetch

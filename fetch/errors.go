@@ -10,13 +10,13 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Step is the part of fetching that went wrong (docs/programs.md, "Errors").
+// A Step is a step of a fetch (docs/programs.md, "Errors").
 type Step string
 
 // The steps, in their order.
 const (
-	StepCheck    Step = "check" // of what is in the program's directory already
-	StepWait     Step = "wait"  // for another worker that fetches the same program
+	StepCheck    Step = "check" // check the existing directory of the program
+	StepWait     Step = "wait"  // wait for another worker that fetches the same program
 	StepDownload Step = "download"
 	StepRsync    Step = "rsync"
 	StepRedis    Step = "redis"
@@ -25,13 +25,12 @@ const (
 	StepSetup    Step = "setup.sh"
 )
 
-// An Error says which source could not be fetched, in which step, and why. It never contains
-// credentials. It wraps the cause: context.Canceled, context.DeadlineExceeded for the
-// fetch_timeout, [ErrOtherSource], and what the file system and the network said.
+// An Error is the failure of a fetch. It never contains credentials. It wraps the cause, such as context.Canceled,
+// context.DeadlineExceeded (fetch_timeout), [ErrOtherSource], or an error of the file system or the network.
 type Error struct {
 	Source string // without credentials
-	Step   Step
-	Err    error
+	Step   Step   // the step that failed
+	Err    error  // the cause
 }
 
 func (e *Error) Error() string {
@@ -40,8 +39,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Local says whether the same source might well be had on another host: what is missing or full
-// is this one, or its way to the source (docs/programs.md, "Errors").
+// Local reports whether another host may be able to fetch the source. The cause is then this host, such as its full
+// disk, or its connection to the source (docs/programs.md, "Errors").
 func (e *Error) Local() bool {
 	var number syscall.Errno
 	switch {
@@ -50,21 +49,19 @@ func (e *Error) Local() bool {
 	case e.Step == StepWait, e.Step == StepSetup:
 		return true
 	}
-	return errors.As(e.Err, &number) || errors.As(e.Err, new(here)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
+	return errors.As(e.Err, &number) || errors.As(e.Err, new(localError)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
 }
 
-// here marks an error that is about this host.
-type here struct{ err error }
+// localError marks an error of this host.
+type localError struct{ err error }
 
-func (h here) Error() string { return h.err.Error() }
-func (h here) Unwrap() error { return h.err }
+func (e localError) Error() string { return e.err.Error() }
+func (e localError) Unwrap() error { return e.err }
 
-// ErrOtherSource is wrapped when a program's directory holds what came from another source than
-// the one asked for (docs/programs.md, "The record").
+// ErrOtherSource means that the program's directory came from another source (docs/programs.md, "The record").
 var ErrOtherSource = errors.New("holds another source's program")
 
-// failed makes an *Error of what a step returned. When the context ended, that is the reason,
-// and not what the step made of it.
+// failed wraps a step's error in an *Error. If ctx has ended, the *Error wraps the cause of ctx instead.
 func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	var done *Error
 	switch {
@@ -80,7 +77,7 @@ func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	return &Error{Source: src.String(), Step: step, Err: err}
 }
 
-// timeoutError is the cause of a context that fetch_timeout ended.
+// timeoutError is the cause of a context whose fetch_timeout passed.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {

@@ -8,22 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable sees to it that those who are to run run.sh can execute it. A mode that is good for
-// somebody may not be so for us, and for another user we cannot ask: then whoever can read it may
-// execute it, too.
-func (j *job) executable(path string, mode fs.FileMode) error {
-	if j.wanted(path, mode) == mode.Perm() {
+// ensureExecutable makes run.sh executable for the user that runs programs.
+func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
+	if j.executableMode(path, mode) == mode.Perm() {
 		return nil
 	}
 	err := j.makeExecutable(path)
 	if mode&0o111 != 0 {
-		return nil // it may be somebody else's, and good; if it is not, its start says why
+		return nil // run.sh may be another user's, and executable for the programs' user; otherwise its start fails
 	}
 	return err
 }
 
-// wanted is the mode that run.sh has to have, given the one that it has.
-func (j *job) wanted(path string, mode fs.FileMode) fs.FileMode {
+// executableMode returns the mode that run.sh needs, given its mode now. This process cannot test what another user
+// may execute. So with OtherUser everyone who can read run.sh may execute it.
+func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	now := mode.Perm()
 	switch {
 	case now&0o111 == 0:
@@ -34,21 +33,21 @@ func (j *job) wanted(path string, mode fs.FileMode) fs.FileMode {
 	return now
 }
 
-var errElsewhere = errors.New("run.sh is a link, symbolic or hard, to a file that nobody may execute; make that file executable (chmod +x)")
+var errLinkNotExecutable = errors.New("run.sh is a symbolic or hard link to a file that is not executable; make that file executable (chmod +x)")
 
-// makeExecutable changes run.sh itself. What a link leads to, or what has a name elsewhere, may be
-// a file that is none of this program's.
+// makeExecutable changes the mode of run.sh. It follows no symbolic link and changes no file with other hard links,
+// because that file may not belong to the program.
 func (j *job) makeExecutable(path string) error {
-	f, info, err := regular(os.OpenFile(path, reading, 0))
+	f, info, err := regular(os.OpenFile(path, readFlags, 0))
 	switch {
 	case errors.Is(err, unix.ELOOP):
-		return errElsewhere
+		return errLinkNotExecutable
 	case err != nil:
 		return err
 	}
 	defer f.Close()
-	if names(info) > 1 {
-		return errElsewhere
+	if hardLinks(info) > 1 {
+		return errLinkNotExecutable
 	}
-	return f.Chmod(j.wanted(path, info.Mode()))
+	return f.Chmod(j.executableMode(path, info.Mode()))
 }

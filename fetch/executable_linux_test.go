@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const nobody = 65534
+const nobody = 65534 // user id
 
-// openDir is a directory that any user can enter, which those of t.TempDir are not.
+// openDir makes a directory that every user can enter, unlike t.TempDir.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tdf-test-")
@@ -21,7 +21,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// asNobody calls f as a user for whom modes count: root may execute whatever anybody may.
+// asNobody calls f as an unprivileged user, because root may execute every executable file.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,7 +31,7 @@ func asNobody(t *testing.T, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread is nobody's until it ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			t.Error(errno)
 			return
@@ -41,17 +41,17 @@ func asNobody(t *testing.T, f func()) {
 	<-done
 }
 
-// What counts is whether those can execute run.sh who are to.
+// run.sh becomes executable for the user that runs programs.
 func TestRunScriptIsMadeExecutable(t *testing.T) {
 	for name, c := range map[string]struct{ before, ours, others os.FileMode }{
-		"by nobody":         {0o640, 0o755, 0o755},
-		"by everybody":      {0o755, 0o755, 0o755},
-		"by the owner":      {0o744, 0o744, 0o755},
-		"not by the owner":  {0o654, 0o755, 0o755},
-		"for us alone":      {0o700, 0o700, 0o700},
-		"by strangers":      {0o645, 0o755, 0o755},
-		"readable by us":    {0o610, 0o710, 0o710},
-		"readable by a few": {0o641, 0o751, 0o751},
+		"not executable":           {0o640, 0o755, 0o755},
+		"by everyone":              {0o755, 0o755, 0o755},
+		"by the owner":             {0o744, 0o744, 0o755},
+		"not by the owner":         {0o654, 0o755, 0o755},
+		"private":                  {0o700, 0o700, 0o700},
+		"only by others":           {0o645, 0o755, 0o755},
+		"readable by the owner":    {0o610, 0o710, 0o710},
+		"not readable by everyone": {0o641, 0o751, 0o751},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for other, want := range map[bool]os.FileMode{false: c.ours, true: c.others} {
@@ -62,7 +62,7 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 				}
 				j := &job{Fetcher: Fetcher{OtherUser: other}}
 				asNobody(t, func() {
-					if err := j.executable(script, c.before); err != nil {
+					if err := j.ensureExecutable(script, c.before); err != nil {
 						t.Error(err)
 					}
 				})
@@ -74,9 +74,8 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 	}
 }
 
-// A run.sh of somebody else's stays as it is, and those who start it say what is wrong; unless it cannot be
-// executed by anybody.
-func TestRunScriptOfSomebodyElse(t *testing.T) {
+// The mode of another user's run.sh does not change. It is an error only if no user can execute it.
+func TestRunScriptOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
@@ -85,7 +84,7 @@ func TestRunScriptOfSomebodyElse(t *testing.T) {
 		must(t, os.Chown(script, 1, 1))
 		must(t, os.Chmod(script, mode))
 		asNobody(t, func() {
-			if err := (&job{}).executable(script, mode); (err != nil) != fails {
+			if err := (&job{}).ensureExecutable(script, mode); (err != nil) != fails {
 				t.Errorf("%v: %v", mode, err)
 			}
 		})

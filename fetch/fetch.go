@@ -19,44 +19,44 @@ const (
 	DefaultRetryPause  = 500 * time.Millisecond
 )
 
-// A Fetcher makes programs' directories below one working directory, which other workers, also
-// in other processes, may share. It may be used by many goroutines. Its fields are not changed
-// once it is in use; zero values mean the defaults.
+// A Fetcher makes programs' directories below one working directory. Workers of other processes may share the
+// working directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. Zero
+// values mean the defaults.
 type Fetcher struct {
 	Dir     string        // the working directory; "" is the process's own
-	Timeout time.Duration // of one Fetch, waiting and setup.sh included (fetch_timeout); 600 s
+	Timeout time.Duration // limit of one Fetch, including waiting and setup.sh (fetch_timeout); default 600 s
 	Limits  Limits
 
-	// Blob opens what is stored for redis:SHA256. Where it is nil, such sources are refused.
-	// It returns an error that wraps fs.ErrNotExist where nothing is stored under that sum.
+	// Blob opens the content of a source redis:SHA256. It returns an error that wraps fs.ErrNotExist if the
+	// content is not stored. If Blob is nil, fetching these sources fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
-	// Setup runs ./setup.sh in a program's directory, with all of its environment given, to its end or
-	// that of ctx, ends what it started, and returns the last that was printed. Where it is nil,
-	// setup.sh has a process group of its own, and what leaves that is out of reach.
+	// Setup runs ./setup.sh in a program's directory until it ends or ctx is done. env is its whole environment.
+	// Setup ends all processes of the script, and returns the end of its output. If Setup is nil, setup.sh runs
+	// in its own process group, and processes that leave the group survive.
 	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
 
-	// OtherUser: programs run as another user than this process. Then whoever can read run.sh may
-	// execute it, too.
+	// OtherUser is set if programs run as another user than this process. Then everyone who can read run.sh
+	// may also execute it.
 	OtherUser bool
-	User      int // that user's id: what belongs to it is trusted as what belongs to this process's own
+	User      int // the id of that user; its files are trusted like those of this process's user
 
-	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; 30 s
-	RetryPause  time.Duration     // before the first retry of a download, then doubled; 0.5 s
-	Transport   http.RoundTripper // for http and https; nil: one that minds HTTP_PROXY and its kin
+	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; default 30 s
+	RetryPause  time.Duration     // pause before the first retry of a download; doubles each time; default 0.5 s
+	Transport   http.RoundTripper // for http and https; the default uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY
 	Log         *slog.Logger      // nil: no log
 }
 
-// A Program is a program's directory, complete.
+// A Program is a program's complete directory.
 type Program struct {
 	Dir     string // absolute
-	SHA256  string // of what came from the source; "" for a directory made by hand
-	Fetched bool   // by this call, that is; false where it was there
+	SHA256  string // of the source's content; "" for a directory made by hand
+	Fetched bool   // this call fetched the program
 }
 
-// Fetch makes ./$program/ complete if it is not, and returns it. Of many calls at once, in any
-// number of processes, one fetches and the others wait for it. If it fails, ./$program/ is as
-// it was. The error is an *[Error], or what [tdf.Properties.Validate] says of the two names.
+// Fetch completes ./$program/ if necessary, and returns it. If many calls run at once, in any number of processes,
+// one fetches and the others wait. A call that fails leaves ./$program/ unchanged. The error is an *[Error], or an
+// error of [tdf.Properties.Validate] about program or source.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -78,9 +78,9 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 	return j.fetch(ctx)
 }
 
-// Ready is the cheap check for the usual case: that ./$program/run.sh is there, and came from
-// this source or was made by hand. It makes run.sh executable where it is not for those who run it.
-// False without an error means that Fetch has something to do.
+// Ready reports whether ./$program/run.sh exists, and came from this source or was made by hand. It is cheaper than
+// Fetch. If the programs' user cannot execute run.sh, Ready makes it executable. False without an error means
+// that Fetch must fetch the program.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -90,13 +90,13 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	return p, ok, failed(context.Background(), j.src, StepCheck, err)
 }
 
-// A job is one call of Fetch or Ready, with every default filled in.
+// A job is one call of Fetch or Ready, with the defaults filled in.
 type job struct {
 	Fetcher
 	program string
 	src     tdf.Source
 	dir     string // ./$program/, absolute
-	stage   string // where only the lock's holder writes, absolute
+	stage   string // the staging directory, absolute; only the lock's holder writes to it
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
@@ -134,7 +134,7 @@ func (j *job) defaults() {
 	j.Limits = j.Limits.withDefaults()
 }
 
-// fetch is what the lock's holder does.
+// fetch fetches the program. The caller holds the lock.
 func (j *job) fetch(ctx context.Context) (Program, error) {
 	began := time.Now()
 	if err := j.checkTarget(); err != nil {
@@ -157,11 +157,11 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	if err := j.install(ctx, sum); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
-	j.Log.Info("fetched", "program", j.program, "source", j.src.String(), "sha256", sum, "took", time.Since(began))
+	j.Log.Info("program fetched", "program", j.program, "source", j.src.String(), "sha256", sum, "took", time.Since(began))
 	return Program{Dir: j.dir, SHA256: sum, Fetched: true}, nil
 }
 
-// makeTree turns the payload into the staged tree, which has a good run.sh at its top.
+// makeTree turns the payload into the staged tree, and checks the run.sh at its top.
 func (j *job) makeTree(ctx context.Context) error {
 	tree := j.staged(stagedTree)
 	if err := os.Mkdir(tree, 0o755); err != nil {

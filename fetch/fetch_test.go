@@ -22,24 +22,42 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestFetchEveryEnding(t *testing.T) {
-	for _, ending := range append([]string{"zip"}, tarEndings...) {
-		t.Run(ending, func(t *testing.T) {
-			data := pack(t, ending, item{name: "lib/data.txt", body: "x"}, item{name: "tool", body: "#!/bin/sh", mode: 0o700}, runItem)
-			f := newFetcher(t)
-			p := fetchWorks(t, f, serve(t, data)+"/x."+ending)
-			if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
-				t.Errorf("%+v", p)
-			}
-			got := snapshot(t, p.Dir)
-			if got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"` {
-				t.Errorf("unpacked: %v", got)
-			}
-			out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
-			if err != nil || string(out) != "it runs\n" {
-				t.Errorf("run.sh: %q, %v", out, err)
-			}
-		})
+// Each kind of source gives the same program, as an archive with any ending and as a script.
+func TestEverySource(t *testing.T) {
+	dir := t.TempDir()
+	address, url := daemon(t, dir), serveFunc(t, http.FileServer(http.Dir(dir)).ServeHTTP)
+	for _, ending := range append([]string{"run.sh", "zip"}, tarEndings...) {
+		file, data := "x."+ending, []byte(goodScript)
+		if ending == "run.sh" {
+			file = ending
+		} else {
+			data = pack(t, ending, item{name: "lib/data.txt", body: "x"}, item{name: "tool", body: "#!/bin/sh", mode: 0o700}, runItem)
+		}
+		write(t, filepath.Join(dir, file), data)
+		sources := map[string]string{
+			"path": "rsync:" + filepath.Join(dir, file), "daemon": "rsync:rsync://" + address + "/m/" + file, "http": url + "/" + file,
+		}
+		if ending != "run.sh" {
+			sources["redis"] = "redis:" + sumOf(data)
+		}
+		for kind, source := range sources {
+			t.Run(kind+" "+ending, func(t *testing.T) {
+				f := newFetcher(t)
+				f.Blob = blobs(map[string][]byte{sumOf(data): data})
+				p := fetchWorks(t, f, source)
+				if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
+					t.Errorf("%+v", p)
+				}
+				got := snapshot(t, p.Dir)
+				if ending != "run.sh" && (got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"`) {
+					t.Errorf("unpacked: %v", got)
+				}
+				out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
+				if err != nil || string(out) != "it runs\n" {
+					t.Errorf("run.sh: %q, %v", out, err)
+				}
+			})
+		}
 	}
 }
 
@@ -54,7 +72,7 @@ func TestFetchScript(t *testing.T) {
 	if got := snapshot(t, p.Dir)["run.sh"]; got != `-rwxr-xr-x "#!/bin/sh\necho it runs\n"` {
 		t.Error(got)
 	}
-	fetchFails(t, newFetcher(t), serve(t, nil)+"/run.sh", "/run.sh: download: what came is empty (0 bytes)")
+	fetchFails(t, newFetcher(t), serve(t, nil)+"/run.sh", "/run.sh: download: the source is empty (0 bytes)")
 }
 
 func TestFetchOnlyOnce(t *testing.T) {
@@ -78,7 +96,7 @@ func TestChecksum(t *testing.T) {
 	url := serve(t, []byte(goodScript)) + "/run.sh#sha256="
 	f := newFetcher(t)
 	other := strings.Repeat("0", 64)
-	fetchFails(t, f, url+other, "download: the SHA-256 of what came is "+sumOf([]byte(goodScript)), other)
+	fetchFails(t, f, url+other, "download: the content has the SHA-256 "+sumOf([]byte(goodScript)), other)
 	fetchWorks(t, f, url+strings.ToUpper(sumOf([]byte(goodScript))))
 }
 
@@ -92,12 +110,12 @@ func TestFetchRefusesNames(t *testing.T) {
 	_, err := f.Fetch(t.Context(), "prog", "ftp://u:hush@h/run.sh")
 	checkFailed(t, err, `source: source "ftp://***@h/run.sh": unknown scheme "ftp"`)
 	if _, _, err := f.Ready("prog", "x"); err == nil {
-		t.Error("Ready takes any source")
+		t.Error("Ready accepts an invalid source")
 	}
 	checkSame(t, f.Dir, map[string]string{})
 }
 
-// blocking serves the start of a file, says so, and nothing more until the client is gone.
+// blocking serves the beginning of a file, and then waits until the client disconnects.
 func blocking(t *testing.T) (url string, began chan struct{}) {
 	began = make(chan struct{}, 1)
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +129,7 @@ func blocking(t *testing.T) (url string, began chan struct{}) {
 	}), began
 }
 
-func TestCancelInTheMiddle(t *testing.T) {
+func TestCancelDownload(t *testing.T) {
 	url, began := blocking(t)
 	f := newFetcher(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +161,7 @@ func TestRunScriptFaults(t *testing.T) {
 		{"none", []item{{name: "a", body: "x"}}, "no run.sh at the top level of the archive"},
 		{"too deep", []item{{name: "proj/run.sh", body: goodScript}}, `run.sh is one level too deep, at "proj/run.sh"`},
 		{"directory", []item{{name: "run.sh/x", body: "x"}}, "run.sh is a directory"},
-		{"link", []item{{name: "a", body: goodScript}, {name: "run.sh", kind: '2', link: "a"}}, "run.sh is not a regular file but a symbolic link"},
+		{"link", []item{{name: "a", body: goodScript}, {name: "run.sh", kind: '2', link: "a"}}, "run.sh is a symbolic link, not a regular file"},
 		{"empty", []item{{name: "run.sh"}}, "run.sh is empty"},
 	}
 	for _, tt := range tests {
@@ -155,7 +173,7 @@ func TestRunScriptFaults(t *testing.T) {
 	}
 }
 
-func TestDiskFullIsToldAsSuch(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	j, err := newFetcher(t).job("prog", "rsync:/x/run.sh")
 	must(t, err)
 	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
@@ -163,11 +181,11 @@ func TestDiskFullIsToldAsSuch(t *testing.T) {
 	checkFailed(t, err, "fetching rsync:/x/run.sh: unpack: the worker's disk is full", "no space left")
 }
 
-func TestWorkingDirectoryThatIsNotThere(t *testing.T) {
+func TestMissingWorkingDirectory(t *testing.T) {
 	f := &Fetcher{Dir: filepath.Join(write(t, filepath.Join(t.TempDir(), "file"), nil), "x")}
 	_, err := f.Fetch(t.Context(), "prog", "rsync:/x/run.sh")
 	checkFailed(t, err, "fetching rsync:/x/run.sh: ")
 	if _, err := os.Stat(f.Dir); err == nil {
-		t.Error("it was made")
+		t.Error("the working directory was made")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush puts the file system that holds dir on its disk: one call, however many files.
+// flush writes the file system of dir to disk. It needs one call for any number of files.
 func flush(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

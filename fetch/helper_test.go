@@ -36,7 +36,7 @@ type item struct {
 	name string
 	body string
 	mode int64 // 0: 0644
-	kind byte  // of tar.Type…
+	kind byte  // tar.Type…
 	link string
 }
 
@@ -99,7 +99,7 @@ func packZip(t testing.TB, items ...item) []byte {
 	return buf.Bytes()
 }
 
-// compress packs data by the ending's compression; "tar" is none.
+// compress compresses data as the ending says; "tar" means no compression.
 func compress(t testing.TB, ending string, data []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -158,7 +158,7 @@ func serveFunc(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// snapshot is everything in a directory but the lock files: modes, contents, targets of links.
+// snapshot returns the mode, and the content or target, of every file in a directory except lock files.
 func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -195,7 +195,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 	return found
 }
 
-// fetchFails checks that the fetch fails with all of the texts, and changes nothing.
+// fetchFails checks that the fetch changes nothing, and that its error contains all texts.
 func fetchFails(t *testing.T, f *Fetcher, source string, texts ...string) error {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -212,7 +212,7 @@ func checkFailed(t *testing.T, err error, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("error %q does not say %q", err, text)
+			t.Errorf("error %q does not contain %q", err, text)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func checkSame(t *testing.T, dir string, before map[string]string) {
 	}
 }
 
-// fetchWorks checks that the fetch leaves a program that is ready, and nothing in staging.
+// fetchWorks checks that the program is ready after the fetch, and that the staging directory is empty.
 func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	t.Helper()
 	p, err := f.Fetch(t.Context(), "prog", source)

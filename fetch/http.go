@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/origin"
 )
 
-// download takes http and https. What can pass by itself is tried again, from the start.
+// download spools an http or https source. It retries temporary errors from the start.
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
@@ -25,8 +25,8 @@ func (j *job) download(ctx context.Context) (string, error) {
 	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
 }
 
-// newTransport differs from the default one in that it never unpacks what the server packed:
-// an archive is summed and measured as it was sent.
+// newTransport disables transparent decompression: the SHA-256 and the limits apply to the bytes that the server
+// sent.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -37,7 +37,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// attempt is one request, its redirects included.
+// attempt sends one request and follows its redirects.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()
@@ -60,13 +60,13 @@ func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) 
 	return j.spool(ctx, body)
 }
 
-// bodyReader tells a body that was cut short from other errors.
+// bodyReader explains errors of a response's body, and detects a truncated body.
 type bodyReader struct {
 	r    io.Reader
 	ctx  context.Context
 	idle *idleGuard
 	got  int64
-	want int64 // -1: not known
+	want int64 // -1: unknown
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
@@ -88,13 +88,12 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 
 func (b *bodyReader) short() error {
 	if b.want < 0 {
-		return fmt.Errorf("the connection ended after %d bytes, in the middle", b.got)
+		return fmt.Errorf("the connection ended early, after %d bytes", b.got)
 	}
 	return fmt.Errorf("the connection ended after %d of %d bytes", b.got, b.want)
 }
 
-// transportError takes every failure to talk for temporary, but for a certificate that is wrong and a redirect that is
-// not followed.
+// transportError marks errors as temporary, except for invalid certificates and refused redirects.
 func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return temporary{context.Cause(ctx)}
@@ -106,7 +105,7 @@ func transportError(ctx context.Context, err error) error {
 	return temporary{err}
 }
 
-// idleGuard ends a request for which nothing has come for a while, from the dialing on.
+// idleGuard cancels a request that has received nothing for a while. The time includes dialing.
 type idleGuard struct {
 	timer  *time.Timer
 	after  time.Duration
@@ -117,7 +116,7 @@ func newIdleGuard(ctx context.Context, after time.Duration) (context.Context, *i
 	ctx, cancel := context.WithCancelCause(ctx)
 	g := &idleGuard{after: after, cancel: cancel}
 	g.timer = time.AfterFunc(after, func() {
-		cancel(fmt.Errorf("nothing came for %g s", after.Seconds()))
+		cancel(fmt.Errorf("no data for %g s", after.Seconds()))
 	})
 	return ctx, g
 }

@@ -47,11 +47,11 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// flaky answers badly until the last try.
+// flaky answers with bad until the last try.
 func flaky(t *testing.T, bad http.HandlerFunc) string {
 	var requests atomic.Int32
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) <= mostRetries {
+		if requests.Add(1) <= maxRetries {
 			bad(w, r)
 			return
 		}
@@ -59,7 +59,7 @@ func flaky(t *testing.T, bad http.HandlerFunc) string {
 	})
 }
 
-func TestRetriedUntilWell(t *testing.T) {
+func TestRetryTemporaryErrors(t *testing.T) {
 	tests := map[string]http.HandlerFunc{
 		"500":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 		"short": cutShort,
@@ -70,7 +70,7 @@ func TestRetriedUntilWell(t *testing.T) {
 			f := newFetcher(t)
 			p := fetchWorks(t, f, flaky(t, bad)+"/run.sh")
 			if p.SHA256 != sumOf([]byte(goodScript)) {
-				t.Errorf("what came earlier is part of it: %+v", p)
+				t.Errorf("the content includes bytes of an earlier try: %+v", p)
 			}
 		})
 	}
@@ -80,20 +80,20 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The time is that of synctest: however slow the machine is, the last try is not taken for silent, too.
+// synctest's clock keeps a slow machine from timing out the last try.
 func TestRetriedAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFetcher(t), 0
 		f.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-			if tries++; tries <= mostRetries {
-				<-r.Context().Done() // until the client loses patience
+			if tries++; tries <= maxRetries {
+				<-r.Context().Done() // the client's idle timeout
 				return nil, r.Context().Err()
 			}
 			return &http.Response{StatusCode: 200, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript))}, nil
 		})
 		began := time.Now()
 		fetchWorks(t, f, "http://example.org/run.sh")
-		if took := time.Since(began); took < mostRetries*DefaultIdleTimeout || took > (mostRetries+1)*DefaultIdleTimeout {
+		if took := time.Since(began); took < maxRetries*DefaultIdleTimeout || took > (maxRetries+1)*DefaultIdleTimeout {
 			t.Errorf("it took %v", took)
 		}
 	})
@@ -121,14 +121,14 @@ func TestShortBodies(t *testing.T) {
 		defer conn.Close()
 		_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
 	})
-	fetchFails(t, newFetcher(t), chunked+"/run.sh", "the connection ended after 3 bytes, in the middle")
+	fetchFails(t, newFetcher(t), chunked+"/run.sh", "the connection ended early, after 3 bytes")
 }
 
 func TestSlowServer(t *testing.T) {
 	f := newFetcher(t)
 	f.IdleTimeout = 50 * time.Millisecond
 	base, _ := blocking(t)
-	fetchFails(t, f, base+"/run.sh", "download: nothing came for 0.05 s (tried 4 times)")
+	fetchFails(t, f, base+"/run.sh", "download: no data for 0.05 s (tried 4 times)")
 }
 
 func TestEndlessBody(t *testing.T) {
@@ -144,7 +144,7 @@ func TestEndlessBody(t *testing.T) {
 	fetchFails(t, f, base+"/x.zip", "/x.zip: download: more than 100000 bytes (max_program_bytes)")
 }
 
-func TestTooLongByItsHeader(t *testing.T) {
+func TestContentLengthAboveLimit(t *testing.T) {
 	base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100001")
 	})
@@ -153,8 +153,8 @@ func TestTooLongByItsHeader(t *testing.T) {
 	fetchFails(t, f, base+"/x.zip", "more than 100000 bytes (max_program_bytes)")
 }
 
-// deaf returns an address that nobody listens at, and nobody can, as long as the test runs.
-func deaf(t *testing.T) string {
+// unusedAddress returns an address on which no process can listen while the test runs.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
@@ -165,8 +165,8 @@ func deaf(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 }
 
-func TestNobodyListens(t *testing.T) {
-	err := fetchFails(t, newFetcher(t), "http://u:hush@"+deaf(t)+"/run.sh?k=hush", "connection refused", "(tried 4 times)")
+func TestConnectionRefused(t *testing.T) {
+	err := fetchFails(t, newFetcher(t), "http://u:hush@"+unusedAddress(t)+"/run.sh?k=hush", "connection refused", "(tried 4 times)")
 	if strings.Contains(err.Error(), "hush") {
 		t.Error(err)
 	}
@@ -189,10 +189,10 @@ func TestRedirects(t *testing.T) {
 	mux.Handle("/file/run.sh", http.RedirectHandler("file:///etc/passwd", http.StatusMovedPermanently))
 	base := serveFunc(t, mux.ServeHTTP)
 
-	fetchWorks(t, newFetcher(t), base+"/9/run.sh") // ten of them
+	fetchWorks(t, newFetcher(t), base+"/9/run.sh") // ten redirects
 	fails := map[string]string{
 		"/10/run.sh":   "download: more than 10 redirects",
-		"/loop/run.sh": "download: the redirects go in a circle, back to " + base + "/loop/run.sh",
+		"/loop/run.sh": "download: the redirects form a loop through " + base + "/loop/run.sh",
 		"/file/run.sh": "redirected to file:///etc/passwd, which is neither http nor https",
 	}
 	for path, want := range fails {
@@ -218,26 +218,26 @@ func TestCertificate(t *testing.T) {
 	t.Cleanup(s.Close)
 	f := newFetcher(t)
 	if err := fetchFails(t, f, s.URL+"/run.sh", "download: tls: failed to verify certificate"); strings.Contains(err.Error(), "tried") {
-		t.Errorf("tried again: %v", err)
+		t.Errorf("the download was retried: %v", err)
 	}
 	f.Transport = s.Client().Transport
 	fetchWorks(t, f, s.URL+"/run.sh")
 }
 
-// The credentials reach the host they are for, no other, and no text.
+// Credentials reach only their host. No error contains them.
 func TestCredentials(t *testing.T) {
 	var mu sync.Mutex
-	seen := map[string]string{} // by path: who asked, and what he told
-	note := func(r *http.Request) {
+	seen := map[string]string{} // by path: user, password and referrer of the request
+	record := func(r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		user, password, _ := r.BasicAuth()
 		seen[r.URL.Path] = user + ":" + password + r.Header.Get("Referer")
 	}
-	other := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { note(r); w.WriteHeader(404) })
+	other := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { record(r); w.WriteHeader(404) })
 	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
 	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
-		note(r)
+		record(r)
 		to := map[string]string{"/run.sh": "/same?k=hush", "/same": other + "/other?k=hush"}[r.URL.Path]
 		http.Redirect(w, r, to, http.StatusFound)
 	})
@@ -251,7 +251,7 @@ func TestCredentials(t *testing.T) {
 	want := map[string]string{"/run.sh": "bob:hush", "/same": "bob:hush", "/other": ":"}
 	for path, text := range want {
 		if seen[path] != text {
-			t.Errorf("%s was asked with %q, want %q", path, seen[path], text)
+			t.Errorf("the request for %s had the credentials %q, want %q", path, seen[path], text)
 		}
 	}
 }

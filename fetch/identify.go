@@ -12,17 +12,17 @@ import (
 	"github.com/mholt/archives"
 )
 
-// A format is how an archive is packed, told by its content. What its name ends in only decided
-// that it may be fetched.
+// A format is the format of an archive. It comes from the content, not from the end of the source's name.
 type format struct {
 	zip  bool
-	comp archives.Compression // around a tar; nil: none
+	comp archives.Compression // compression of a tar; nil: none
 }
 
-// compressions that may be around a tar. The memory of zstd is bounded; that of xz is by itself.
+// compressions are the supported compressions of a tar. The options bound the memory of zstd. The memory of xz is always
+// bounded.
 //
-// They are asked one by one, and archives.Identify is not: it tries every format it knows in
-// random order, some of them guesses (brotli, zlib), and all of that on hostile bytes.
+// archives.Identify is too risky for hostile bytes: it tries every format that it knows, in random order, and
+// guesses some of them (brotli, zlib).
 var compressions = []archives.Compression{
 	gz{},
 	archives.Bz2{},
@@ -32,13 +32,13 @@ var compressions = []archives.Compression{
 	}},
 }
 
-var errUnknownFormat = errors.New("the content is no archive that is known here (tar, tar.gz, tar.bz2, tar.xz, tar.zst, zip)")
+var errUnknownFormat = errors.New("the content is not a supported archive (tar, tar.gz, tar.bz2, tar.xz, tar.zst, zip)")
 
-// tarBlock is the unit of a tar, in bytes.
+// tarBlock is the block size of a tar, in bytes.
 const tarBlock = 512
 
-// identify returns the format of an archive that begins with head, of up to tarBlock bytes.
-// It decompresses nothing: whether a tar is inside a compression is seen when it is unpacked.
+// identify returns the format of an archive. head is its beginning, of up to tarBlock bytes. identify decompresses
+// nothing, so it does not check that a compressed file contains a tar.
 func identify(ctx context.Context, head []byte) (format, error) {
 	if isTar(head) {
 		return format{}, nil
@@ -54,32 +54,31 @@ func identify(ctx context.Context, head []byte) (format, error) {
 	return format{}, errUnknownFormat
 }
 
-// isZip also takes a zip without entries for one, which archives.Zip does not.
+// isZip also recognizes a zip without entries, unlike archives.Zip.
 func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }
 
-// isTar looks at the first block alone. It also takes an archive without entries for one: there is
-// a better text for that.
+// isTar checks the first block only. It also recognizes a tar without entries, which has an error of its own.
 func isTar(head []byte) bool {
 	if len(head) < tarBlock {
 		return false
 	}
-	_, err := tar.NewReader(io.MultiReader(bytes.NewReader(head), beyond{})).Next()
-	return err == nil || errors.Is(err, errBeyond)
+	_, err := tar.NewReader(io.MultiReader(bytes.NewReader(head), secondBlock{})).Next()
+	return err == nil || errors.Is(err, errSecondBlock)
 }
 
-var errBeyond = errors.New("beyond the first block")
+var errSecondBlock = errors.New("the header continues beyond the first block")
 
-// beyond is what follows a header that is valid as far as it goes.
-type beyond struct{}
+// secondBlock fails every read. A tar.Reader reads it only after a valid first block.
+type secondBlock struct{}
 
-func (beyond) Read([]byte) (int, error) { return 0, errBeyond }
+func (secondBlock) Read([]byte) (int, error) { return 0, errSecondBlock }
 
-// damaged explains what a reader of archives says, unless it only passes on a limit of ours.
+// damaged explains the error of an archive's reader. A limitError of this package stays as it is.
 func damaged(err error) error {
 	if limit := limitError(""); errors.As(err, &limit) {
 		return limit
 	}
-	return fmt.Errorf("the archive is damaged or cut short: %w", err)
+	return fmt.Errorf("the archive is damaged or truncated: %w", err)
 }

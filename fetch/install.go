@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// install moves the staged tree into ./$program/: the journal, then everything but run.sh, then
-// setup.sh has its turn, the record, and at last run.sh. What fails is undone.
+// install moves the staged tree into ./$program/. The order is: the journal, all files but run.sh, the run of
+// setup.sh, the record, and run.sh. An error undoes all of it.
 func (j *job) install(ctx context.Context, sum string) (err error) {
 	plan, err := j.plan(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 	return j.complete(ctx, into, sum, plan.journal)
 }
 
-// move renames what is staged to a name in the program's directory. What runs there may exchange
-// directories for links meanwhile: none leads out.
+// move renames a staged file into the program's directory. Running programs may replace directories there by links;
+// move follows no link out of the directory.
 func (j *job) move(into *os.Root, staged, name string) error {
 	from, err := os.Open(filepath.Dir(j.staged(staged)))
 	if err != nil {
@@ -69,8 +69,8 @@ func (j *job) move(into *os.Root, staged, name string) error {
 	return nil
 }
 
-// complete makes it a program. Before that, all of it is on the disk: a machine that loses its
-// power must not come up with a run.sh whose data are missing.
+// complete writes the record and moves run.sh into place. It flushes all other files first, so that a power failure
+// cannot leave a run.sh without them.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,6 +90,6 @@ func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal
 
 func (j *job) rollBack(o *journal) {
 	if err := o.undo(j.dir); err != nil {
-		j.Log.Warn("a failed fetch could not be undone; the next one tries again", "program", j.program, "err", err)
+		j.Log.Warn("fetch not undone, the next fetch tries again", "program", j.program, "err", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// without drops this package's own files from a snapshot.
-func without(s map[string]string) map[string]string {
+// withoutOwn drops this package's own files from a snapshot.
+func withoutOwn(s map[string]string) map[string]string {
 	delete(s, recordName)
 	delete(s, journalName)
 	return s
@@ -20,7 +20,7 @@ func source(t *testing.T, items ...item) string {
 	return "rsync:" + write(t, filepath.Join(t.TempDir(), "x.tar"), packTar(t, items...))
 }
 
-func TestWhatIsThereIsKept(t *testing.T) {
+func TestExistingFilesAreKept(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 	write(t, f.Dir+"/prog/notes", []byte("kept"))
@@ -30,7 +30,7 @@ func TestWhatIsThereIsKept(t *testing.T) {
 		"notes": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/a": `-rw-r--r-- "x"`,
 		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
 	}
-	if diff := cmp.Diff(want, without(snapshot(t, p.Dir))); diff != "" {
+	if diff := cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -45,7 +45,7 @@ func TestConflicts(t *testing.T) {
 		"link":   {name: "link/a", body: "theirs"},
 	}
 	for name, it := range tests {
-		fetchFails(t, f, source(t, it, runItem), "install: ./prog/"+name+" is there already, and the source brings its own")
+		fetchFails(t, f, source(t, it, runItem), "install: ./prog/"+name+" exists already, and the source contains it, too")
 	}
 }
 
@@ -53,11 +53,11 @@ func TestLinkedProgramDirectory(t *testing.T) {
 	f := newFetcher(t)
 	must(t, os.Mkdir(f.Dir+"/other", 0o755))
 	must(t, os.Symlink("other", f.Dir+"/prog"))
-	fetchFails(t, f, source(t, runItem), "install: ./prog is in the way: it is not a directory")
+	fetchFails(t, f, source(t, runItem), "install: ./prog is not a directory")
 }
 
-// Who removes run.sh has the program fetched anew, and loses nothing that its runs left.
-func TestFetchedAnew(t *testing.T) {
+// After a user removed run.sh, the program is fetched again. Files of its runs stay.
+func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 	f := newFetcher(t)
 	src := source(t, item{name: "data/a", body: "x"}, item{name: "gone", body: "x"}, runItem)
 	p := fetchWorks(t, f, src)
@@ -70,13 +70,13 @@ func TestFetchedAnew(t *testing.T) {
 		"data": "drwxr-xr-x", "data/own": `-rw-r--r-- "kept"`, "data/a": `-rw-r--r-- "x"`, "gone": `-rw-r--r-- "x"`,
 		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
 	}
-	if diff := cmp.Diff(want, without(snapshot(t, p.Dir))); diff != "" {
+	if diff := cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// What a program makes of its directory does not lead a later repair out of it.
-func TestRepairStaysInside(t *testing.T) {
+// Undoing a fetch follows no link that the program made in its directory.
+func TestUndoStaysInside(t *testing.T) {
 	f := newFetcher(t)
 	outside := t.TempDir()
 	write(t, outside+"/a", []byte("precious"))
@@ -93,10 +93,10 @@ func TestRepairStaysInside(t *testing.T) {
 func TestBadJournal(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/"+journalName, []byte("{"))
-	fetchFails(t, f, source(t, runItem), "install: "+journalName+" cannot be read; remove the program's directory")
+	fetchFails(t, f, source(t, runItem), "install: read "+journalName+": ", "; remove the program's directory")
 }
 
-func TestStagingOfTheDeadIsSwept(t *testing.T) {
+func TestSweepOfStagingDirectories(t *testing.T) {
 	f := newFetcher(t)
 	for _, program := range []string{"prog", "dead", "busy"} {
 		write(t, filepath.Join(f.Dir, stagingDir, program, "payload"), nil)

@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Installed is a program that was fetched.
+// An Installed is a fetched program.
 type Installed struct {
 	Name    string
-	LastUse time.Time // exact to an hour: it may have been used that much later
-	Bytes   int64     // of its files
-	Files   []string  // what came, and what setup.sh made of it, without run.sh: below its directory, with slashes
+	LastUse time.Time // the last use may be up to an hour later
+	Bytes   int64     // size of its files
+	Files   []string  // fetched files and those that setup.sh made, without run.sh; slash-separated, below its directory
 }
 
-// Programs returns the programs below a working directory that were fetched, in no particular
-// order. Directories made by hand are none of them.
+// Programs returns the fetched programs below a working directory, in no particular order. It skips directories
+// made by hand.
 func Programs(dir string) ([]Installed, error) {
 	entries, err := os.ReadDir(dir)
 	var found []Installed
@@ -39,7 +39,7 @@ func Programs(dir string) ([]Installed, error) {
 	return found, err
 }
 
-// installed is false where there is no such program, or no telling: then it is left alone.
+// installed returns false if the program was not fetched, or if that is unknown.
 func installed(dir, program string) (Installed, bool) {
 	root, err := openProgram(dir, program)
 	if err != nil {
@@ -57,7 +57,7 @@ func installed(dir, program string) (Installed, bool) {
 	return p, true
 }
 
-// recordIn returns the record, or what is left of it by a removal that was interrupted.
+// recordIn returns the record, or the record that an interrupted removal has renamed.
 func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	for _, name = range []string{recordName, removedName} {
 		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -70,26 +70,26 @@ func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	return "", nil, fs.ErrNotExist
 }
 
-// mostJournal, in bytes: a program can write to its journal.
-const mostJournal = 256 << 20
+// maxJournal is the largest journal that is read, in bytes. Programs can write to their journal.
+const maxJournal = 256 << 20
 
 // journalIn returns the journal of a complete program.
 func journalIn(root *os.Root) (*journal, error) {
 	var o journal
-	data, err := readRegular(root, journalName, mostJournal)
+	data, err := readRegular(root, journalName, maxJournal)
 	if err == nil {
 		err = json.Unmarshal(data, &o)
 	}
 	if err == nil && !o.Done {
-		err = errors.New("it says that the program is incomplete")
+		err = errors.New("the program is incomplete")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used (%w); remove the program's directory", journalName, err)
+		return nil, fmt.Errorf("read %s: %w; remove the program's directory", journalName, err)
 	}
 	return &o, nil
 }
 
-// bytes is what the program's files take, as long as they are there.
+// bytes returns the size of the program's files that still exist.
 func (o *journal) bytes(root *os.Root) (sum int64) {
 	for _, name := range append(slices.Clone(o.Files), runScript) {
 		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
@@ -99,7 +99,7 @@ func (o *journal) bytes(root *os.Root) (sum int64) {
 	return sum
 }
 
-// openProgram opens a directory that is none behind a link.
+// openProgram opens a program's directory. It does not follow a link.
 func openProgram(dir, program string) (*os.Root, error) {
 	name := filepath.Join(dir, program)
 	info, err := os.Lstat(name)
@@ -120,26 +120,26 @@ func openProgram(dir, program string) (*os.Root, error) {
 	return root, nil
 }
 
-// readRegular waits for nobody who might write to a pipe.
-func readRegular(root *os.Root, name string, most int64) ([]byte, error) {
-	f, info, err := regular(root.OpenFile(name, reading, 0))
+// readRegular reads a regular file of at most limit bytes.
+func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, info, err := regular(root.OpenFile(name, readFlags, 0))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info.Size() > most {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", info.Size(), most)
+	if info.Size() > limit {
+		return nil, fmt.Errorf("the file has %d bytes, more than %d", info.Size(), limit)
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// reading are the flags to read what may be something else: a link is not followed, and a pipe is
-// not waited for.
-const reading = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
+// readFlags are flags to open a file for reading, without following a link or waiting for the writer of a pipe.
+const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 
-var errNotRegular = errors.New("it is not a regular file")
+var errNotRegular = errors.New("not a regular file")
 
-// regular returns what was opened, and what it is, if it is a regular file. Else it closes it.
+// regular returns an opened file and its info if it is a regular file. Otherwise it closes the file and returns an
+// error.
 func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return nil, nil, fmt.Errorf("%w: %w", errNotRegular, err)

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,27 +12,26 @@ import (
 
 const journalName = reservedPrefix + "install.json"
 
-// A journal says what an installation adds to ./$program/, so that it can be undone: at once
-// when it fails, at the next fetch when its process died, and when someone removed run.sh to
-// have the program fetched anew.
+// A journal lists the files that an installation adds to ./$program/, so that it can be undone. A failed installation is
+// undone at once. If its process died, the next fetch undoes it. The next fetch also undoes a complete installation
+// whose run.sh is missing: users remove run.sh to fetch a program again.
 type journal struct {
-	// Done: run.sh was about to come. From then on programs run and leave files of their own.
+	// Done is set before run.sh is moved into place. From then on the program may run and leave its own files.
 	Done bool `json:"done"`
-	// Existed: the directory was there before, with Before at its top level.
+	// Existed is set if the directory existed before the fetch. Before then lists its top level.
 	Existed bool     `json:"existed"`
 	Before  []string `json:"before,omitempty"`
-	// Files are what comes from the source, and then what setup.sh made of it: slash-separated,
-	// parents first.
+	// Files are the fetched files, and the files that setup.sh made. Paths are slash-separated, parents first.
 	Files []string `json:"files"`
 }
 
-// installing tells a directory whose installation is under way, or died, from one made by hand.
+// installing reports whether an installation in dir is unfinished. A directory made by hand has no journal.
 func installing(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, journalName))
 	return err == nil
 }
 
-// repair undoes what an earlier installation left in a directory without run.sh.
+// repair undoes an earlier installation if the directory has no run.sh.
 func (j *job) repair() error {
 	var old journal
 	err := readJSON(filepath.Join(j.dir, journalName), &old)
@@ -39,14 +39,14 @@ func (j *job) repair() error {
 		return nil
 	}
 	if err != nil {
-		return errors.New(journalName + " cannot be read; remove the program's directory")
+		return fmt.Errorf("read %s: %w; remove the program's directory", journalName, err)
 	}
-	j.Log.Info("undoing an earlier fetch that has no run.sh", "program", j.program)
+	j.Log.Info("earlier fetch without run.sh is undone", "program", j.program)
 	return old.undo(j.dir)
 }
 
-// undo makes dir what it was. All of it goes through os.Root: what runs in dir may have put
-// links there since.
+// undo restores dir to its state before the installation. It uses os.Root, because programs that ran in dir may have
+// made links there.
 func (o *journal) undo(dir string) error {
 	if !o.Done && !o.Existed {
 		return os.RemoveAll(dir)
@@ -67,8 +67,8 @@ func (o *journal) undo(dir string) error {
 	return removeOwn(root)
 }
 
-// removeFiles removes what came, and what setup.sh made of it; run.sh first, which is there when a
-// removal was interrupted ("remove.go"). A directory stays where something else was put into it.
+// removeFiles removes run.sh, the fetched files, and the files that setup.sh made. Directories with other files stay.
+// run.sh still exists if a removal was interrupted (remove.go).
 func (o *journal) removeFiles(root *os.Root) error {
 	if o.Done {
 		if err := root.Remove(runScript); err != nil && !gone(err) {
@@ -83,8 +83,7 @@ func (o *journal) removeFiles(root *os.Root) error {
 	return nil
 }
 
-// removeOwn removes this package's own files, the journal last: until then all of this can be
-// done once more.
+// removeOwn removes this package's own files. The journal goes last, so that an interrupted undo can be repeated.
 func removeOwn(root *os.Root) error {
 	for _, name := range []string{recordName, removedName, journalName} {
 		if err := root.Remove(name); err != nil && !gone(err) {
@@ -98,7 +97,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// removeOthers removes what setup.sh made at the top level. The journal itself comes last.
+// removeOthers removes the files that setup.sh made at the top level, but not the journal.
 func removeOthers(root *os.Root, dir string, keep []string) error {
 	now, err := topLevel(dir)
 	if err != nil {

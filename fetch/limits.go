@@ -2,13 +2,13 @@ package fetch
 
 import "fmt"
 
-// Limits bound what a source may be and become (docs/programs.md, "Limits"). Zero values mean
-// the defaults. The key of the worker's configuration stands with each.
+// Limits bound a source and its unpacked files (docs/programs.md, "Limits"). Zero values mean the defaults. Each
+// comment names the key of the worker's configuration and the default.
 type Limits struct {
-	Bytes   int64   // of what comes, and again of all files unpacked; max_program_bytes, 1 GiB
-	Entries int     // files, directories and links; max_program_entries, 100,000
-	Depth   int     // of nested directories; max_program_depth, 32
-	Ratio   float64 // decompressed : packed, once more than 1 MiB is decompressed; max_program_ratio, 200
+	Bytes   int64   // size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
+	Entries int     // number of files, directories and links; max_program_entries, 100,000
+	Depth   int     // depth of nested directories; max_program_depth, 32
+	Ratio   float64 // decompressed size / archive's size, above 1 MiB; max_program_ratio, 200
 }
 
 // The defaults of [Limits].
@@ -19,7 +19,7 @@ const (
 	DefaultRatio   = 200
 )
 
-// ratioFrom is how much any archive may unpack to: small files full of blanks pack well.
+// ratioFrom is the unpacked size in bytes from which Ratio applies. Small files of blanks may compress better.
 const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -38,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A limitError says which limit was reached, and the key that sets it.
+// A limitError names the limit that was exceeded, and its configuration key.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
@@ -52,24 +52,23 @@ func (l Limits) tooManyEntries() error {
 }
 
 func (l Limits) tooManyNames() error {
-	return limitError(fmt.Sprintf("more than %d bytes of names", mostNames))
+	return limitError(fmt.Sprintf("more than %d bytes of names", maxNames))
 }
 
-// mostNames is how many bytes the names of an archive, and what its links point to, may have
-// together: they are kept in memory, and in the journal.
-const mostNames = 32 << 20
+// maxNames is the limit in bytes of an archive's names and link targets together. Memory and the journal hold them.
+const maxNames = 32 << 20
 
-// budget counts what an archive has become so far.
+// budget counts the unpacked bytes and entries of an archive.
 type budget struct {
 	limits  Limits
-	packed  int64 // the archive's own size
-	bytes   int64 // of files
-	stream  int64 // of all that was decompressed around them, too
+	packed  int64 // size of the archive
+	bytes   int64 // written to files
+	stream  int64 // decompressed bytes, including headers and padding
 	entries int
-	names   int64 // bytes
+	names   int64 // bytes of names and link targets
 }
 
-// addEntry takes the names of an entry: its own, and that which it links to.
+// addEntry counts an entry. names are its own name and its link target.
 func (b *budget) addEntry(names ...string) error {
 	for _, name := range names {
 		b.names += int64(len(name))
@@ -78,31 +77,30 @@ func (b *budget) addEntry(names ...string) error {
 	switch {
 	case b.entries > b.limits.Entries:
 		return b.limits.tooManyEntries()
-	case b.names > mostNames:
+	case b.names > maxNames:
 		return b.limits.tooManyNames()
 	}
 	return nil
 }
 
-// addBytes counts what is written to files, which may be more than was decompressed: holes.
+// addBytes counts bytes written to files. Sparse files have more of them than were decompressed.
 func (b *budget) addBytes(n int) error {
 	b.bytes += int64(n)
 	return b.check(b.bytes, b.limits.Bytes)
 }
 
-// addStream counts what was decompressed. What is no file (headers, padding, content that is
-// skipped) costs time, and has an end too.
+// addStream counts decompressed bytes. It also bounds the bytes outside files: headers, padding and skipped content.
 func (b *budget) addStream(n int) error {
 	b.stream += int64(n)
 	return b.check(b.stream, b.limits.Bytes+int64(b.limits.Entries)*headerBytes)
 }
 
-func (b *budget) check(n, most int64) error {
+func (b *budget) check(n, limit int64) error {
 	switch {
-	case n > most:
+	case n > limit:
 		return b.limits.tooManyBytes()
 	case n > ratioFrom && float64(n) > b.limits.Ratio*float64(b.packed):
-		return limitError(fmt.Sprintf("unpacks to more than %g times its size (max_program_ratio)", b.limits.Ratio))
+		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size (max_program_ratio)", b.limits.Ratio))
 	}
 	return nil
 }

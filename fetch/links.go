@@ -13,12 +13,12 @@ import (
 
 type link struct{ name, target string }
 
-// checkTarget refuses a symbolic link that leaves the archive by its text alone. A chain of
-// links can hide that from it; makeLinks looks again when all are there.
+// checkTarget refuses a symbolic link whose target is outside the archive. It cannot see a chain of links that leaves
+// the archive; makeLinks checks those.
 func checkTarget(name, target string) error {
 	switch {
-	case target == "", strings.ContainsRune(target, 0), len(target) > mostPathBytes:
-		return errors.New("is a symbolic link without a proper target")
+	case target == "", strings.ContainsRune(target, 0), len(target) > maxPathBytes:
+		return errors.New("is a symbolic link with an invalid target")
 	case path.IsAbs(target):
 		return fmt.Errorf("is a symbolic link to the absolute path %q", shorten(target))
 	case !filepath.IsLocal(path.Join(path.Dir(name), target)):
@@ -27,7 +27,7 @@ func checkTarget(name, target string) error {
 	return nil
 }
 
-// hardLink takes a link to a file that came earlier.
+// hardLink makes a hard link to a file that was unpacked before.
 func (u *unpacker) hardLink(name, target string) error {
 	clean, err := localName(target, u.budget.limits.Depth)
 	if err != nil {
@@ -35,13 +35,13 @@ func (u *unpacker) hardLink(name, target string) error {
 	}
 	info, err := u.root.Lstat(clean)
 	if err != nil || !info.Mode().IsRegular() {
-		return fmt.Errorf("is a hard link to %q, which is no file that came before it", shorten(target))
+		return fmt.Errorf("is a hard link to %q, which is not a file before it in the archive", shorten(target))
 	}
 	return explainExist(u.root.Link(clean, name))
 }
 
-// makeLinks makes the symbolic links when nothing can be written through them any more, and
-// then follows each: root refuses those that lead out.
+// makeLinks makes the symbolic links after all files, so that no file is written through a link. Then it follows each
+// link: root refuses those that leave the directory.
 func (u *unpacker) makeLinks() error {
 	for _, l := range u.links {
 		if u.ctx.Err() != nil {
@@ -68,7 +68,7 @@ func explainLink(target string, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("is a symbolic link to %q, which is not in the archive", target)
 	case errors.Is(err, syscall.ELOOP):
-		return fmt.Errorf("is a symbolic link to %q, in a circle", target)
+		return fmt.Errorf("is a symbolic link to %q, in a cycle", target)
 	}
 	return fmt.Errorf("is a symbolic link to %q that cannot be followed inside the archive: %w", target, err)
 }

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// copyLocal takes rsync:PATH of this machine, which needs no rsync.
+// copyLocal spools the source rsync:PATH of this machine. It does not need rsync.
 func (j *job) copyLocal(ctx context.Context) (string, error) {
 	name := j.src.Location
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(j.Dir, name)
 	}
-	// Not to wait for the other end of a named pipe.
+	// O_NONBLOCK: do not wait for the writer of a named pipe.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
@@ -27,7 +27,7 @@ func (j *job) copyLocal(ctx context.Context) (string, error) {
 	case info.IsDir():
 		return "", fmt.Errorf("%s is a directory; a source is one file", name)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file but a %s", name, kind(info.Mode()))
+		return "", fmt.Errorf("%s is a %s, not a regular file", name, kind(info.Mode()))
 	case info.Size() > j.Limits.Bytes:
 		return "", j.Limits.tooManyBytes()
 	}

@@ -18,7 +18,7 @@ func TestLocalPaths(t *testing.T) {
 
 	f = newFetcher(t)
 	must(t, os.Symlink(name, filepath.Join(f.Dir, "link.tar")))
-	t.Setenv("PATH", t.TempDir()) // it needs no rsync
+	t.Setenv("PATH", t.TempDir()) // without rsync
 	fetchWorks(t, f, "rsync:link.tar")
 }
 
@@ -32,9 +32,9 @@ func TestLocalPathsThatFail(t *testing.T) {
 	tests := map[string]string{
 		"none.zip":   "none.zip: no such file or directory",
 		"dir/run.sh": "is a directory; a source is one file",
-		"fifo.zip":   "is not a regular file but a named pipe",
+		"fifo.zip":   "is a named pipe, not a regular file",
 		"long.zip":   "more than 10 bytes (max_program_bytes)",
-		"empty.zip":  "what came is empty",
+		"empty.zip":  "the source is empty",
 	}
 	for path, want := range tests {
 		fetchFails(t, f, "rsync:"+path, "fetching rsync:"+path+": rsync: ", want)

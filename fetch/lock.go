@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pauses between two looks at a lock that is taken: flock cannot be waited for with a context.
+// Pauses between attempts to take a lock. A blocking flock would ignore the context.
 const (
 	firstLockPause = 2 * time.Millisecond
-	mostLockPause  = 200 * time.Millisecond
+	maxLockPause   = 200 * time.Millisecond
 )
 
-// lock takes the program's lock, waiting until ctx ends. A process that dies loses it.
+// lock takes the program's lock, and waits for it until ctx ends. The kernel releases the lock if the process dies.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	if err := makePrivate(j.Dir, locksDir); err != nil {
 		return nil, err
 	}
-	for pause := firstLockPause; ; pause = min(2*pause, mostLockPause) {
+	for pause := firstLockPause; ; pause = min(2*pause, maxLockPause) {
 		f, err := tryLock(filepath.Join(j.Dir, locksDir, j.program))
 		if err != nil {
 			return nil, err
@@ -35,16 +35,16 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// tryLock returns nil where another has the lock. Closing the file gives it back.
+// tryLock returns nil if another process holds the lock. Closing the file releases the lock.
 //
-// The file stays when the lock is given back: were it removed, two could hold two files of that
-// name. Someone else may remove it, hence the look at what the name means once it is locked.
+// The file stays, because removing it would allow two processes to lock two files of the same name. A user may remove
+// it: so tryLock checks that the name still means the locked file.
 func tryLock(name string) (*os.File, error) {
 	f, info, err := regular(os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600))
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm() != 0o600 { // of an earlier release
+	if info.Mode().Perm() != 0o600 { // made by an earlier release of TDF
 		_ = f.Chmod(0o600)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -64,7 +64,7 @@ func sameFile(f *os.File, name string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// sleep returns the cause when ctx ends first.
+// sleep returns the cause of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -56,7 +56,7 @@ func TestManyProgramsAtOnce(t *testing.T) {
 	checkNoStaging(t, f.Dir)
 }
 
-// fetchingProcess starts a process that fetches; it is under way when this returns.
+// fetchingProcess starts a process that fetches, and waits until it has begun.
 func fetchingProcess(t *testing.T, dir, source string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "prog", source)
@@ -108,15 +108,15 @@ func TestKilledWhileDownloading(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	if _, err := os.Stat(filepath.Join(dir, "prog")); err == nil {
-		t.Error("the program's directory is there")
+		t.Error("the program's directory exists")
 	}
 	if len(snapshot(t, dir)) == 0 {
-		t.Error("nothing was left to sweep: this test shows nothing")
+		t.Error("the killed process left no files to sweep, so this test proves nothing")
 	}
 	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
 }
 
-// The process dies when half of the program is in place, killed by its own setup.sh.
+// setup.sh kills the fetching process while the program is half installed.
 func TestKilledWhileInstalling(t *testing.T) {
 	for _, existed := range []bool{false, true} {
 		dir, good := t.TempDir(), atomic.Bool{}
@@ -135,16 +135,16 @@ func TestKilledWhileInstalling(t *testing.T) {
 		_ = cmd.Wait()
 		f := &Fetcher{Dir: dir}
 		if _, ok, err := f.Ready("prog", url+"/x.tar"); ok || err != nil {
-			t.Errorf("half a program is ready: %v, %v", ok, err)
+			t.Errorf("an incomplete program is ready: %v, %v", ok, err)
 		}
 		if got := snapshot(t, dir); got["prog/only/bad"] == "" || got["prog/made"] == "" {
-			t.Errorf("nothing was left to repair: %v", got)
+			t.Errorf("the killed process left nothing to undo: %v", got)
 		}
 		good.Store(true)
 		p := fetchWorks(t, f, url+"/x.tar")
 		got := snapshot(t, p.Dir)
 		if got["data/a"] != `-rw-r--r-- "good"` || got["only"] != "" || got["made"] != "" || got["setup.sh"] != "" {
-			t.Errorf("repaired: %v", got)
+			t.Errorf("files after the next fetch: %v", got)
 		}
 		if existed && (got["results/1.out"] != `-rw-r--r-- "kept"` || got["data/own"] != `-rw-r--r-- "kept"`) {
 			t.Errorf("lost: %v", got)
@@ -152,7 +152,7 @@ func TestKilledWhileInstalling(t *testing.T) {
 	}
 }
 
-func TestWaitingIsCancelled(t *testing.T) {
+func TestCancelWaitForLock(t *testing.T) {
 	f := newFetcher(t)
 	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o755))
 	l, err := tryLock(filepath.Join(f.Dir, locksDir, "prog"))
@@ -167,9 +167,8 @@ func TestWaitingIsCancelled(t *testing.T) {
 	}
 }
 
-// A lock file that was removed while it was held protects nothing any more; the next holder
-// must be on the file that the name means.
-func TestLockOnARemovedFile(t *testing.T) {
+// A lock on a removed file is void. The next holder must lock the file that has the name now.
+func TestLockOnRemovedFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	old, err := tryLock(name)
 	must(t, err)

@@ -12,18 +12,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// childEnv makes of the test binary another process that fetches: "DIR\nPROGRAM\nSOURCE".
+// childEnv makes the test binary fetch in the directory that it names. The arguments are program and source.
 const childEnv = "TDF_TEST_FETCH_CHILD"
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // some tests look at modes
+	syscall.Umask(0o022) // some tests check modes
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir, os.Args[1], os.Args[2]))
 	}
 	os.Exit(leaktest.M{M: m}.Run())
 }
 
-// child fetches with 8 goroutines at once, and says beforehand that it is about to.
+// child prints "started", fetches with 8 goroutines, and prints how many of them fetched.
 func child(dir, program, source string) int {
 	f := &Fetcher{Dir: dir, RetryPause: time.Millisecond}
 	fmt.Println("started")

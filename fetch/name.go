@@ -10,21 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// What Linux takes for a name.
+// Linux's limits of paths and names.
 const (
-	mostPathBytes = 4095
-	mostNameBytes = 255
+	maxPathBytes = 4095
+	maxNameBytes = 255
 )
 
-// localName returns the clean form of an entry's name, "." for the archive's top, or says why
-// nothing is unpacked under that name. Names that mean different things to different systems
-// are refused, and not repaired.
+// localName returns the clean form of an entry's name; "." is the archive's top. It returns an error if the name is
+// invalid, or means different things on different systems.
 func localName(name string, depth int) (string, error) {
 	switch {
 	case name == "":
 		return "", errors.New("has no name")
-	case len(name) > mostPathBytes:
-		return "", fmt.Errorf("has a name of %d bytes (at most %d)", len(name), mostPathBytes)
+	case len(name) > maxPathBytes:
+		return "", fmt.Errorf("has a name of %d bytes (at most %d)", len(name), maxPathBytes)
 	case !utf8.ValidString(name):
 		return "", errors.New("has a name that is not UTF-8")
 	case strings.ContainsFunc(name, unicode.IsControl):
@@ -36,10 +35,10 @@ func localName(name string, depth int) (string, error) {
 	}
 	parts := strings.Split(name, "/")
 	if slices.Contains(parts, "..") {
-		return "", errors.New("has .. in its name, which leaves the directory")
+		return "", errors.New("has .. in its name")
 	}
-	if slices.ContainsFunc(parts, func(p string) bool { return len(p) > mostNameBytes }) {
-		return "", fmt.Errorf("has a part of more than %d bytes in its name", mostNameBytes)
+	if slices.ContainsFunc(parts, func(p string) bool { return len(p) > maxNameBytes }) {
+		return "", fmt.Errorf("has a part of more than %d bytes in its name", maxNameBytes)
 	}
 	clean := path.Clean(name)
 	if n := strings.Count(clean, "/"); n > depth {

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// obtain spools the source to the payload and returns the SHA-256 of what came.
+// obtain spools the source to the payload and returns its SHA-256.
 func (j *job) obtain(ctx context.Context) (string, error) {
 	var sum string
 	var err error
@@ -30,7 +30,7 @@ func (j *job) obtain(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if want := j.src.SHA256; want != "" && want != sum {
-		return "", fmt.Errorf("the SHA-256 of what came is %s, and not %s as the source says", sum, want)
+		return "", fmt.Errorf("the content has the SHA-256 %s; the source demands %s", sum, want)
 	}
 	return sum, nil
 }
@@ -45,8 +45,8 @@ func (j *job) obtainStep() Step {
 	return StepDownload
 }
 
-// spool writes r to the payload, anew, and sums it on the way. It keeps to the limit while it
-// reads, and stops when ctx ends.
+// spool replaces the payload by the bytes of r, and returns their SHA-256. It stops at the limit of bytes and when
+// ctx ends.
 func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
 	f, err := os.OpenFile(j.staged(stagedPayload), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -62,12 +62,12 @@ func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
 	case n > j.Limits.Bytes:
 		return "", j.Limits.tooManyBytes()
 	case n == 0:
-		return "", errors.New("what came is empty (0 bytes)")
+		return "", errors.New("the source is empty (0 bytes)")
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// contextReader ends a copy between two reads.
+// contextReader fails its reads when ctx has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

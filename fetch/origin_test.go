@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// answering is a web of hosts that redirect: by URL, to which Location; "" is the end.
-type answering struct {
-	locations map[string]string
-	seen      map[string]string // by URL: the user name that was told
+// redirects is a transport whose hosts redirect.
+type redirects struct {
+	locations map[string]string // Location by URL; "": no redirect
+	seen      map[string]string // user names of the requests, by URL
 }
 
-func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	user, _, _ := r.BasicAuth()
 	a.seen[r.URL.String()] += user + "."
 	resp := &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript)), Request: r}
@@ -24,9 +24,9 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Credentials are for the scheme, host and port that they were given for.
+// Credentials are sent only to their scheme, host and port.
 func TestCredentialsStayWithTheirOrigin(t *testing.T) {
-	web := &answering{seen: map[string]string{}, locations: map[string]string{
+	web := &redirects{seen: map[string]string{}, locations: map[string]string{
 		"http://h.example/run.sh":     "http://h.example:80/same",
 		"http://h.example:80/same":    "http://sub.h.example/a",
 		"http://sub.h.example/a":      "http://h.example:8080/b",
@@ -44,18 +44,18 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	}
 	for url, user := range want {
 		if web.seen[url] != user {
-			t.Errorf("%s was told %q, want %q", url, web.seen[url], user)
+			t.Errorf("the request for %s had the user %q, want %q", url, web.seen[url], user)
 		}
 	}
 	for url, users := range web.seen {
 		if strings.Contains(users, "bob") && !strings.HasPrefix(url, "http://h.example/") && url != "http://h.example:80/same" {
-			t.Errorf("%s was told %q", url, users)
+			t.Errorf("the request for %s had the users %q", url, users)
 		}
 	}
 }
 
-// What a server sends as a Location is in no error with its query, however malformed it is.
-func TestLocationsShowNothing(t *testing.T) {
+// Errors never contain the query or the credentials of a Location, even of a malformed one.
+func TestErrorsHideQueriesOfLocations(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",
 		"http://u:hush@h.example:x/?k=hush":    "redirected to a Location that is not a valid URL",
@@ -67,7 +67,7 @@ func TestLocationsShowNothing(t *testing.T) {
 		"http://loop.example/run.sh?k=hush":    "download: ",
 		"gopher://u:hush@h.example/?hush#hush": "which is neither http nor https",
 	} {
-		web := &answering{seen: map[string]string{}, locations: map[string]string{
+		web := &redirects{seen: map[string]string{}, locations: map[string]string{
 			"http://h.example/run.sh": location, location: location,
 		}}
 		f := newFetcher(t)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// owner is a file's user id; -1 where the system does not say.
+// owner returns a file's user id, or -1 if the system does not report it.
 func owner(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Uid)
@@ -16,22 +16,22 @@ func owner(info fs.FileInfo) int {
 	return -1
 }
 
-// names is how many names a file has.
-func names(info fs.FileInfo) int {
+// hardLinks returns the number of a file's hard links.
+func hardLinks(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Nlink)
 	}
 	return 1
 }
 
-// trusted says whether what this is belongs to the worker's own user, to root, or to the user as whom programs run.
+// trusted reports whether a file belongs to the worker's user, to root, or to the programs' user.
 func (j *job) trusted(info fs.FileInfo) bool {
 	uid := owner(info)
 	return uid == 0 || uid == os.Geteuid() || j.OtherUser && uid == j.User
 }
 
-// checkPlanted refuses a program that anyone may have put there: one of another user, or a link of
-// his, where everybody can write to the working directory. Elsewhere, who can write there is trusted.
+// checkPlanted refuses a program that an untrusted user may have planted. That is possible if everyone can write to
+// the working directory, and the program's directory, or a link to it, belongs to that user.
 func (j *job) checkPlanted() error {
 	working, err := os.Stat(j.Dir)
 	if err != nil || working.Mode()&0o002 == 0 {
@@ -41,11 +41,11 @@ func (j *job) checkPlanted() error {
 	if err != nil || j.trusted(info) {
 		return err
 	}
-	return fmt.Errorf("./%s belongs to user %d, and everybody can write to the working directory; remove it or give it to the worker's user (chown), and close the directory (chmod o-w)",
+	return fmt.Errorf("./%s belongs to user %d, and everyone can write to the working directory; remove it or give it to the worker's user (chown), and close the working directory (chmod o-w)",
 		j.program, owner(info))
 }
 
-// checkTarget refuses a place that is no directory, or one whose owner could exchange what is put there.
+// checkTarget refuses a program's directory of an untrusted owner, who could exchange files in it.
 func (j *job) checkTarget() error {
 	info, err := os.Lstat(j.dir)
 	switch {
@@ -54,7 +54,7 @@ func (j *job) checkTarget() error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("./%s is in the way: it is not a directory", j.program)
+		return fmt.Errorf("./%s is not a directory; remove it", j.program)
 	case !j.trusted(info):
 		return fmt.Errorf("./%s belongs to user %d; remove it, or give it to the worker's user (chown)", j.program, owner(info))
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A plan is what an installation will do, known and possible before it does anything.
+// A plan lists the moves of an installation. Making it finds conflicts before the first move.
 type plan struct {
 	journal
-	moves []string // of the tree to ./$program/; all but run.sh
-	moved string   // the last of them, with a slash: what is below it comes along
+	moves []string // paths to move from the staged tree to ./$program/, without run.sh
+	moved string   // the last of moves, with a slash; a directory moves with all of its files
 }
 
 func (j *job) plan(ctx context.Context) (*plan, error) {
@@ -39,8 +39,7 @@ func (j *job) plan(ctx context.Context) (*plan, error) {
 	})
 }
 
-// place plans for one entry of the tree. A directory that is there already keeps what it holds
-// and gets the rest; anything else that is there already is not ours to replace.
+// place plans the move of one entry. It adds to an existing directory, and never replaces a file.
 func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	switch {
 	case name == runScript:
@@ -51,7 +50,7 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 		p.Files = append(p.Files, name)
 		return nil
 	}
-	there, err := os.Lstat(filepath.Join(j.dir, name))
+	existing, err := os.Lstat(filepath.Join(j.dir, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		p.moves, p.moved = append(p.moves, name), name+"/"
@@ -59,14 +58,14 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 		return nil
 	case err != nil:
 		return err
-	case there.IsDir() && d.IsDir():
+	case existing.IsDir() && d.IsDir():
 		return nil
 	}
-	return fmt.Errorf("./%s/%s is there already, and the source brings its own; move it away, or give the program another name", j.program, name)
+	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program another name", j.program, name)
 }
 
-// addMade adds what setup.sh made, but for what it put where something was before. What it made
-// unreadable is not looked into.
+// addMade extends Files by the files that setup.sh made. It skips directories that existed before the fetch, and
+// unreadable directories.
 func (p *plan) addMade(dir string) {
 	known := make(map[string]bool, len(p.Files))
 	for _, name := range p.Files {

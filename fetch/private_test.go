@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody else can hold a lock, or look into what is being fetched, also where an earlier release left it open.
+// Other users cannot hold a lock or read the staging directory, even if an earlier release of TDF left them open.
 func TestLocksArePrivate(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		f := newFetcher(t)
@@ -28,8 +28,8 @@ func TestLocksArePrivate(t *testing.T) {
 	}
 }
 
-// A link or a pipe in the place of a lock leads nowhere, and holds nobody up.
-func TestLocksAreFiles(t *testing.T) {
+// A link or a pipe instead of a lock file is an error. It is not followed, and does not block.
+func TestLockIsRegularFile(t *testing.T) {
 	f := newFetcher(t)
 	outside := filepath.Join(t.TempDir(), "made")
 	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o700))
@@ -39,7 +39,7 @@ func TestLocksAreFiles(t *testing.T) {
 		t.Error("no error")
 	}
 	if _, err := os.Lstat(outside); err == nil {
-		t.Error("a file was made where a link leads")
+		t.Error("a file was made through a link")
 	}
 	must(t, os.Remove(lock))
 	must(t, unix.Mkfifo(lock, 0o600))
@@ -48,8 +48,8 @@ func TestLocksAreFiles(t *testing.T) {
 	}
 }
 
-// A run.sh that is a link, or has another name somewhere, has its target's mode left alone.
-func TestModesElsewhereAreKept(t *testing.T) {
+// If run.sh is a symbolic or hard link, the mode of its target does not change.
+func TestModesOfLinkTargetsAreKept(t *testing.T) {
 	for name, link := range map[string]func(string, string) error{"symbolic": os.Symlink, "hard": os.Link} {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t)
@@ -60,7 +60,7 @@ func TestModesElsewhereAreKept(t *testing.T) {
 			if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o644 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			must(t, os.Chmod(target, 0o755)) // by hand
+			must(t, os.Chmod(target, 0o755)) // a user follows the advice
 			if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); !ok || err != nil {
 				t.Error(ok, err)
 			}
@@ -68,8 +68,8 @@ func TestModesElsewhereAreKept(t *testing.T) {
 	}
 }
 
-// What is no file holds nobody up.
-func TestPipesAsRunScript(t *testing.T) {
+// A pipe instead of a file does not block.
+func TestPipesInsteadOfFiles(t *testing.T) {
 	for _, name := range []string{"run.sh", recordName, journalName} {
 		f := newFetcher(t)
 		write(t, f.Dir+"/prog/data", nil)
@@ -81,27 +81,27 @@ func TestPipesAsRunScript(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "run.sh")
 	must(t, unix.Mkfifo(script, 0o600))
 	j := &job{}
-	if err := j.executable(script, 0o600); err == nil { // it was exchanged a moment ago
+	if err := j.ensureExecutable(script, 0o600); err == nil { // the file became a pipe after the caller's stat
 		t.Error("no error")
 	}
 }
 
-// Where everybody can write to the working directory, a program counts only if those put it there whom the worker trusts.
+// If everyone can write to the working directory, programs of untrusted users are refused.
 func TestProgramsOfStrangers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
 	for name, tt := range map[string]struct {
 		working os.FileMode // of the working directory
-		user    int         // as whom programs run
+		user    int         // the programs' user
 		link    bool
 		want    string
 	}{
-		"everybody's":             {0o1777, 0, false, "check: ./prog belongs to user 65534"},
-		"everybody's, a link":     {0o1777, 0, true, "check: ./prog belongs to user 65534"},
-		"everybody's, their user": {0o1777, nobody, false, ""},
-		"ours":                    {0o755, 0, false, ""},
-		"ours, a link":            {0o755, 0, true, ""},
+		"open":               {0o1777, 0, false, "check: ./prog belongs to user 65534"},
+		"open, link":         {0o1777, 0, true, "check: ./prog belongs to user 65534"},
+		"open, trusted user": {0o1777, nobody, false, ""},
+		"not writable":       {0o755, 0, false, ""},
+		"not writable, link": {0o755, 0, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t)
@@ -128,8 +128,8 @@ func TestProgramsOfStrangers(t *testing.T) {
 	}
 }
 
-// Nothing is fetched into a directory that belongs to another user: he could exchange what comes.
-func TestNothingIsFetchedIntoStrangersDirectories(t *testing.T) {
+// Nothing is fetched into a directory of an untrusted user, who could exchange the files.
+func TestFetchIntoDirectoryOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
@@ -142,7 +142,7 @@ func TestNothingIsFetchedIntoStrangersDirectories(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// A program that exchanges a directory of its own for a link does not have files put elsewhere.
+// If a program replaces its directory by a link, no file is written through the link.
 func TestInstallStaysInside(t *testing.T) {
 	f := newFetcher(t)
 	outside := t.TempDir()
@@ -159,6 +159,6 @@ func TestInstallStaysInside(t *testing.T) {
 		t.Error("no error")
 	}
 	if _, err := os.Lstat(outside + "/a"); err == nil {
-		t.Error("a file was put where a link leads")
+		t.Error("a file was written through a link")
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"unicode"
 )
 
-// waitDelay is how long output is waited for that a background process holds open.
+// waitDelay is how long to wait for output if a background process keeps the pipe open.
 const waitDelay = 2 * time.Second
 
-// runGroup runs cmd in a session of its own, so that nothing it starts can ask a question on the
-// worker's terminal, and ends all of its process group when cmd's context or cmd itself ends.
-// It returns the last lines of what was printed; the error has the exit status or the signal.
+// runGroup runs cmd in a session of its own, so that its processes cannot ask questions on the worker's terminal. It
+// kills the process group when cmd or its context ends. It returns the last lines of output. The error has the
+// exit status or the signal.
 func runGroup(cmd *exec.Cmd) (string, error) {
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = waitDelay
 	cmd.SysProcAttr = processAttr()
 	cmd.Cancel = func() error { return killGroup(cmd) }
-	// Where the kernel ends a child with its parent, the parent is the thread that started it.
+	// Pdeathsig kills the child when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
@@ -44,7 +44,7 @@ func killGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// environment is built from an allow-list.
+// environment returns the named variables of this process's environment.
 func environment(names []string) []string {
 	env := make([]string, 0, len(names))
 	for _, name := range names {
@@ -55,14 +55,14 @@ func environment(names []string) []string {
 	return env
 }
 
-// What is kept and shown of a process's output.
+// How much of a process's output is kept and shown.
 const (
 	tailBytes = 4096
 	tailLines = 5
 	lineRunes = 200
 )
 
-// tail keeps the end of what is written to it.
+// tail keeps the last tailBytes written to it.
 type tail struct{ buf []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -73,7 +73,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines returns the last lines, each bounded, on one line and without control characters.
+// lines returns the last lines on a single line. It shortens long lines and replaces control characters.
 func (t *tail) lines() string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(string(t.buf), "\uFFFD")) {
@@ -91,7 +91,7 @@ func printable(line string) string {
 		}
 		return r
 	}, line))
-	if r := []rune(line); len(r) > lineRunes { // what failed is at its beginning, why at its end, and a path between them
+	if r := []rune(line); len(r) > lineRunes { // keep both ends: the middle is mostly a path
 		line = string(r[:lineRunes/2]) + "…" + string(r[len(r)-lineRunes/2:])
 	}
 	return line

@@ -2,7 +2,7 @@ package fetch
 
 import "syscall"
 
-// processAttr also ends the child when this process is killed and cannot do it itself.
+// processAttr makes the kernel kill the child if this process is killed.
 func processAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

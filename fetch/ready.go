@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// runScript is what makes a directory a program.
+// runScript is the file that makes a directory a program.
 const runScript = "run.sh"
 
-// ready says whether ./$program/ is complete and of this source.
+// ready reports whether ./$program/ is complete and came from this source.
 func (j *job) ready() (Program, bool, error) {
 	info, err := os.Stat(filepath.Join(j.dir, runScript))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Program{}, false, nil
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return Program{}, false, fmt.Errorf("./%s is in the way: it is not a directory", j.program)
+		return Program{}, false, fmt.Errorf("./%s is not a directory; remove it", j.program)
 	}
 	if err == nil {
 		err = j.checkPlanted()
@@ -32,7 +32,7 @@ func (j *job) ready() (Program, bool, error) {
 		return Program{}, false, err
 	}
 	if rec == nil && (installing(j.dir) || !j.hasScript()) {
-		// setup.sh of a fetch under way, or of a dead one, made that run.sh; or it is being removed
+		// setup.sh of an unfinished fetch made this run.sh, or Remove has just deleted it
 		return Program{}, false, nil
 	}
 	if rec != nil && rec.ID != sourceID(j.src) {
@@ -41,14 +41,14 @@ func (j *job) ready() (Program, bool, error) {
 	if err := checkScript(info); err != nil {
 		return Program{}, false, err
 	}
-	if err := j.executable(filepath.Join(j.dir, runScript), info.Mode()); err != nil {
+	if err := j.ensureExecutable(filepath.Join(j.dir, runScript), info.Mode()); err != nil {
 		return Program{}, false, err
 	}
 	if rec == nil {
 		return Program{Dir: j.dir}, true, nil
 	}
-	if !used(j.dir) {
-		return Program{}, false, nil // it is being removed; Fetch waits for the end of that
+	if !markUsed(j.dir) {
+		return Program{}, false, nil // Fetch waits for the end of the removal
 	}
 	return Program{Dir: j.dir, SHA256: rec.SHA256}, true, nil
 }
@@ -63,25 +63,25 @@ func (j *job) otherSource(rec *record) error {
 	if asked == rec.Source {
 		asked += " with other credentials"
 	}
-	return fmt.Errorf("./%s %w: it came from %s, the task asks for %s; give the program another name, or remove the directory",
+	return fmt.Errorf("./%s %w: it came from %s, and the task names %s; give the program another name, or remove the directory",
 		j.program, ErrOtherSource, rec.Source, asked)
 }
 
-// checkScript says what is wrong with a run.sh.
+// checkScript returns an error if run.sh is not a regular file with content.
 func checkScript(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
 		return errors.New("run.sh is a directory; it must be the program's script")
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("run.sh is not a regular file but a %s", kind(info.Mode()))
+		return fmt.Errorf("run.sh is a %s, not a regular file", kind(info.Mode()))
 	case info.Size() == 0:
 		return errors.New("run.sh is empty (0 bytes)")
 	}
 	return nil
 }
 
-// checkRunScript looks for a good run.sh at the top of what was fetched, and makes it executable
-// where it is not. The tree is nobody else's.
+// checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It may change the mode:
+// nothing else uses the staged tree.
 func (j *job) checkRunScript(tree string) error {
 	name := filepath.Join(tree, runScript)
 	info, err := os.Lstat(name)
@@ -89,19 +89,19 @@ func (j *job) checkRunScript(tree string) error {
 		if err := checkScript(info); err != nil {
 			return err
 		}
-		return os.Chmod(name, j.wanted(name, info.Mode()))
+		return os.Chmod(name, j.executableMode(name, info.Mode()))
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if found := tooDeep(tree); found != "" {
+	if found := nestedScript(tree); found != "" {
 		return fmt.Errorf("run.sh is one level too deep, at %q; pack the archive from inside that directory", found)
 	}
 	return errors.New("no run.sh at the top level of the archive")
 }
 
-// tooDeep finds the usual mistake: the directory was packed, and not what is in it.
-func tooDeep(tree string) string {
+// nestedScript looks for a run.sh one level below the top: the usual mistake is to pack the directory itself.
+func nestedScript(tree string) string {
 	entries, _ := os.ReadDir(tree)
 	for _, e := range entries {
 		if _, err := os.Lstat(filepath.Join(tree, e.Name(), runScript)); err == nil {

@@ -42,7 +42,7 @@ func TestReadyRefuses(t *testing.T) {
 		make func(t *testing.T, dir string)
 		want string
 	}{
-		{"a file", func(t *testing.T, dir string) { write(t, dir, nil) }, "./prog is in the way: it is not a directory"},
+		{"a file", func(t *testing.T, dir string) { write(t, dir, nil) }, "./prog is not a directory"},
 		{"directory", func(t *testing.T, dir string) { must(t, os.MkdirAll(dir+"/run.sh", 0o755)) }, "run.sh is a directory"},
 		{"empty", func(t *testing.T, dir string) { write(t, dir+"/run.sh", nil) }, "run.sh is empty (0 bytes)"},
 		{"bad record", func(t *testing.T, dir string) {
@@ -67,7 +67,7 @@ func TestOtherSource(t *testing.T) {
 	f := newFetcher(t)
 	url := serve(t, []byte(goodScript))
 	fetchWorks(t, f, url+"/run.sh?token=hush")
-	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "it came from "+url+"/run.sh?token=***", "the task asks for "+url+"/other/run.sh?token=***")
+	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "it came from "+url+"/run.sh?token=***", "the task names "+url+"/other/run.sh?token=***")
 	if !errors.Is(err, ErrOtherSource) {
 		t.Errorf("%#v", err)
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Names in a program's directory that begin so are this package's own.
+// Names with reservedPrefix in a program's directory belong to this package.
 const (
 	reservedPrefix = ".tdf-"
 	recordName     = reservedPrefix + "program.json"
 )
 
-// A record says what a fetched program is (docs/programs.md, "The record"). The program itself
-// can read it, so there are no credentials in it, only a sum that tells sources apart.
+// A record identifies the source of a fetched program (docs/programs.md, "The record"). Programs can read it, so it
+// contains no credentials.
 type record struct {
-	Source string `json:"source"`    // as shown to users
-	ID     string `json:"source_id"` // SHA-256 of the source with everything in it
-	SHA256 string `json:"sha256"`    // of what came from the source
+	Source string `json:"source"`    // without credentials
+	ID     string `json:"source_id"` // SHA-256 of the source's text, including credentials
+	SHA256 string `json:"sha256"`    // SHA-256 of the source's content
 }
 
 func sourceID(src tdf.Source) string {
@@ -32,7 +32,7 @@ func sourceID(src tdf.Source) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readRecord returns nil where there is none: a directory made by hand.
+// readRecord returns nil if the directory has no record, because it was made by hand.
 func readRecord(dir string) (*record, error) {
 	var r record
 	err := readJSON(filepath.Join(dir, recordName), &r)
@@ -43,26 +43,26 @@ func readRecord(dir string) (*record, error) {
 		err = errors.New("incomplete")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read (%w); remove the program's directory", recordName, err)
+		return nil, fmt.Errorf("read %s: %w; remove the program's directory", recordName, err)
 	}
 	return &r, nil
 }
 
-// readJSON reads a file that a program may have replaced by anything.
+// readJSON reads a JSON file safely, even if a program has replaced it by a link or a pipe.
 func readJSON(name string, v any) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	data, err := readRegular(root, filepath.Base(name), mostJournal)
+	data, err := readRegular(root, filepath.Base(name), maxJournal)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(data, v)
 }
 
-// putJSON writes to ./$program/ so that the file is there as a whole or not at all.
+// putJSON writes a JSON file to ./$program/ atomically.
 func (j *job) putJSON(into *os.Root, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", " ")
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removedName is what a record is called from the moment on that its program is being removed:
-// without a record, but with a journal, nobody takes it for a program.
+// removedName is the name of the record while its program is being removed. A directory with a journal but without a
+// record is not a program.
 const removedName = reservedPrefix + "removed.json"
 
-// Remove removes a program that was fetched and was last used before olderThan, and returns how
-// many bytes of files that were. It removes what came, what setup.sh made, and run.sh; what runs
-// left in the program's directory stays, and so does the directory then. A program that was used
-// within [UsedFor], or that somebody is fetching, or a directory that was made by hand is left as it is.
+// Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files.
+// It removes the fetched files, those that setup.sh made, and run.sh. Files that runs left stay, with their
+// directories. Remove leaves alone programs used within [UsedFor], programs being fetched, and directories made by
+// hand.
 //
-// A removal that is interrupted leaves a program that is fetched anew before it runs again, and
-// that the next Remove removes (docs/programs.md, "The record").
+// After an interrupted removal, the next Fetch fetches the program again, and the next Remove removes it
+// (docs/programs.md, "The record").
 func Remove(ctx context.Context, dir, program string, olderThan time.Time) (removed bool, bytes int64, err error) {
 	if err := checkProgram(program); err != nil {
 		return false, 0, err
@@ -36,7 +36,7 @@ func Remove(ctx context.Context, dir, program string, olderThan time.Time) (remo
 	}
 	removed, bytes, err = remove(dir, program, olderThan)
 	if err != nil {
-		err = fmt.Errorf("removing the program %s: %w", program, err)
+		err = fmt.Errorf("remove program %s: %w", program, err)
 	}
 	return removed, bytes, err
 }
@@ -60,7 +60,7 @@ func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
 	defer root.Close()
 	removed, bytes, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
-		_ = unix.Rmdir(filepath.Join(dir, program)) // not where it was replaced by a link, or filled again
+		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if it became a link or has new files
 	}
 	return removed, bytes, err
 }
@@ -89,8 +89,8 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 	return true, bytes, removeOwn(root)
 }
 
-// takeRecord takes the record away. Who is about to run the program has touched it before that,
-// which then shows, or finds it gone and waits for the lock.
+// takeRecord renames the record, so that no worker starts the program. It returns false if a worker has touched the
+// record meanwhile. A worker that comes later finds no record, and waits for the lock.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil
@@ -105,16 +105,16 @@ func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	return false, errors.Join(err, root.Rename(removedName, recordName))
 }
 
-// Deeper than programs may nest (max_program_depth) nothing is looked for.
-const mostPruned = 100
+// maxPruned is the largest depth that prune visits. Programs do not nest as deep (max_program_depth).
+const maxPruned = 100
 
-// prune removes the directories that hold nothing but such, and says whether dir is one.
+// prune removes all directories below dir that contain no files. It reports whether dir is empty then.
 func prune(root *os.Root, dir string, depth int) bool {
 	entries, err := fs.ReadDir(root.FS(), dir)
-	empty := err == nil && depth < mostPruned
+	empty := err == nil && depth < maxPruned
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		if !e.IsDir() || depth >= mostPruned || !prune(root, name, depth+1) || root.Remove(name) != nil {
+		if !e.IsDir() || depth >= maxPruned || !prune(root, name, depth+1) || root.Remove(name) != nil {
 			empty = false
 		}
 	}

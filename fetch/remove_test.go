@@ -16,7 +16,7 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// lastUsed makes the last use of the program prog so long ago.
+// lastUsed sets the last use of the program prog.
 func lastUsed(t *testing.T, dir string, ago time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-ago)
@@ -30,7 +30,7 @@ func lastUse(t *testing.T, dir string) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// old is a program that nobody has used for a month, and what it was fetched from.
+// old fetches a program whose last use is 4 weeks ago, and returns its source.
 func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 	t.Helper()
 	f = newFetcher(t)
@@ -42,7 +42,7 @@ func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 
 func aWeekAgo() time.Time { return time.Now().Add(-week) }
 
-// removes checks whether prog is removed.
+// removes checks whether Remove removes prog.
 func removes(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -68,8 +68,8 @@ func TestRemove(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// What did not come with the program is somebody's; empty directories are nobody's.
-func TestRemoveLeavesWhatRunsLeft(t *testing.T) {
+// Files that runs left stay. Empty directories are removed.
+func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 	write(t, f.Dir+"/prog/lib/own", []byte("kept"))
@@ -85,8 +85,8 @@ func TestRemoveLeavesWhatRunsLeft(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// What setup.sh made is as much the program's as what came, but not what was there before.
-func TestRemoveWhatSetupMade(t *testing.T) {
+// Files that setup.sh made are removed, except in directories that existed before the fetch.
+func TestRemoveFilesOfSetup(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 	fetchWorks(t, f, source(t, item{name: "lib/a", body: "x"}, setup("mkdir -p venv/bin; echo x >venv/bin/python; echo x >lib/a.o; echo x >results/2.out"), runItem))
@@ -111,7 +111,7 @@ func TestNotRemoved(t *testing.T) {
 			must(t, os.Rename(f.Dir+"/prog/"+recordName, f.Dir+"/record"))
 			must(t, os.Symlink("../record", f.Dir+"/prog/"+recordName))
 		},
-		"not there": func(t *testing.T, f *Fetcher) { must(t, os.RemoveAll(f.Dir+"/prog")) },
+		"missing": func(t *testing.T, f *Fetcher) { must(t, os.RemoveAll(f.Dir+"/prog")) },
 		"being fetched": func(t *testing.T, f *Fetcher) {
 			l, err := tryLock(filepath.Join(f.Dir, locksDir, "prog"))
 			must(t, err)
@@ -131,8 +131,8 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// Nobody may ask for what may still run.
-func TestRemoveIsPatient(t *testing.T) {
+// A program used within UsedFor is not removed, even if the caller asks for it.
+func TestRemoveKeepsUsedPrograms(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
 		f, _ := old(t)
 		lastUsed(t, f.Dir, ago)
@@ -160,7 +160,7 @@ func TestRemoveRefuses(t *testing.T) {
 
 // A program can write to its journal.
 func TestRemoveWithABadJournal(t *testing.T) {
-	const says = "removing the program prog: .tdf-install.json cannot be used ("
+	const wantError = "remove program prog: read .tdf-install.json: "
 	tests := map[string]func(t *testing.T, journal string){
 		"no file": func(*testing.T, string) {},
 		"garbage": func(t *testing.T, journal string) { write(t, journal, []byte("{")) },
@@ -175,7 +175,7 @@ func TestRemoveWithABadJournal(t *testing.T) {
 			must(t, os.Remove(f.Dir+"/prog/"+journalName))
 			change(t, f.Dir+"/prog/"+journalName)
 			_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
-			checkFailed(t, err, says, "remove the program's directory")
+			checkFailed(t, err, wantError, "remove the program's directory")
 			if _, err := os.Lstat(f.Dir + "/prog/run.sh"); err != nil {
 				t.Error(err)
 			}
@@ -200,8 +200,8 @@ func TestRemoveStaysInside(t *testing.T) {
 	}
 }
 
-// Wherever a removal is interrupted: the program is not ready, a fetch makes it whole, and
-// another removal ends what was begun.
+// After an interruption at any step, the program is not ready, a fetch completes it, and another removal removes the
+// rest.
 func TestRemoveIsInterrupted(t *testing.T) {
 	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
 		f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
@@ -244,10 +244,10 @@ func TestRemoveIsInterrupted(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-		t.Run(name+", and once more", func(t *testing.T) {
+		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
 			step(t, root, o)
-			known := name != "the record is gone" // then the journal is all that is left, until the next fetch
+			known := name != "the record is gone" // only the journal is left then; the next fetch removes it
 			removes(t, f, known)
 			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
 				t.Error(got)
@@ -258,9 +258,9 @@ func TestRemoveIsInterrupted(t *testing.T) {
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Whoever finds the program ready before it is taken has made it young, and it stays; whoever
-// comes later finds it not ready.
-func TestRemoveMeetsAUser(t *testing.T) {
+// A worker that calls Ready just before the removal takes the record keeps the program. A worker that calls it later
+// finds the program not ready.
+func TestRemoveDuringUse(t *testing.T) {
 	f, src := old(t)
 	root, err := os.OpenRoot(f.Dir + "/prog")
 	must(t, err)
@@ -271,22 +271,22 @@ func TestRemoveMeetsAUser(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	if free, err := takeRecord(root, name, info); free || err != nil {
-		t.Errorf("taken: %v, %v", free, err)
+		t.Errorf("the record of a used program was taken: %v, %v", free, err)
 	}
 	removes(t, f, false)
 	lastUsed(t, f.Dir, 4*week)
 	name, info, err = recordIn(root)
 	must(t, err)
 	if free, err := takeRecord(root, name, info); !free || err != nil {
-		t.Errorf("not taken: %v, %v", free, err)
+		t.Errorf("the record of an unused program was not taken: %v, %v", free, err)
 	}
 	if _, ok, err := f.Ready("prog", src); ok || err != nil {
 		t.Errorf("ready: %v, %v", ok, err)
 	}
 }
 
-// Ready writes down the last use, once an hour, and corrects what a clock that was set back left.
-func TestReadyWritesTheLastUseDown(t *testing.T) {
+// Ready records the last use, at most once an hour, and corrects a time in the future.
+func TestReadyRecordsTheLastUse(t *testing.T) {
 	f, src := old(t)
 	for ago, written := range map[time.Duration]bool{
 		4 * week: true, touchEvery + time.Minute: true, touchEvery - time.Minute: false, -time.Hour: true, -52 * week: true,
@@ -296,7 +296,7 @@ func TestReadyWritesTheLastUseDown(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		if now := lastUse(t, f.Dir).Abs(); (now < time.Minute) != written {
-			t.Errorf("used %v ago: then %v", ago, now)
+			t.Errorf("last use %v ago, and %v ago after Ready", ago, now)
 		}
 	}
 	lastUsed(t, f.Dir, week)
@@ -337,6 +337,6 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if _, err := Programs(f.Dir + "/nothing"); err == nil {
-		t.Error("no error for a directory that is not there")
+		t.Error("no error for a missing directory")
 	}
 }

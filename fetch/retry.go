@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// mostRetries follow the first try of a download.
-const mostRetries = 3
+// maxRetries is the number of retries of a download.
+const maxRetries = 3
 
-// A temporary error may be gone at the next try.
+// A temporary error is worth a retry.
 type temporary struct{ err error }
 
 func (t temporary) Error() string { return t.err.Error() }
 func (t temporary) Unwrap() error { return t.err }
 
-// retrying tries again while the error is temporary, with growing pauses of random length, so
-// that many workers do not come back at once.
+// retrying repeats try while the error is temporary. Its pauses grow, and are random so that many workers do not
+// retry at the same time.
 func (j *job) retrying(ctx context.Context, try func() (string, error)) (string, error) {
 	pause := j.RetryPause
 	for n := 1; ; n++ {
@@ -27,10 +27,10 @@ func (j *job) retrying(ctx context.Context, try func() (string, error)) (string,
 		if err == nil || !errors.As(err, &temporary{}) || ctx.Err() != nil {
 			return sum, err
 		}
-		if n > mostRetries {
+		if n > maxRetries {
 			return "", fmt.Errorf("%w (tried %d times)", err, n)
 		}
-		j.Log.Info("a download failed and is tried again", "source", j.src.String(), "err", err)
+		j.Log.Info("download failed, retrying", "source", j.src.String(), "err", err)
 		if err := sleep(ctx, jitter(pause)); err != nil {
 			return "", err
 		}
@@ -41,7 +41,7 @@ func (j *job) retrying(ctx context.Context, try func() (string, error)) (string,
 // jitter returns between a half and one and a half of d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
-// A status is what an http server answered.
+// A status is an http status that is not 200.
 type status int
 
 func (s status) Error() string { return fmt.Sprintf("%d %s", int(s), http.StatusText(int(s))) }

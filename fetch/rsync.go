@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// rsyncEnv is what rsync and ssh get of the worker's environment. RSYNC_RSH and its kin name
-// programs to run, and are not among them.
+// rsyncEnv names the variables that rsync and ssh inherit. It leaves out variables that name programs to run, such as
+// RSYNC_RSH.
 var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "RSYNC_PASSWORD"}
 
-// connectSeconds is how long a host may take to answer, for ssh and for daemons.
+// connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
-// rsync takes HOST:PATH and rsync://…, into a directory in which there must be one file then.
+// rsync spools HOST:PATH and rsync://… sources. It copies into an empty directory, which must contain one file then.
 func (j *job) rsync(ctx context.Context) (string, error) {
 	into := j.staged(stagedRsync)
 	if err := os.Mkdir(into, 0o700); err != nil {
@@ -31,8 +31,8 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	defer cancel(nil)
 	go j.watchSize(ctx, into, cancel)
 	args := append(rsyncArgs(j.src.Location, j.IdleTimeout),
-		"--copy-links", // and nothing recursive: one file
-		"--chmod=F600", // readable here, whatever it was there
+		"--copy-links", // without --recursive: one file
+		"--chmod=F600", // readable here
 		"--", j.src.Location, into+"/")
 	out, err := runRsync(ctx, j.Dir, args)
 	if err != nil {
@@ -41,25 +41,25 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	return j.takeOne(ctx, into, out)
 }
 
-// rsyncArgs are those with which a location is reached, be it to read or to write.
+// rsyncArgs returns the arguments that reach a location, for reading and for writing.
 func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
-		"--secluded-args", // no shell of the other host sees the path
+		"--secluded-args", // hide the path from the other host's shell
 		"--timeout=" + strconv.Itoa(seconds(idle)),
 	}
 	if strings.HasPrefix(location, "rsync://") {
 		return append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
 	}
-	// It must not ask for a password or whether a host's key is the right one.
+	// BatchMode: ssh asks for no password and no confirmation of a host key.
 	return append(args, "-e", fmt.Sprintf("ssh -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
 }
 
-// runRsync returns the last lines that it printed. The error is an [exec.ExitError], which
-// rsyncFailed explains, or says why rsync did not get that far.
+// runRsync runs rsync and returns its last lines of output. If rsync failed, the error is an [exec.ExitError], which
+// rsyncFailed explains.
 func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 	program, err := exec.LookPath("rsync")
 	if err != nil {
-		return "", here{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
+		return "", localError{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -71,15 +71,14 @@ func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case !errors.As(err, new(*exec.ExitError)):
-		return "", here{fmt.Errorf("rsync could not be run: %w", err)}
+		return "", localError{fmt.Errorf("run rsync: %w", err)}
 	}
 	return out, err
 }
 
 func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }
 
-// watchSize ends an rsync whose other end sends more than the limit. Its own --max-size trusts
-// what that end says.
+// watchSize cancels an rsync that writes more than the limit. rsync's --max-size would trust the other end.
 func (j *job) watchSize(ctx context.Context, dir string, cancel context.CancelCauseFunc) {
 	for sleep(ctx, 100*time.Millisecond) == nil {
 		if size(dir) > j.Limits.Bytes {
@@ -98,7 +97,7 @@ func size(dir string) (sum int64) {
 	return sum
 }
 
-// takeOne spools the one file that came.
+// takeOne spools the single file that rsync copied.
 func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -106,9 +105,9 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	}
 	if len(entries) != 1 || !entries[0].Type().IsRegular() {
 		if strings.Contains(out, "skipping directory") {
-			return "", errors.New("it is a directory; a source is one file")
+			return "", errors.New("the source is a directory; a source must be one file")
 		}
-		return "", fmt.Errorf("%d files came instead of one regular file: %s", len(entries), out)
+		return "", fmt.Errorf("rsync copied %d files instead of one regular file: %s", len(entries), out)
 	}
 	f, err := os.OpenInRoot(dir, entries[0].Name())
 	if err != nil {
@@ -119,35 +118,35 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	return j.spool(ctx, f)
 }
 
-// Exit statuses of rsync that say something about the source, wherever it is fetched.
+// Exit statuses of rsync whose cause is the source, not this host.
 const (
 	rsyncRefused  = 5
 	rsyncNotThere = 23
 	rsyncVanished = 24
 )
 
-// rsyncCodes are the exit statuses that a user can do something about. It is chance whether rsync
-// ends with that of the remote shell, 127 or 255, or with its own 12: it does not wait for a shell
-// that ends a moment after the connection. What the shell printed is told in either case.
+// rsyncCodes explain the exit statuses that a user can act on. If the remote shell fails, rsync returns the shell's
+// status (127, 255) or its own 12, by chance: it does not wait for the shell. The output has the shell's
+// message in both cases.
 var rsyncCodes = map[int]string{
 	rsyncRefused: "the daemon refused",
 	10:           "no connection",
-	12:           "the connection broke, or there is no rsync on the other host",
-	30:           "nothing came for too long",
+	12:           "the connection broke, or the other host has no rsync",
+	30:           "no data for too long",
 	35:           "the daemon did not answer",
-	127:          "there is no rsync on the other host",
+	127:          "the other host has no rsync",
 	255:          "ssh failed",
 }
 
-// fetchCodes are those that mean something else, or nothing, where files are sent.
+// fetchCodes explain further exit statuses of a fetch. deliverCodes are those of a delivery.
 var fetchCodes = map[int]string{
-	rsyncNotThere: "the file is not there, or cannot be read",
+	rsyncNotThere: "the file does not exist, or cannot be read",
 	rsyncVanished: "the file vanished",
 }
 
 const noSpace = "No space left on device"
 
-// rsyncError explains how a fetch failed, and says whether that is about this host.
+// rsyncError explains the error of a fetch, and marks errors of this host.
 func rsyncError(err error, out string) error {
 	code, text := rsyncFailed(err, fetchCodes)
 	switch {
@@ -162,10 +161,10 @@ func rsyncError(err error, out string) error {
 	case rsyncRefused, rsyncNotThere, rsyncVanished:
 		return errors.New(text)
 	}
-	return here{errors.New(text)}
+	return localError{errors.New(text)}
 }
 
-// rsyncFailed returns rsync's exit status and what it means; "" for other errors.
+// rsyncFailed returns rsync's exit status and its explanation. The explanation of other errors is "".
 func rsyncFailed(err error, codes map[int]string) (code int, text string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -17,13 +17,12 @@ import (
 func needRsync(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
-		t.Fatal("rsync is needed: apt-get install rsync (make test does it)")
+		t.Fatal("rsync is not installed: apt-get install rsync (make test does it)")
 	}
 }
 
-// daemon serves dir as the module m, and again as the module locked, which wants a password, and
-// as the module in, to which can be written. It is started for each connection, as by inetd: one
-// that listens by itself might find that somebody else has its port by then.
+// daemon serves dir as three modules: m, locked (with a password) and in (writable). Each connection starts an rsync,
+// as inetd does: an rsync that listens itself might find its port taken.
 func daemon(t *testing.T, dir string) (address string) {
 	t.Helper()
 	needRsync(t)
@@ -76,7 +75,7 @@ func serveRsync(t *testing.T, conf string, c *net.TCPConn) {
 		t.Error(err)
 		return
 	}
-	_ = cmd.Wait() // how it ends is for its client to see
+	_ = cmd.Wait() // the client reports errors
 }
 
 func TestRsyncDaemon(t *testing.T) {
@@ -94,11 +93,11 @@ func TestRsyncDaemon(t *testing.T) {
 	f := newFetcher(t)
 	f.Limits.Bytes = 4999
 	fails := map[string]string{
-		"/m/none.zip":     "exit status 23 (the file is not there, or cannot be read): ",
+		"/m/none.zip":     "exit status 23 (the file does not exist, or cannot be read): ",
 		"/x/y.zip":        "exit status 5 (the daemon refused): @ERROR: Unknown module 'x'",
-		"/m/dir/run.sh":   "it is a directory; a source is one file",
+		"/m/dir/run.sh":   "the source is a directory; a source must be one file",
 		"/m/long.zip":     "more than 4999 bytes (max_program_bytes)",
-		"/m/empty.zip":    "what came is empty",
+		"/m/empty.zip":    "the source is empty",
 		"/locked/run.sh":  "@ERROR: auth failed on module locked",
 		"/m/../etc/x.zip": "exit status",
 	}
@@ -111,7 +110,7 @@ func TestRsyncDaemon(t *testing.T) {
 	fetchWorks(t, newFetcher(t), strings.Replace(base, "//127", "//bob@127", 1)+"/locked/run.sh")
 }
 
-func TestRsyncNobodyListens(t *testing.T) {
+func TestRsyncConnectionRefused(t *testing.T) {
 	needRsync(t)
 	fetchFails(t, newFetcher(t), "rsync:rsync://127.0.0.1:1/m/run.sh", "rsync: exit status 10 (no connection): ", "Connection refused")
 }
@@ -121,8 +120,8 @@ func TestRsyncIsMissing(t *testing.T) {
 	fetchFails(t, newFetcher(t), "rsync:host:x.zip", "rsync: rsync is not installed on this worker (apt-get install rsync)")
 }
 
-// fakeSSH puts an ssh before the real one that runs the command on this machine, in a shell, as
-// sshd does. What it was called with is in the file it returns.
+// fakeSSH replaces ssh by a script that runs the command in a shell on this machine, as sshd does. The returned file
+// has the script's arguments and environment.
 func fakeSSH(t *testing.T, command string) (log string) {
 	t.Helper()
 	needRsync(t)
@@ -157,7 +156,7 @@ func TestRsyncShell(t *testing.T) {
 		t.Errorf("environment: %s", got)
 	}
 	if _, err := os.Stat(dir + "/rsh"); err == nil {
-		t.Error("RSYNC_RSH was obeyed")
+		t.Error("RSYNC_RSH was used")
 	}
 }
 
@@ -166,8 +165,8 @@ func TestRsyncShellFails(t *testing.T) {
 	fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "rsync:far.example:x.zip: rsync: exit status", "Could not resolve hostname far.example")
 }
 
-// What the other end prints is bounded, and cannot play tricks on a terminal.
-func TestRsyncShellPrintsRubbish(t *testing.T) {
+// The other end's output is shortened, without control characters.
+func TestRsyncShellPrintsTooMuch(t *testing.T) {
 	fakeSSH(t, `i=0; while [ $i -lt 2000 ]; do printf '\033[2J\377line %d\n' $i >&2; i=$((i+1)); done; exit 1`)
 	err := fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "line 1999")
 	if len(err.Error()) > 2000 || strings.ContainsAny(err.Error(), "\033\n") {
@@ -175,7 +174,7 @@ func TestRsyncShellPrintsRubbish(t *testing.T) {
 	}
 }
 
-// However long the path in a line is, what went wrong with it is told.
+// A long path does not push the reason out of the error.
 func TestRsyncShellPrintsALongLine(t *testing.T) {
 	path := strings.Repeat("/a/long/path", 100)
 	fakeSSH(t, `echo "rsync: mkdir `+path+` failed: No such file" >&2; exit 11`)
@@ -203,7 +202,7 @@ func TestRsyncCancelled(t *testing.T) {
 	checkEnded(t, dir+"/pids")
 }
 
-// checkEnded waits for the processes whose ids a file holds.
+// checkEnded waits for the end of the processes whose ids are in a file.
 func checkEnded(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -215,7 +214,7 @@ func checkEnded(t *testing.T, file string) {
 	}
 }
 
-// ended also takes a zombie for ended: whose child it is now need not look after it.
+// ended reports whether a process has ended. A zombie has ended: its new parent may never wait for it.
 func ended(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

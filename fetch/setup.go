@@ -14,18 +14,17 @@ import (
 
 const setupScript = "setup.sh"
 
-// setupEnv is what setup.sh gets of the worker's environment: what it takes to find
-// interpreters, compilers and, through a proxy, packages. Nothing that says how to reach Redis.
+// setupEnv names the variables that setup.sh inherits. It needs them to find interpreters and compilers, and to
+// download packages through a proxy. None of them leads to Redis.
 var setupEnv = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// setup runs the ./setup.sh that the archive brought, where it will stay: a venv holds absolute
-// paths.
+// setup runs the archive's setup.sh in the program's final directory, because a Python venv has absolute paths.
 func (j *job) setup(ctx context.Context) error {
 	script := filepath.Join(j.dir, setupScript)
-	f, _, err := regular(os.OpenFile(script, reading, 0))
+	f, _, err := regular(os.OpenFile(script, readFlags, 0))
 	if err != nil {
 		return err
 	}
@@ -38,7 +37,7 @@ func (j *job) setup(ctx context.Context) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(j.dir, runScript)); err == nil {
-		return errors.New("it made a run.sh; that must come from the archive")
+		return errors.New("setup.sh made a run.sh; put run.sh into the archive instead")
 	}
 	return nil
 }
@@ -46,20 +45,20 @@ func (j *job) setup(ctx context.Context) error {
 func (j *job) runSetup(ctx context.Context) error {
 	out, err := j.execSetup(ctx)
 	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
-		// A process that was forked while the script was written still has it open, until it execs.
+		// A process forked while the script was written keeps it open until its exec.
 		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 		out, err = j.execSetup(ctx)
 	}
-	j.Log.Debug("ran setup.sh", "program", j.program, "err", err, "output", out)
+	j.Log.Debug("setup.sh ended", "program", j.program, "err", err, "output", out)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w (does its first line name an interpreter that this worker has, and end without CR?)", err)
+		return fmt.Errorf("%w (is the interpreter of its first line installed, and does that line end without CR?)", err)
 	case out == "":
-		return fmt.Errorf("%w, and nothing printed", err)
+		return fmt.Errorf("%w, without output", err)
 	}
 	return fmt.Errorf("%w: %s", err, out)
 }

@@ -26,9 +26,9 @@ func TestSetup(t *testing.T) {
 func TestSetupFails(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"status", "mkdir made; echo x >results/made; echo one; echo two >&2; exit 3", "setup.sh: exit status 3: one; two"},
-		{"silent", "exit 4", "setup.sh: exit status 4, and nothing printed"},
+		{"silent", "exit 4", "setup.sh: exit status 4, without output"},
 		{"signal", "kill -TERM $$", "setup.sh: signal: terminated"},
-		{"run.sh", "echo >run.sh", "setup.sh: it made a run.sh; that must come from the archive"},
+		{"run.sh", "echo >run.sh", "setup.sh: setup.sh made a run.sh"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,14 +44,14 @@ func TestSetupFails(t *testing.T) {
 func TestSetupCannotBeRun(t *testing.T) {
 	for name, body := range map[string]string{"no shebang": "exit 0\n", "CRLF": "#!/bin/sh\r\nexit 0\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh", body: body}, runItem), "setup.sh: ", "does its first line name an interpreter")
+			fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh", body: body}, runItem), "setup.sh: ", "interpreter")
 		})
 	}
-	fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh/x", body: "x"}, runItem), "setup.sh: it is not a regular file")
+	fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh/x", body: "x"}, runItem), "setup.sh: not a regular file")
 }
 
-// Only a setup.sh that came with the archive is run.
-func TestSetupOfOthersIsNotRun(t *testing.T) {
+// Only the archive's setup.sh is run.
+func TestExistingSetupIsNotRun(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/setup.sh", []byte("#!/bin/sh\nexit 1\n"))
 	fetchWorks(t, f, source(t, runItem))
@@ -80,8 +80,8 @@ func TestSetupTimesOut(t *testing.T) {
 	fetchFails(t, f, source(t, setup("sleep 600"), runItem), "took longer than 0.3 s (fetch_timeout)")
 }
 
-// What setup.sh leaves in the background is ended, and holds up nothing.
-func TestSetupLeavesSomethingBehind(t *testing.T) {
+// Background processes of setup.sh are killed, and do not delay the fetch.
+func TestSetupLeavesProcesses(t *testing.T) {
 	f, out := newFetcher(t), t.TempDir()
 	fetchWorks(t, f, source(t, setup("sleep 600 & echo $! >"+out+"/pids"), runItem))
 	checkEnded(t, out+"/pids")

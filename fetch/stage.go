@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below the working directory. No program can have this name: it begins with a dot.
+// Directories below the working directory. Names of programs cannot begin with a dot.
 const (
 	privateDir = ".tdf"
 	stagingDir = privateDir + "/staging"
 	locksDir   = privateDir + "/locks"
 )
 
-// In a staging directory.
+// Names in a staging directory.
 const (
-	stagedPayload = "payload" // what came
-	stagedTree    = "tree"    // what it became
-	stagedRsync   = "rsync"   // where rsync puts it
+	stagedPayload = "payload" // the source's content
+	stagedTree    = "tree"    // the unpacked files
+	stagedRsync   = "rsync"   // the target of rsync
 	stagedFile    = "file"    // a record or journal, before it is renamed into place
 )
 
 func (j *job) staged(name string) string { return filepath.Join(j.stage, name) }
 
-// openStage makes the staging directory anew and sweeps what others left. The lock is held.
+// openStage makes an empty staging directory, and sweeps those of dead processes. The caller holds the lock.
 func (j *job) openStage() error {
 	if err := makePrivate(j.Dir, stagingDir); err != nil {
 		return err
@@ -38,8 +38,8 @@ func (j *job) openStage() error {
 	return os.Mkdir(j.stage, 0o700)
 }
 
-// makePrivate makes a directory of .tdf/ that no other user can enter: who can open a lock can hold it.
-// It closes a directory that an earlier release left open. Others may use .tdf/ itself: rounds are there.
+// makePrivate makes a directory of .tdf/ with mode 0700, so that other users cannot hold locks. It also restricts a
+// directory that an earlier release of TDF left open. .tdf/ itself stays open, because rounds use it.
 func makePrivate(working, name string) error {
 	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {
 		return err
@@ -58,7 +58,7 @@ func makePrivate(working, name string) error {
 		return err
 	}
 	if uid := owner(info); uid != os.Geteuid() && os.Geteuid() == 0 {
-		_ = d.Chown(0, -1) // in vain where a file server has another user for root
+		_ = d.Chown(0, -1) // fails on file servers that map root to another user
 	}
 	if info.Mode().Perm() == 0o700 {
 		return nil
@@ -68,12 +68,11 @@ func makePrivate(working, name string) error {
 
 func (j *job) closeStage() {
 	if err := os.RemoveAll(j.stage); err != nil {
-		j.Log.Warn("a staging directory stays behind until the next fetch", "dir", j.stage, "err", err)
+		j.Log.Warn("staging directory not removed, the next fetch tries again", "dir", j.stage, "err", err)
 	}
 }
 
-// sweep removes the staging directories whose lock is free: their process died. A lock that is
-// taken, or cannot be told, leaves its directory for another time.
+// sweep removes staging directories of dead processes: those whose lock is free.
 func (j *job) sweep() {
 	entries, _ := os.ReadDir(filepath.Join(j.Dir, stagingDir))
 	for _, e := range entries {
@@ -85,7 +84,7 @@ func (j *job) sweep() {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(j.Dir, stagingDir, e.Name())); err == nil {
-			j.Log.Info("swept what a dead worker left of a fetch", "program", e.Name())
+			j.Log.Info("staging directory of a dead worker removed", "program", e.Name())
 		}
 		l.Close()
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/mholt/archives"
 )
 
-// streamBuffer is how much is read at a time, in bytes: after that the context is looked at.
+// streamBuffer is the number of bytes read between checks of the context.
 const streamBuffer = 64 << 10
 
-// A stream is a tar as it comes out of its decompressor. All of it goes through here and counts:
-// headers, what is skipped, and what follows the last entry. It stops when ctx ends, as what is
-// below it does: a decompressor can read a lot for very little.
+// A stream reads a tar from its decompressor. It counts all decompressed bytes: headers, skipped content, and bytes
+// after the last entry. It checks ctx for both the compressed and the decompressed bytes, because a decompressor may
+// read much and return little.
 type stream struct {
 	ctx    context.Context
 	r      io.Reader
@@ -23,7 +23,7 @@ type stream struct {
 	close  func() error
 }
 
-// openStream decompresses f by comp; nil is no compression.
+// openStream decompresses f; a nil comp means no compression.
 func (u *unpacker) openStream(comp archives.Compression, f *os.File) (*stream, error) {
 	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error { return nil }}
 	if comp == nil {
@@ -45,7 +45,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gz reads gzip as GNU tar does: zeros may follow the last member, and nothing else.
+// gz reads gzip as GNU tar does: only zeros may follow the last member.
 type gz struct{ archives.Gz }
 
 func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
@@ -58,10 +58,10 @@ func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(&members{in, z}), nil
 }
 
-// members reads the members of a gzip file one after the other.
+// members reads all members of a gzip file.
 type members struct {
 	in *bufio.Reader
-	z  *gzip.Reader // at the member that is being read
+	z  *gzip.Reader // reads the current member
 }
 
 func (m *members) Read(p []byte) (int, error) {
@@ -71,7 +71,7 @@ func (m *members) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if n > 0 {
-			return n, nil // the member's end is told once more
+			return n, nil // the next read returns io.EOF again
 		}
 		if err := m.next(); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// next goes to the next member. [io.EOF]: there is none.
+// next goes to the next member. It returns [io.EOF] after the last one.
 func (m *members) next() error {
 	first, err := m.in.Peek(1)
 	if err != nil {

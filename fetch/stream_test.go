@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// emptyHeaders is a chain of PAX headers without content: it has no entry, and no end but its own.
+// emptyHeaders returns n PAX headers without an entry.
 func emptyHeaders(t testing.TB, n int) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -35,14 +35,14 @@ func octal(n int64) string {
 	return string(text)
 }
 
-// withoutEnd is an archive that lacks the two blocks that say where it ends.
+// withoutEnd returns a tar without the two blocks that mark its end.
 func withoutEnd(t testing.TB, items ...item) []byte {
 	t.Helper()
 	data := packTar(t, items...)
 	return data[:len(data)-1024]
 }
 
-// bottomless are archives that unpack to little or nothing, and decompress to a lot.
+// bottomless returns archives that decompress to many bytes, and unpack to few.
 func bottomless(t testing.TB, ending string) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
@@ -66,7 +66,7 @@ func globalHeaders(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// All that comes out of the decompressor counts, be it an entry or not.
+// All decompressed bytes count towards the limits, also those outside entries.
 func TestBottomlessArchives(t *testing.T) {
 	for _, ending := range tarEndings[1:] {
 		for name, data := range bottomless(t, ending) {
@@ -77,7 +77,7 @@ func TestBottomlessArchives(t *testing.T) {
 	}
 }
 
-// A megabyte that decompresses to gigabytes of headers: a limit ends it, and so does a context, at once.
+// A megabyte decompresses to gigabytes of headers. The limits stop it, and so does the end of the context.
 func TestBottomlessHeaders(t *testing.T) {
 	dir := t.TempDir()
 	member := compress(t, "tar.zst", emptyHeaders(t, 8<<20/512))
@@ -88,7 +88,7 @@ func TestBottomlessHeaders(t *testing.T) {
 		ctx  context.Context
 		want string
 	}{
-		"limit":   {t.Context(), "unpacks to more than 200 times its size (max_program_ratio)"},
+		"limit":   {t.Context(), "more than 200 times its size (max_program_ratio)"},
 		"context": {ended, errEnough.Error()},
 	} {
 		var err error
@@ -112,11 +112,12 @@ func TestBottomlessHeaders(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// endsAfter is a context that ends when it was asked often enough. It counts how often it was asked after that.
+// endsAfter is a context that ends after a number of calls of Err.
 type endsAfter struct {
 	context.Context
-	left, over int
-	end        context.CancelCauseFunc
+	left int // calls of Err before it ends
+	over int // calls of Err after it ended
+	end  context.CancelCauseFunc
 }
 
 func newEndsAfter(t testing.TB, n int) *endsAfter {
@@ -133,8 +134,8 @@ func (e *endsAfter) Err() error {
 	return e.Context.Err()
 }
 
-// Whenever the context ends, so does the unpacking: with its cause, and without going on.
-func TestUnpackingObeysItsContext(t *testing.T) {
+// unpack returns soon after its context ends, with the cause of the context.
+func TestUnpackStopsWithContext(t *testing.T) {
 	archives := map[string][]byte{
 		"zip":           pack(t, "zip", append(many(20), item{name: "noise", body: noise(300_000)}, item{name: "l", kind: '2', link: "f1"}, runItem)...),
 		"tar headers":   append(emptyHeaders(t, 2048), packTar(t, runItem)...),
@@ -155,16 +156,16 @@ func TestUnpackingObeysItsContext(t *testing.T) {
 			must(t, unpack(full, archive, mkdir(t, dir+"/full"), limits))
 			asked := 1<<30 - full.left
 			if asked < 3 {
-				t.Errorf("the context is asked %d times only", asked)
+				t.Errorf("unpack checks the context only %d times", asked)
 			}
 			for n := 0; n < asked; n += 1 + asked/16 {
 				ctx := newEndsAfter(t, n)
 				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), limits)
 				if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {
-					t.Errorf("ended at question %d of %d: %v", n, asked, err)
+					t.Errorf("context ended at check %d of %d: %v", n, asked, err)
 				}
 				if ctx.over > 10 {
-					t.Errorf("went on for %d questions", ctx.over)
+					t.Errorf("unpack checked the context %d times after its end", ctx.over)
 				}
 			}
 		})

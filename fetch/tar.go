@@ -13,12 +13,11 @@ import (
 	"github.com/mholt/archives"
 )
 
-// headerBytes is what a tar may have for each of its entries besides their content: headers,
-// padding, long names.
+// headerBytes bounds the bytes per entry besides its content: headers, padding and long names.
 const headerBytes = 4 << 10
 
-// tar unpacks a tar with comp around it. Then it reads on to the end, where the compression has its
-// sums. What else is there after a tar's end is nobody's, as GNU tar has it.
+// tar unpacks a tar compressed by comp. It reads to the end of the file, so that the decompressor verifies its
+// checksums. Like GNU tar it ignores bytes after the tar's end.
 func (u *unpacker) tar(comp archives.Compression, f *os.File) error {
 	s, err := u.openStream(comp, f)
 	if err != nil {
@@ -32,7 +31,7 @@ func (u *unpacker) tar(comp archives.Compression, f *os.File) error {
 			return u.archiveError(err)
 		}
 		if len(head) > 0 && !isTar(head) {
-			return fmt.Errorf("%s without a tar inside; %w", comp.Extension()[1:], errUnknownFormat)
+			return fmt.Errorf("the %s file contains no tar: %w", comp.Extension()[1:], errUnknownFormat)
 		}
 	}
 	if err := u.tarEntries(tar.NewReader(r)); err != nil || comp == nil {
@@ -50,7 +49,7 @@ func (u *unpacker) tarEntries(t *tar.Reader) error {
 			return nil
 		case err != nil:
 			return err
-		case h.Typeflag == tar.TypeXGlobalHeader: // of git archive
+		case h.Typeflag == tar.TypeXGlobalHeader: // git archive writes one
 			continue
 		}
 		if err := u.add(tarEntry(t, h)); err != nil {
@@ -66,7 +65,7 @@ func tarEntry(t *tar.Reader, h *tar.Header) entry {
 	}
 }
 
-// tarMode takes the kind from the type flag alone: the mode's own bits are the packer's.
+// tarMode takes the file's type from the type flag only, because the type bits of the mode may contradict it.
 func tarMode(h *tar.Header) fs.FileMode {
 	m := h.FileInfo().Mode().Perm()
 	switch h.Typeflag {
@@ -84,7 +83,7 @@ func tarMode(h *tar.Header) fs.FileMode {
 	return m | fs.ModeIrregular
 }
 
-// archiveError drops what others wrapped around our own errors, and explains theirs.
+// archiveError unwraps this package's errors from those of the archive's reader, and explains the reader's errors.
 func (u *unpacker) archiveError(err error) error {
 	var ours *entryError
 	switch {

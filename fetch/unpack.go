@@ -10,10 +10,9 @@ import (
 	"path"
 )
 
-// unpack unpacks an archive into dir, which is new and empty. Where it fails, what it wrote
-// until then stays, within the limits, for the caller to remove.
+// unpack unpacks an archive into the empty directory dir. After an error the caller removes the files in dir.
 func unpack(ctx context.Context, archive, dir string, limits Limits) (err error) {
-	// The decompressors are other people's, and read hostile bytes.
+	// Hostile bytes may make a decompressor panic.
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked{p}
@@ -55,17 +54,17 @@ func unpack(ctx context.Context, archive, dir string, limits Limits) (err error)
 type panicked struct{ value any }
 
 func (p panicked) Error() string {
-	return fmt.Sprintf("the archive is damaged: it broke the unpacker (%v)", p.value)
+	return fmt.Sprintf("the archive is damaged: the unpacker failed (%v)", p.value)
 }
 
-// An unpacker writes the entries of one archive. All of it goes through root, which lets
-// nothing out of the directory.
+// An unpacker writes the entries of one archive. It writes only through root, which refuses paths outside the
+// directory.
 type unpacker struct {
 	ctx    context.Context
 	root   *os.Root
 	budget budget
-	dirs   map[string]bool // made so far
-	links  []link          // to make at the end
+	dirs   map[string]bool // existing directories
+	links  []link          // symbolic links to make at the end
 }
 
 func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (*unpacker, error) {
@@ -79,7 +78,7 @@ func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (
 	}, nil
 }
 
-// An entry is one of a tar or zip, its name not yet to be trusted.
+// An entry is an entry of a tar or zip. Its name is unchecked.
 type entry struct {
 	name string
 	mode fs.FileMode
@@ -88,7 +87,7 @@ type entry struct {
 	open func() (io.ReadCloser, error)
 }
 
-// add unpacks one entry; the error names it.
+// add unpacks an entry. Its error names the entry.
 func (u *unpacker) add(e entry) error {
 	if u.ctx.Err() != nil {
 		return context.Cause(u.ctx)
@@ -137,7 +136,7 @@ func (u *unpacker) mkdir(name string) error {
 	return explainExist(u.root.Mkdir(name, 0o755))
 }
 
-// parents makes the directories above name that are no entries themselves. They count as such.
+// parents makes the missing directories above name. They count as entries.
 func (u *unpacker) parents(name string) error {
 	dir := path.Dir(name)
 	if u.dirs[dir] {
@@ -164,7 +163,7 @@ func (u *unpacker) file(name string, e entry) (err error) {
 	return err
 }
 
-// permissions keep of a mode whether it can be executed; set-user-ID and its kin are dropped.
+// permissions returns 0755 for executable files and 0644 for others. It drops set-user-ID and similar bits.
 func permissions(m fs.FileMode) fs.FileMode {
 	if m&0o111 != 0 {
 		return 0o755
@@ -192,7 +191,7 @@ func (b *budgetWriter) Write(p []byte) (int, error) {
 	return b.w.Write(p)
 }
 
-// sourceReader tells errors of the archive from those of writing.
+// sourceReader marks read errors, so that they differ from write errors.
 type sourceReader struct{ r io.Reader }
 
 func (s sourceReader) Read(p []byte) (int, error) {
@@ -203,7 +202,7 @@ func (s sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An entryError names the entry of an archive that is at fault.
+// An entryError is an error about an entry of an archive.
 type entryError struct {
 	name string
 	err  error
@@ -221,7 +220,7 @@ func shorten(s string) string {
 
 func explainExist(err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return errors.New("is in the archive twice, or in the way of another entry")
+		return errors.New("is in the archive twice, or conflicts with another entry")
 	}
 	return err
 }

@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// hostile are archives that must fail, each with what is said of it.
+// hostile are archives that must fail with the error want.
 var hostile = []struct {
 	name    string
 	items   []item
 	want    string
-	tarOnly bool // a zip cannot hold it, or this test cannot write it
+	tarOnly bool // a zip cannot contain it, or packZip cannot write it
 }{
-	{"parent", []item{{name: "../evil", body: "x"}}, `entry "../evil": has .. in its name, which leaves the directory`, false},
-	{"parent inside", []item{{name: "a/../../evil", body: "x"}}, "which leaves the directory", false},
-	{"parent harmless", []item{{name: "a/../evil", body: "x"}}, "which leaves the directory", false},
+	{"parent", []item{{name: "../evil", body: "x"}}, `entry "../evil": has .. in its name`, false},
+	{"parent inside", []item{{name: "a/../../evil", body: "x"}}, "has .. in its name", false},
+	{"parent harmless", []item{{name: "a/../evil", body: "x"}}, "has .. in its name", false},
 	{"absolute", []item{{name: "/tmp/evil", body: "x"}}, "has an absolute name", false},
 	{"backslash", []item{{name: `..\evil`, body: "x"}}, "has a backslash in its name", false},
 	{"control", []item{{name: "a\x1b[2Jb", body: "x"}}, "has a control character in its name", false},
@@ -34,23 +34,23 @@ var hostile = []struct {
 	{"link then write", []item{{name: "l", kind: '2', link: ".."}, {name: "l/evil", body: "x"}}, "is a symbolic link out of the archive", false},
 	{"link inside then write", []item{{name: "d", kind: '5', mode: 0o755}, {name: "l", kind: '2', link: "d"}, {name: "l/x", body: "x"}}, `entry "l": is in the archive twice`, false},
 	{"link chain", []item{{name: "d/e/x", body: "x"}, {name: "d/e/up", kind: '2', link: "../.."}, {name: "l", kind: '2', link: "d/e/up/../x"}}, "cannot be followed inside the archive", false},
-	{"link circle", []item{{name: "a", kind: '2', link: "b"}, {name: "b", kind: '2', link: "a"}}, "in a circle", false},
+	{"link circle", []item{{name: "a", kind: '2', link: "b"}, {name: "b", kind: '2', link: "a"}}, "in a cycle", false},
 	{"link to nothing", []item{{name: "a", kind: '2', link: "b"}}, `to "b", which is not in the archive`, false},
-	{"link without target", []item{{name: "a", kind: '2'}}, "without a proper target", false},
+	{"link without target", []item{{name: "a", kind: '2'}}, "with an invalid target", false},
 	{"link over a file", []item{{name: "a", body: "x"}, {name: "a", kind: '2', link: "run.sh"}}, "is in the archive twice", false},
-	{"hard link up", []item{{name: "l", kind: '1', link: "../x"}}, `is a hard link to "../x", which has .. in its name, which leaves the directory`, true},
+	{"hard link up", []item{{name: "l", kind: '1', link: "../x"}}, `is a hard link to "../x", which has .. in its name`, true},
 	{"hard link absolute", []item{{name: "l", kind: '1', link: "/etc/passwd"}}, "which has an absolute name", true},
-	{"hard link to nothing", []item{{name: "l", kind: '1', link: "x"}}, "no file that came before it", true},
-	{"hard link to a directory", []item{{name: "d", kind: '5', mode: 0o755}, {name: "l", kind: '1', link: "d"}}, "no file that came before it", true},
-	{"hard link through a link", []item{{name: "s", kind: '2', link: "run.sh"}, {name: "l", kind: '1', link: "s"}}, "no file that came before it", true},
+	{"hard link to nothing", []item{{name: "l", kind: '1', link: "x"}}, "not a file before it", true},
+	{"hard link to a directory", []item{{name: "d", kind: '5', mode: 0o755}, {name: "l", kind: '1', link: "d"}}, "not a file before it", true},
+	{"hard link through a link", []item{{name: "s", kind: '2', link: "run.sh"}, {name: "l", kind: '1', link: "s"}}, "not a file before it", true},
 	{"device", []item{{name: "dev", kind: '3'}}, "is a device; only files, directories and links", false},
 	{"block device", []item{{name: "dev", kind: '4'}}, "is a device", true},
 	{"fifo", []item{{name: "pipe", kind: '6'}}, "is a named pipe", false},
 	{"unknown kind", []item{{name: "odd", kind: '7'}}, "is a special file", true},
 	{"twice", []item{{name: "a", body: "x"}, {name: "a", body: "y"}}, `entry "a": is in the archive twice`, false},
 	{"twice by another name", []item{{name: "a", body: "x"}, {name: "./a", body: "y"}}, "is in the archive twice", false},
-	{"file as directory", []item{{name: "a", body: "x"}, {name: "a/b", body: "y"}}, "in the way of another entry", false},
-	{"directory as file", []item{{name: "a/b", body: "y"}, {name: "a", body: "x"}}, "in the way of another entry", false},
+	{"file as directory", []item{{name: "a", body: "x"}, {name: "a/b", body: "y"}}, "conflicts with another entry", false},
+	{"directory as file", []item{{name: "a/b", body: "y"}, {name: "a", body: "x"}}, "conflicts with another entry", false},
 	{"reserved", []item{{name: recordName, body: "{}"}}, "names that begin with .tdf- are reserved", false},
 	{"many entries", many(60), "more than 50 entries (max_program_entries)", false},
 	{"many directories", []item{{name: "1/2/3/4/5/6/7/8/x"}, {name: "b/2/3/4/5/6/7/8/x"}, {name: "c/2/3/4/5/6/7/8/x"}, {name: "d/2/3/4/5/6/7/8/x"}, {name: "e/2/3/4/5/6/7/8/x"}, {name: "f/2/3/4/5/6/7/8/x"}}, "(max_program_entries)", false},
@@ -66,7 +66,7 @@ func many(n int) []item {
 	return items
 }
 
-// noise does not compress well enough to be taken for a bomb.
+// noise returns bytes that hardly compress.
 func noise(n int) string {
 	var b bytes.Buffer
 	for i := uint32(1); b.Len() < n; i++ {
@@ -87,7 +87,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// checkUnpackFails fetches an archive from a directory that has a file beside it to be attacked.
+// checkUnpackFails checks that fetching an archive fails, and changes no file in the working directory.
 func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 	t.Helper()
 	f := newFetcher(t)
@@ -100,14 +100,14 @@ func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 	}
 	err := fetchFails(t, f, "rsync:"+src, "x."+ending+": "+step, want)
 	if strings.ContainsAny(err.Error(), "\x00\x1b") {
-		t.Errorf("raw control characters in %q", err)
+		t.Errorf("control characters in the error %q", err)
 	}
 }
 
-// The whole set again inside each compression would show nothing new; one attack in each does.
+// One attack in each compression is enough, because all compressions share the code for entries.
 func TestHostileInEveryCompression(t *testing.T) {
 	for _, ending := range tarEndings {
-		checkUnpackFails(t, ending, pack(t, ending, item{name: "../evil", body: "x"}, runItem), "which leaves the directory")
+		checkUnpackFails(t, ending, pack(t, ending, item{name: "../evil", body: "x"}, runItem), "has .. in its name")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestBombs(t *testing.T) {
 	for _, ending := range append([]string{"zip"}, tarEndings[1:]...) {
 		t.Run(ending, func(t *testing.T) {
 			data := pack(t, ending, item{name: "zeros", body: string(make([]byte, 2_900_000))}, runItem)
-			checkUnpackFails(t, ending, data, `entry "zeros": unpacks to more than 100 times its size (max_program_ratio)`)
+			checkUnpackFails(t, ending, data, `entry "zeros": the archive unpacks to more than 100 times its size (max_program_ratio)`)
 		})
 	}
 }
@@ -148,29 +148,29 @@ func mkdir(t testing.TB, name string) string {
 }
 
 func TestSkippedContentIsBounded(t *testing.T) {
-	// Global headers are no entries; this tar has little else, and does not compress well.
+	// Global headers are not entries. This tar has little else, and hardly compresses.
 	data := append(globalHeaders(t, 8), packTar(t, item{name: "noise", body: noise(100_000)})...)
 	data = bytes.ReplaceAll(data, []byte(strings.Repeat("x", 400_000)), []byte(hex.EncodeToString([]byte(noise(200_000)))))
 	checkUnpackFails(t, "tar.gz", compress(t, "tar.gz", data), "more than 3000000 bytes (max_program_bytes)")
 }
 
-func TestNoArchives(t *testing.T) {
+func TestInvalidArchives(t *testing.T) {
 	tests := map[string]struct {
 		data []byte
 		want string
 	}{
-		"garbage":    {[]byte(strings.Repeat("garbage ", 200)), "the content is no archive that is known here"},
-		"a page":     {[]byte("<html>Please log in</html>"), "the content is no archive that is known here"},
-		"rar":        {[]byte("Rar!\x1a\x07\x01\x00 and so on"), "the content is no archive that is known here"},
-		"gz only":    {compress(t, "tgz", []byte(strings.Repeat("text ", 200))), "gz without a tar inside"},
+		"garbage":    {[]byte(strings.Repeat("garbage ", 200)), "the content is not a supported archive"},
+		"a page":     {[]byte("<html>Please log in</html>"), "the content is not a supported archive"},
+		"rar":        {[]byte("Rar!\x1a\x07\x01\x00 and so on"), "the content is not a supported archive"},
+		"gz only":    {compress(t, "tgz", []byte(strings.Repeat("text ", 200))), "the gz file contains no tar"},
 		"empty tar":  {make([]byte, 1024), "the archive is empty"},
 		"empty tgz":  {compress(t, "tgz", make([]byte, 1024)), "the archive is empty"},
 		"empty zip":  {packZip(t), "the archive is empty"},
-		"bad gz":     {[]byte("\x1f\x8b and no more"), "damaged or cut short"},
-		"bad xz":     {[]byte("\xfd7zXZ\x00 and no more"), "damaged or cut short"},
-		"bad zst":    {[]byte("\x28\xb5\x2f\xfd and no more"), "damaged or cut short"},
-		"bad bz2":    {[]byte("BZh9 and no more"), "damaged or cut short"},
-		"bad zip":    {[]byte("PK\x03\x04 and no more"), "damaged or cut short"},
+		"bad gz":     {[]byte("\x1f\x8b and no more"), "damaged or truncated"},
+		"bad xz":     {[]byte("\xfd7zXZ\x00 and no more"), "damaged or truncated"},
+		"bad zst":    {[]byte("\x28\xb5\x2f\xfd and no more"), "damaged or truncated"},
+		"bad bz2":    {[]byte("BZh9 and no more"), "damaged or truncated"},
+		"bad zip":    {[]byte("PK\x03\x04 and no more"), "damaged or truncated"},
 		"nul in zip": {bytes.ReplaceAll(packZip(t, item{name: "aXb", body: "x"}), []byte("aXb"), []byte("a\x00b")), "has a control character in its name"},
 	}
 	for name, tt := range tests {
@@ -182,12 +182,12 @@ func TestTruncated(t *testing.T) {
 	for _, ending := range append([]string{"zip"}, tarEndings...) {
 		data := pack(t, ending, item{name: "a", body: noise(100_000)}, runItem)
 		for _, part := range []int{len(data) / 2, len(data) * 3 / 4} {
-			checkUnpackFails(t, ending, data[:part], "the archive is damaged or cut short")
+			checkUnpackFails(t, ending, data[:part], "the archive is damaged or truncated")
 		}
 	}
 }
 
-// zipField changes a field of the local header and of the directory of a zip with one entry.
+// zipField changes a field of a zip with one entry, in the local header and in the central directory.
 func zipField(data []byte, local, central int, value []byte) []byte {
 	data = bytes.Clone(data)
 	copy(data[local:], value)
@@ -197,9 +197,9 @@ func zipField(data []byte, local, central int, value []byte) []byte {
 
 func TestZipsThatLie(t *testing.T) {
 	data := packZip(t, item{name: "run.sh", body: goodScript})
-	checkUnpackFails(t, "zip", zipField(data, 22, 24, []byte{5, 0, 0, 0}), "damaged or cut short")
-	checkUnpackFails(t, "zip", zipField(data, 22, 24, []byte{0xff, 0xff, 0xff, 0x7f}), "damaged or cut short")
-	checkUnpackFails(t, "zip", zipField(data, 14, 16, []byte{1, 2, 3, 4}), "damaged or cut short")
+	checkUnpackFails(t, "zip", zipField(data, 22, 24, []byte{5, 0, 0, 0}), "damaged or truncated")
+	checkUnpackFails(t, "zip", zipField(data, 22, 24, []byte{0xff, 0xff, 0xff, 0x7f}), "damaged or truncated")
+	checkUnpackFails(t, "zip", zipField(data, 14, 16, []byte{1, 2, 3, 4}), "damaged or truncated")
 	checkUnpackFails(t, "zip", zipField(data, 6, 8, []byte{1, 0}), `entry "run.sh": is encrypted`)
 	checkUnpackFails(t, "zip", zipField(data, 8, 10, []byte{95, 0}), "is compressed by method 95")
 }

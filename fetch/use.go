@@ -10,24 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When a program was last used is the time of its record. It is brought up to date when a round
-// begins, at most once in touchEvery.
+// The modification time of a program's record is the time of its last use. The start of a round updates it, at most
+// once per touchEvery.
 const touchEvery = time.Hour
 
-// UsedFor is how long a program counts as in use after its last use was written down: that
-// happens once an hour at most, and a round goes on after it has begun.
+// UsedFor is the time for which a program counts as in use after its last recorded use.
 const UsedFor = 2 * touchEvery
 
-// Touch writes down that a program is used now, if it is one that was fetched. Who runs one for
-// hours does so once an hour, so that nobody who shares the directory removes it.
+// Touch records a use of a fetched program. Call it once an hour while a round runs: otherwise another worker that
+// shares the directory may remove the program. Best effort.
 func Touch(dir, program string) {
 	if checkProgram(program) == nil {
-		_ = touch(filepath.Join(dir, program, recordName)) // what cannot be written down is no reason not to run it
+		_ = touch(filepath.Join(dir, program, recordName))
 	}
 }
 
-// used writes down that the program in dir is used now. False: it is being removed.
-func used(dir string) bool {
+// markUsed records a use of the program in dir. It returns false if the program is being removed.
+func markUsed(dir string) bool {
 	name := filepath.Join(dir, recordName)
 	info, err := os.Lstat(name)
 	if err == nil && !recent(info.ModTime()) {
@@ -36,13 +35,13 @@ func used(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// recent is not what lies in the future: a clock was set back, and nobody knows when it was used.
+// recent reports whether t is less than touchEvery ago. A time in the future is not recent: the clock was set back.
 func recent(t time.Time) bool {
 	age := time.Since(t)
 	return age >= 0 && age < touchEvery
 }
 
-// touch follows no link: programs can write to their directory.
+// touch does not follow links, because programs can write to their directory.
 func touch(name string) error {
 	now := unix.NsecToTimespec(time.Now().UnixNano())
 	return unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)

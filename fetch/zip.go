@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// What a zip's directory may take for each entry, and what is read to find it.
+// Limits of the central directory, in bytes: its size per entry, and the bytes read to find it.
 const (
 	zipEntryBytes  = 512
 	zipSearchBytes = 256 << 10
 )
 
-// zip unpacks with the standard library: archives.Zip opens links before we see them, with
-// compressors of which some crash on hostile bytes.
+// zip uses the standard library. archives.Zip opens links too early, and some of its decompressors crash on hostile
+// bytes.
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{
@@ -52,7 +52,7 @@ func zipEntry(file *zip.File) (entry, error) {
 	case file.Flags&1 != 0:
 		return e, errors.New("is encrypted")
 	case file.Method != zip.Store && file.Method != zip.Deflate:
-		return e, fmt.Errorf("is compressed by method %d (only store and deflate are known in a zip)", file.Method)
+		return e, fmt.Errorf("is compressed by method %d (only store and deflate are supported in a zip)", file.Method)
 	case e.mode&fs.ModeSymlink == 0:
 		return e, nil
 	}
@@ -61,21 +61,21 @@ func zipEntry(file *zip.File) (entry, error) {
 	return e, err
 }
 
-// readTarget reads a symbolic link's target, which is its content.
+// readTarget reads the target of a symbolic link, which is the entry's content.
 func readTarget(file *zip.File) (string, error) {
 	r, err := file.Open()
 	if err != nil {
 		return "", damaged(err)
 	}
 	defer r.Close()
-	target, err := io.ReadAll(io.LimitReader(r, mostPathBytes+1))
+	target, err := io.ReadAll(io.LimitReader(r, maxPathBytes+1))
 	if err != nil {
 		return "", damaged(err)
 	}
 	return string(target), nil
 }
 
-// contextReaderAt ends, between two reads, what reads without end for nothing.
+// contextReaderAt fails its reads when ctx has ended.
 type contextReaderAt struct {
 	ctx context.Context
 	r   io.ReaderAt
@@ -88,7 +88,7 @@ func (c contextReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return c.r.ReadAt(p, off)
 }
 
-// boundedReaderAt bounds what the directory of a zip may be, before it is all in memory.
+// boundedReaderAt bounds the size of a zip's central directory, because the reader loads it into memory.
 type boundedReaderAt struct {
 	r         io.ReaderAt
 	left      int64

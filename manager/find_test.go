@@ -71,15 +71,6 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	}
 }
 
-func read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
-	t.Helper()
-	task, err := s.Task(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return task
-}
-
 func settle(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -244,7 +235,7 @@ func TestFindRefusesWhatMakesNoSense(t *testing.T) {
 		most  int
 		want  string
 	}{
-		{manager.Query{}, "", 0, "from 1 up"},
+		{manager.Query{}, "", 0, "limit must be at least 1"},
 		{manager.Query{Program: "a["}, "", 1, "no pattern"},
 		{manager.Query{Exit: "256"}, "", 1, "exit status"},
 		{manager.Query{Exit: "07"}, "", 1, "exit status"},

@@ -58,6 +58,21 @@ func (m *Manager) Cancel(ctx context.Context, ids ...int64) error {
 	return m.actJoined(ctx, Act{Verb: tdf.VerbCancel}, ids)
 }
 
+// CancelOpen gives up the tasks of a group that are open at this moment; "" is for all tasks. Those that run are left
+// alone, also where they only just began. It returns how many were given up.
+func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
+	states := []tdf.State{tdf.Open}
+	var found []Found
+	for t, err := range m.All(ctx, Query{Group: group, States: states}) {
+		if err != nil {
+			return 0, fmt.Errorf("cancelling open tasks: %w", err)
+		}
+		found = append(found, Found{t.ID, AnyRound})
+	}
+	acted, err := m.Act(ctx, Act{Verb: tdf.VerbCancel, From: states}, found...)
+	return acted.Done, err
+}
+
 func (m *Manager) actJoined(ctx context.Context, act Act, ids []int64) error {
 	found := make([]Found, len(ids))
 	for i, id := range ids {

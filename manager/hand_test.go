@@ -18,7 +18,7 @@ func TestByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.Reopen(ctx, ids[0], ids[2], 77)
-	for _, want := range []string{"reopen task 1: it is open in round 0 by now", "reopen task 77: there is no such task"} {
+	for _, want := range []string{"reopen task 1: it is open in round 0", "reopen task 77: there is no such task"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to say %q", err, want)
 		}
@@ -59,13 +59,13 @@ func TestActs(t *testing.T) {
 	}
 	change := manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{Input: new("other")}}
 	act(change, 2, "", ids[0], ids[1], ids[0])
-	act(change, 0, "change task 1: it is like that already", ids[0])
+	act(change, 0, "change task 1: it already has these values", ids[0])
 	act(manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{Input: new("'")}}, 0, "change task 1: input: a quote is not closed", ids[0])
 	if got := tm.Tasks()[0]; got.Input != "other" || got.Revision != 1 || got.State != tdf.Open {
 		t.Errorf("%+v", got)
 	}
-	act(manager.Act{Verb: tdf.VerbRemove}, 0, "remove task 1: it is open in round 0 by now", ids[0])
-	act(manager.Act{Verb: tdf.VerbRelease}, 0, "release task 1: it is open in round 0 by now", ids[0])
+	act(manager.Act{Verb: tdf.VerbRemove}, 0, "remove task 1: it is open in round 0", ids[0])
+	act(manager.Act{Verb: tdf.VerbRelease}, 0, "release task 1: it is open in round 0", ids[0])
 	act(manager.Act{Verb: tdf.VerbCancel}, 3, "", ids...)
 	act(manager.Act{Verb: tdf.VerbArchive}, 1, "archive task 9: there is no such task", ids[2], 9)
 	act(manager.Act{Verb: tdf.VerbReopen, Changes: tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")}}, 2, "", ids[0], ids[2])
@@ -115,7 +115,7 @@ func TestActsOnWhatWasFound(t *testing.T) {
 	ids := open(t, m, "ok", "ok")
 	cancel, reopen := manager.Act{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Running}}, manager.Act{Verb: tdf.VerbReopen}
 	acted, err := m.Act(ctx, cancel, manager.Found{ID: ids[0]})
-	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[cancel task 1: it is open in round 0 by now]" {
+	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[cancel task 1: it is open in round 0]" {
 		t.Errorf("%+v, %v", acted, err)
 	}
 	if err := m.Cancel(ctx, ids...); err != nil {
@@ -129,7 +129,7 @@ func TestActsOnWhatWasFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	acted, err = m.Act(ctx, reopen, found)
-	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[reopen task 1: it is expired in round 1 by now]" {
+	if text := fmt.Sprint(acted.Refused); err != nil || acted.Done != 0 || text != "[reopen task 1: it is expired in round 1]" {
 		t.Errorf("%+v, %v", acted, err)
 	}
 }

@@ -47,21 +47,3 @@ func (m *Manager) List(ctx context.Context, state tdf.State, group string, offse
 	}
 	return m.store.List(ctx, state, group, offset, most)
 }
-
-// An Update is a line that a program reported while it ran (docs/programs.md, "The round's
-// directory").
-type Update = redisstate.Update
-
-// Updates returns up to most updates of a task, those that came after the one given (the zero
-// Update: from the first), in their order.
-func (m *Manager) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
-	if most < 1 {
-		return nil, fmt.Errorf("the updates of task %d: most %d has to be from 1 up", id, most)
-	}
-	return m.store.Updates(ctx, id, after, most)
-}
-
-// Follow has the worker of a running task report every second for the next 15 s, and not only
-// with each renewal of its lease: what it printed last (Round.Tail), its progress, its updates.
-// It begins to do so with its next renewal. To go on, call it again.
-func (m *Manager) Follow(ctx context.Context, id int64) error { return m.store.Follow(ctx, id) }

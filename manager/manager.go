@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -16,7 +18,8 @@ import (
 // by many goroutines, its own callbacks among them.
 type Manager struct {
 	cfg      config.Manager
-	store    Store
+	store    hooks.Store
+	wait     func(ctx context.Context, most time.Duration) error // nil: Redis wakes the manager
 	log      *slog.Logger
 	name     string
 	progress io.Writer
@@ -36,17 +39,16 @@ func Load(ctx context.Context, path string, options ...Option) (*Manager, error)
 // New connects to Redis. One that is not there yet is waited for until ctx ends; one that
 // cannot be used at all is a *[redisstate.RefusedError].
 func New(ctx context.Context, cfg config.Manager, options ...Option) (*Manager, error) {
-	m := NewOn(nil, cfg, options...)
+	m := newOn(nil, cfg, options...)
 	store, err := redisstate.Connect(ctx, cfg.Redis, cfg.Namespace, m.log)
 	if err != nil {
 		return nil, err
 	}
-	m.store = redisStore{store}
+	m.store = store
 	return m, nil
 }
 
-// NewOn returns a manager of tasks that are kept elsewhere than in Redis.
-func NewOn(store Store, cfg config.Manager, options ...Option) *Manager {
+func newOn(store hooks.Store, cfg config.Manager, options ...Option) *Manager {
 	m := &Manager{cfg: cfg, store: store, name: "manager"}
 	for _, set := range options {
 		set(m)

@@ -74,10 +74,3 @@ func (m *Manager) scatter(ctx context.Context, definitions []tdf.Properties) ([]
 	}
 	return definitions, nil
 }
-
-// PutProgram stores an archive of up to 64 MiB, with run.sh at its top, in the namespace's own
-// Redis, and returns the source by which tasks name it: redis:SHA256 (docs/programs.md,
-// "Sources"). Storing the same bytes again changes nothing.
-func (m *Manager) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
-	return m.store.PutProgram(ctx, archive)
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
 )
 
 // LastID returns the id that was given out last; 0: none was.
@@ -41,7 +42,7 @@ func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, 
 
 // glance reads a task without its texts.
 func (m *Manager) glance(ctx context.Context, id int64) (*tdf.Task, error) {
-	found, err := m.store.Glance(ctx, []int64{id}, roundsLooked, func(*tdf.Task) bool { return true })
+	found, err := m.store.Glance(ctx, []int64{id}, listing.SummaryRounds, func(*tdf.Task) bool { return true })
 	if err == nil && found[0] == nil {
 		err = fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,36 +26,6 @@ import (
 )
 
 var eventually = expect.Eventually
-
-var silent = slog.New(slog.DiscardHandler)
-
-// redisConfig is for a namespace of the test's own.
-func redisConfig(t testing.TB, addr string) config.Manager {
-	t.Helper()
-	cfg, err := config.DefaultManager(redistest.Namespace(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Redis.Host = host
-	if cfg.Redis.Port, err = strconv.Atoi(port); err != nil {
-		t.Fatal(err)
-	}
-	return cfg
-}
-
-func newManager(t testing.TB, cfg config.Manager, options ...manager.Option) *manager.Manager {
-	t.Helper()
-	m, err := manager.New(t.Context(), cfg, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
 
 // works starts a server, and something that executes whatever is open: each task prints its input.
 func works(t *testing.T, cfg config.Manager) *redisstate.Store {
@@ -82,16 +51,6 @@ func works(t *testing.T, cfg config.Manager) *redisstate.Store {
 		<-ended
 	})
 	return forWorker
-}
-
-func connect(t testing.TB, cfg config.Manager) *redisstate.Store {
-	t.Helper()
-	s, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, silent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
@@ -251,17 +210,6 @@ func judge(t testing.TB, s *redisstate.Store, id int64) {
 	apply(t, s, m, nil)
 }
 
-func apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{m}})
-	if err != nil || outcomes[0].Err != nil {
-		t.Fatal(err, outcomes)
-	}
-}
-
 // While Redis is full, what opens nothing is archived, and what does comes again.
 func TestRedisIsFull(t *testing.T) {
 	cfg := redisConfig(t, redistest.Start(t).Addr)
@@ -340,9 +288,6 @@ func TestLoad(t *testing.T) {
 	task, err := m.Task(t.Context(), ids[0])
 	if err != nil || task.MaxFails != 3 || !strings.Contains(task.Log, " boss: open") {
 		t.Errorf("task %+v, %v", task, err)
-	}
-	if put, err := m.PutProgram(t.Context(), []byte("archive")); err != nil || !strings.HasPrefix(put, "redis:") {
-		t.Errorf("put %q, %v", put, err)
 	}
 	_, err = manager.Load(t.Context(), filepath.Join(t.TempDir(), "none.cfg"))
 	if e := new(config.Error); !errors.As(err, &e) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
 )
 
 // Bounds of what is in memory, and of what happens before the end of a round.
@@ -13,9 +14,6 @@ const (
 	tasksPerBatch = 64 // read together: an output may have 1 MiB
 	tasksPerList  = 16 * tasksPerBatch
 )
-
-// judged are the states that wait for a manager, in the order in which a round takes them.
-var judged = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Settled() })
 
 // A round is the work on one.
 type round struct {
@@ -35,7 +33,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	if err := r.server.look(ctx, o.now); err != nil {
 		return o.summary, err
 	}
-	for _, state := range judged {
+	for _, state := range listing.Settled {
 		for _, group := range r.scope {
 			if err := o.list(ctx, state, group); err != nil {
 				return o.summary, err

@@ -32,10 +32,9 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) (err error) {
 		return fmt.Errorf("running callbacks: %w", err)
 	}
 	defer r.progress.end()
-	if r.at, err = m.store.Attend(ctx); err != nil {
-		return err
-	}
-	defer r.at.Leave()
+	var leave func()
+	r.attend, leave = m.attend(ctx)
+	defer leave()
 	for {
 		begun := time.Now()
 		done, err := r.once(ctx)
@@ -55,7 +54,7 @@ type run struct {
 	*Manager
 	Callbacks
 	scope    []string // the groups to list: one "" stands for all tasks
-	at       Attendance
+	attend   func(ctx context.Context, most time.Duration) error
 	held     held
 	rounds   int
 	again    bool // the last round left something that can be done at once
@@ -106,7 +105,7 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 		most = min(most, next.Sub(now).Std())
 	}
 	if most > 0 && !r.again {
-		if err := r.at.Wait(ctx, most); err != nil {
+		if err := r.attend(ctx, most); err != nil {
 			return err
 		}
 	}

@@ -5,18 +5,17 @@ import (
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 )
-
-// serverPatience is how long a server may be silent before nobody counts on it: it says every few seconds that it is there,
-// however long its rounds are.
-const serverPatience = tdf.Seconds(10)
 
 // lookPause is the time between two looks.
 const lookPause = tdf.Seconds(2)
 
 // serverWatch says so when there is no server: without one, nothing that was executed is judged.
 type serverWatch struct {
-	store   Store
+	store interface {
+		LastServer(ctx context.Context) (tdf.Time, error)
+	}
 	log     *slog.Logger
 	looked  tdf.Time
 	missing bool
@@ -31,7 +30,7 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(last) > serverPatience
+	missing := now.Sub(last) > friend.ServerPatience
 	switch {
 	case missing && !w.missing && last == 0:
 		w.log.Warn("no server was ever seen in this namespace; no task will be done before one runs: start tdf-server")

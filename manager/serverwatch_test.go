@@ -11,10 +11,7 @@ import (
 )
 
 // lastSeen is a store that knows no more than when a server was seen last.
-type lastSeen struct {
-	Store
-	at tdf.Time
-}
+type lastSeen struct{ at tdf.Time }
 
 func (s *lastSeen) LastServer(context.Context) (tdf.Time, error) { return s.at, nil }
 

@@ -29,7 +29,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 		t.Fatal(err)
 	}
 	for task, err := range m.All(t.Context(), manager.Query{IDs: ids}) {
-		if err != nil || !task.Summary() || task.Input != "some input" || task.Unread.String() != "log, checkpoint" {
+		if err != nil || !task.IsSummary() || task.Input != "some input" || task.Unread.String() != "log, checkpoint" {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if got, err := lastOutput(task); !errors.Is(err, tdf.ErrNotRead) {
@@ -42,7 +42,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 		}
 	}
 	task, err := m.Task(t.Context(), ids[0])
-	if err != nil || task.Summary() || task.LastOutput() != "printed" {
+	if err != nil || task.IsSummary() || task.LastOutput() != "printed" {
 		t.Errorf("the whole task: %+v, %v", task, err)
 	}
 }

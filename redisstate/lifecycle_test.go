@@ -45,7 +45,7 @@ func TestWholeStateOfALife(t *testing.T) {
 			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1 1", "wake:server": "1",
 			"task:1": "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:failure=T\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 				"1:open=T\ndeadline=inf\nend_before=inf\nfails=1\nid=1\ninput=1 2\nlease_until=T\n" +
-				"log=T manager: open\nT w: running\nT w: executed\nT test: failed, open again\n" +
+				"log=T manager: open\nT w: running\nT w: executed\nT test: failed, reopened\n" +
 				rest + "round=1\n" + tail + "state=open\ntimeout=inf\ntimeouts=0",
 		})
 		mustBeSound(t, s)
@@ -200,7 +200,7 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 		}
 		rounds := 0
 		for _, line := range lines[10:] {
-			if moments.ReplaceAllString(line, "T") == "T test: open again by hand" {
+			if moments.ReplaceAllString(line, "T") == "T test: reopened by hand" {
 				rounds++
 			}
 		}

@@ -203,7 +203,7 @@ func TestReadingATaskBlocksNobody(t *testing.T) {
 		}
 		l.names, l.bytes = 0, 0
 		seen, err := s.Inspect(t.Context(), 2)
-		if r := seen.Task.Current(); err != nil || r.Worker != "1011" || !r.Failed || !r.Committed || seen.Task.Rounds.At(10).PID != 1010 || seen.Task.Rounds.At(9).Worker != "" {
+		if r := seen.Task.Current(); err != nil || r.Worker != "1011" || !r.HasError || !r.Committed || seen.Task.Rounds.At(10).PID != 1010 || seen.Task.Rounds.At(9).Worker != "" {
 			t.Errorf("inspected: %+v, %v", seen.Task, err)
 		}
 		if round, err := s.Round(t.Context(), 1, 17); err != nil || round.Output != "output of 17" || round.PID != 1017 {

@@ -7,28 +7,28 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-type seer interface {
-	Ahead(ctx context.Context, from redisstate.AheadPage, now tdf.Time, most int) ([]int64, redisstate.AheadPage, bool, error)
+type aheadStore interface {
+	Ahead(ctx context.Context, from redisstate.AheadPage, now tdf.Time, limit int) ([]int64, redisstate.AheadPage, bool, error)
 	LookedAhead(ctx context.Context) error
 }
 
-// Bounds of how many tasks a server looks ahead at before it does anything else. A page is one call of
-// transact, so it keeps Redis from others for some ms.
+// Bounds of the tasks that one call of lookAhead visits. Each page is one call of transact, which blocks Redis for some
+// milliseconds.
 const (
 	aheadSize  = 200
 	aheadPages = 4
 )
 
-// ahead goes through the tasks whose moment lies in the future, after Redis's clock was set back:
-// open tasks get new scores, and `due` says when the server really must look at a task. Redis keeps
-// that it has to be done, so a server that starts does what another one left; two servers do no harm.
+// ahead is a walk through the tasks with times in the future, after Redis's clock was set back. It gives open tasks new
+// scores, and corrects scores in $ns:due. Redis stores that the walk is needed, so another server can finish it. Two
+// servers may walk at once.
 type ahead struct {
 	page redisstate.AheadPage
-	back tdf.Time // the time that it was at the last look: the walk begins again if it was set back since
-	busy bool     // there is more to do
+	back tdf.Time // time of the last step; the walk restarts if the clock is now behind it
+	busy bool     // the walk is not finished
 }
 
-// lookAhead makes some steps of the walk.
+// lookAhead visits the next pages of the walk.
 func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 	done := Done{}
 	s.ahead.busy = false
@@ -49,7 +49,7 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
-		if err := s.putRight(ctx, ids, done); err != nil {
+		if err := s.repair(ctx, ids, done); err != nil {
 			return done, err
 		}
 		s.ahead.page = next
@@ -62,8 +62,8 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// putRight mends what is surely wrong about some tasks.
-func (s *Server) putRight(ctx context.Context, ids []int64, done Done) error {
+// repair repairs those of the tasks that are certainly inconsistent.
+func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 	found, err := s.store.Examine(ctx, ids)
 	if err != nil {
 		return err
@@ -78,5 +78,5 @@ func (s *Server) putRight(ctx context.Context, ids []int64, done Done) error {
 			moves = append(moves, *m)
 		}
 	}
-	return s.carryOut(ctx, moves, done)
+	return s.apply(ctx, moves, done)
 }

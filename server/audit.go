@@ -9,12 +9,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-type auditor interface {
+type auditStore interface {
 	Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error)
-	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
-	Walk(ctx context.Context, from redisstate.Page, most int64) ([]int64, redisstate.Page, bool, error)
+	List(ctx context.Context, state tdf.State, group string, offset, limit int64) ([]int64, error)
+	Walk(ctx context.Context, from redisstate.Page, limit int64) ([]int64, redisstate.Page, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
-	Ghosts(ctx context.Context, from redisstate.GroupPage, most int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
+	Ghosts(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
 // How many tasks of each kind one round examines.
@@ -22,38 +22,38 @@ const (
 	headExamined = 20
 	walkExamined = 50
 	groupWalked  = 500
-	mostSuspects = 1000
+	maxSuspects  = 1000
 )
 
-// clockSkew is how wrong the clocks may be that the original TDF's components go by.
+// clockSkew bounds the error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
-// audit finds what nobody made due: tasks that components of the original TDF, or hands,
-// have moved. What may be a move that is still under way is only a suspicion until it looks
-// the same after the grace (docs/guarantees.md, "The audit").
+// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, or edits by hand,
+// leave them. A task that may be in the middle of a move is a suspect: the audit repairs it only if it has not
+// changed for the grace (docs/guarantees.md, "The audit").
 type audit struct {
-	store    auditor
+	store    auditStore
 	grace    tdf.Seconds
 	page     redisstate.Page
 	groups   redisstate.GroupPage
-	looked   tdf.Time // when what had come was last looked at
+	looked   tdf.Time // time of the last call of Overlooked
 	suspects map[int64]suspicion
 }
 
 type suspicion struct {
-	sign  string
-	since tdf.Time
+	sign  string   // the Sign of the finding
+	since tdf.Time // when the task was first found with this sign
 }
 
-// suspect has a task examined in the next round.
+// suspect makes the next round examine a task.
 func (a *audit) suspect(id int64) {
-	if _, known := a.suspects[id]; !known && len(a.suspects) < mostSuspects {
+	if _, known := a.suspects[id]; !known && len(a.suspects) < maxSuspects {
 		a.suspects[id] = suspicion{}
 	}
 }
 
-// audited examines a page and mends what is sure to be wrong.
-func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
+// runAudit examines a page of tasks, and repairs those that are certainly inconsistent.
+func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	done := Done{}
 	findings, err := s.audit.findings(ctx, now)
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *Server) audited(ctx context.Context, now tdf.Time) (Done, error) {
 		}
 		moves = append(moves, f.Mend)
 	}
-	if err := s.carryOut(ctx, moves, done); err != nil {
+	if err := s.apply(ctx, moves, done); err != nil {
 		return done, err
 	}
 	return done, s.removeGhosts(ctx, done)
 }
 
-// removeGhosts takes ids whose hash somebody deleted out of the next page of the groups' indexes: a manager
-// that runs until its groups are done would wait for them.
+// removeGhosts removes ids without a hash from a page of the groups' indexes. A manager that runs until its groups are
+// finished would wait for these ids for ever.
 func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	ghosts, next, _, err := s.store.Ghosts(ctx, s.audit.groups, groupWalked)
 	if err != nil {
@@ -86,15 +86,15 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	s.audit.groups = next
 	var moves []tdf.Move
 	for _, f := range ghosts {
-		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID }) // in two groups: the other one next time
-		if !twice {
+		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
+		if !twice { // the next walk removes an id from its second group
 			moves = append(moves, f.Mend)
 		}
 	}
-	return s.carryOut(ctx, moves, done)
+	return s.apply(ctx, moves, done)
 }
 
-// findings returns what may be mended now.
+// findings returns the findings that may be repaired now.
 func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Finding, error) {
 	ids, err := a.ids(ctx, now)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 			ripe = append(ripe, f)
 		case before.sign == f.Sign:
 			suspects[f.ID] = before
-		case len(suspects) < mostSuspects:
+		case len(suspects) < maxSuspects:
 			suspects[f.ID] = suspicion{sign: f.Sign, since: now}
 		}
 	}
@@ -121,8 +121,8 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 	return ripe, nil
 }
 
-// ids are this round's: the suspects, what is new and not due, the head of the open list,
-// and the next page of the walk through everything.
+// ids returns the tasks to examine in this round: the suspects, new tasks that are not in $ns:due, the head of the open
+// list, and the next page of the walk through all tasks.
 func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
 	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))

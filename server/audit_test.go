@@ -8,16 +8,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// archiveByHand is what the original's manager does to a task of ours or its own: the hash stays as it is.
+// archiveByHand archives a task as the original's manager does: it does not change the hash.
 func (s *site) archiveByHand(id int, from string, at tdf.Time) {
 	s.Helper()
 	s.do("ZREM", "$"+from, id)
 	s.do("ZADD", "$archived", at.String(), id)
 }
 
-// Tasks that a manager of the original archived are as they should be: check finds nothing, and the audit
-// writes what a manager of ours writes.
-func TestOriginalArchivingIsSound(t *testing.T) {
+// Tasks that the original's manager archived are consistent. The audit adds the properties that our manager writes.
+func TestTasksArchivedByTheOriginal(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -32,7 +31,7 @@ func TestOriginalArchivingIsSound(t *testing.T) {
 		if err != nil || len(findings) > 0 {
 			s.Fatalf("check: %v, %v", findings, err)
 		}
-		s.server.audit.page = redisstate.Page{} // the walk through all tasks begins
+		s.server.audit.page = redisstate.Page{} // restart the walk through all tasks
 		if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
 			s.Errorf("the audit did %v", done)
 		}
@@ -42,17 +41,17 @@ func TestOriginalArchivingIsSound(t *testing.T) {
 			}
 		}
 		if at := s.cli.ZScore(s.Context(), s.ns+":archived", "1").Val(); tdf.Time(at) > s.now().Add(-3599) {
-			s.Errorf("it was archived at %v", tdf.Time(at))
+			s.Errorf("the task was archived at %v", tdf.Time(at))
 		}
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// A group is done although somebody deleted the hashes of some of its tasks.
-func TestGhostsDoNotKeepAGroupFromBeingDone(t *testing.T) {
+// A group is finished even if the hashes of its tasks were deleted by hand.
+func TestGroupWithGhostsIsFinished(t *testing.T) {
 	onEach(t, func(s *site) {
 		d := define()
 		d.Group = "g"
@@ -60,11 +59,11 @@ func TestGhostsDoNotKeepAGroupFromBeingDone(t *testing.T) {
 		for id := 1; id <= 3; id++ {
 			s.do("DEL", "$task:"+itoa(id))
 		}
-		s.claimable() // a claim takes them out of the list
+		s.claimable() // a claim removes them from the list
 		s.round()
 		if counts, err := s.store.Counts(s.Context(), "g"); err != nil || counts.Total() != 0 {
 			s.Errorf("the group has %v, %v", counts, err)
 		}
-		s.sound()
+		s.consistent()
 	})
 }

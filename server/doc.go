@@ -1,7 +1,6 @@
-// Package server decides what becomes of tasks: it looks at those that are due, asks the
-// rules of package tdf, and has the store carry out what they say. It keeps nothing that
-// matters in memory, so several servers beside each other, or one that is killed, do no harm.
+// Package server settles due tasks: it applies the rules of package tdf, and the store carries out the decisions.
+// Several servers may run at once, and a killed server does no harm, because all state is in Redis.
 //
-// A round does three things: it settles what is due, it notes that the server is alive, and
-// it audits a page of what components of the original TDF, or hands, may have left behind.
+// A round settles the due tasks, sends a heartbeat, and audits a page of tasks. The audit finds tasks that components
+// of the original TDF, or edits by hand, left inconsistent.
 package server

@@ -16,16 +16,16 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A leaper has Redis's clock leap.
+// A leaper is a site whose Redis has a clock that leaps.
 type leaper struct {
 	*site
 	leap func(by tdf.Seconds)
-	tick func() // has a clock that is set show the present
-	runs bool   // the clock runs by itself: one that is set may stand still between two calls
+	tick func() // updates an artificial clock
+	runs bool   // the clock is real; an artificial clock may stand still between two calls
 }
 
-// claim and claimable come after the microseconds by which the tasks of one call differ, however long the clock's own
-// goroutine stands still.
+// claim and claimable update the clock first. Tasks opened by one call differ by microseconds, and must all lie in the
+// past.
 
 func (s *leaper) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
@@ -39,8 +39,8 @@ func (s *leaper) claimable() []int64 {
 	return s.site.claimable()
 }
 
-// onEachClock runs a test on an embedded Redis whose clock is set, and on a real one. The clock of that
-// cannot be set, so all moments that were written leap the other way.
+// onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. The real clock cannot
+// leap, so all stored times leap the other way.
 func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
@@ -54,7 +54,7 @@ func onEachClock(t *testing.T, test func(s *leaper)) {
 	})
 }
 
-// A clock goes on, and leaps.
+// A clock is an artificial clock that runs, and can leap.
 type clock struct {
 	mu sync.Mutex
 	by time.Duration
@@ -87,7 +87,7 @@ func (c *clock) leap(by tdf.Seconds) {
 	c.r.SetTime(time.Now().Add(c.by))
 }
 
-// shift adds to all moments that were written, and to the reading of the server's.
+// shift adds to all times in Redis, and to the server's last reading of the clock.
 func (s *site) shift(by tdf.Seconds) {
 	s.Helper()
 	shifted := func(text any) (string, bool) {
@@ -121,7 +121,7 @@ func (s *site) shift(by tdf.Seconds) {
 	}
 }
 
-// claimable claims all that can be, and returns the ids in the order of the claims.
+// claimable claims every claimable task, and returns the ids in the order of the claims.
 func (s *site) claimable() []int64 {
 	s.Helper()
 	var ids []int64
@@ -145,7 +145,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
-		soon.StartAfter = s.now().Add(-1800) // before it became open, but ahead once the clock is set back
+		soon.StartAfter = s.now().Add(-1800) // in the past now, and in the future after the clock is set back
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
@@ -169,16 +169,16 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 			s.Errorf("stamps %v", entered)
 		}
 		if s.grace().Ahead || s.server.ahead.busy {
-			s.Error("the look ahead is not over")
+			s.Error("the look ahead has not ended")
 		}
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// Whichever server dies: the next one goes on where the work is not done.
+// If a server dies during the look ahead, another one continues it.
 func TestRescoringIsResumed(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -191,7 +191,7 @@ func TestRescoringIsResumed(t *testing.T) {
 		}
 		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		all := first["rescored"]
-		for range 4 { // both at once: one has begun anew, the other one lives after all
+		for range 4 { // both servers work: the first one turns out to be alive
 			for _, server := range []*Server{second, s.server} {
 				done, err := server.RunOnce(s.Context())
 				if err != nil {
@@ -209,18 +209,18 @@ func TestRescoringIsResumed(t *testing.T) {
 			y, _ := strconv.Atoi(b)
 			return x - y
 		}) {
-			s.Error("the order is lost")
+			s.Error("the open list is not in the order of ids")
 		}
 		s.tick()
 		if late := s.cli.ZCount(s.Context(), s.ns+":open", "("+s.now().String(), "+inf").Val(); late > 0 {
-			s.Errorf("%d tasks still wait for the old clock", late)
+			s.Errorf("%d tasks still have scores in the future", late)
 		}
 	})
 }
 
-// A clock that is right again after a spike: nothing has expired for good, whoever came first, and
-// nothing waits for the clock of the spike.
-func TestNothingOpenExpiresInASpikeOfTheClock(t *testing.T) {
+// The clock leaps forward and back again. No open task expires, by a claim or by the server, and no task waits for the
+// time of the leap.
+func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		late := define()
@@ -234,21 +234,21 @@ func TestNothingOpenExpiresInASpikeOfTheClock(t *testing.T) {
 			}
 		}
 		s.leap(3600)
-		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // the claim is first
+		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // the claim comes before the server's round
 			s.Errorf("claimed %v", ids)
 		}
-		expiredOnly("a claim came before the server had noticed")
+		expiredOnly("after a claim before the server noticed the leap")
 		s.round()
-		expiredOnly("the server has noticed")
+		expiredOnly("after the server noticed the leap")
 		s.claimable()
-		expiredOnly("a claim came in the grace period")
+		expiredOnly("after a claim in the grace period")
 		s.open(define())
 		s.leap(-3600)
 		s.round()
 		s.round()
-		expiredOnly("the clock is right again")
+		expiredOnly("after the clock leapt back")
 		if grace := s.grace(); grace.Running > s.now().Add(31) || grace.Open > s.now().Add(31) {
-			s.Errorf("the grace period of the spike goes on: %+v", grace)
+			s.Errorf("the grace period of the first leap has not ended: %+v", grace)
 		}
 		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.is(1, tdf.Open, 0).EndBefore.Add(1) {
 			s.Errorf("task 1 is due at %v, %v after its end", due, tdf.Time(due).Sub(late.EndBefore))
@@ -256,11 +256,11 @@ func TestNothingOpenExpiresInASpikeOfTheClock(t *testing.T) {
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 3 4]" {
 			s.Errorf("claimed %v", ids)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// What is over expires after the grace period, by a claim as by the server.
+// After the grace period, overdue tasks expire, by a claim and by the server.
 func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -269,7 +269,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		s.open(late, late)
 		s.leap(3600)
 		s.round()
-		s.graceIsOver()
+		s.endGrace()
 		s.round() // a heartbeat
 		s.do("ZADD", "$due", s.now().Add(60).String(), 1)
 		if ids := s.claimable(); len(ids) > 0 {
@@ -278,11 +278,12 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		for id := range int64(2) {
 			s.is(id+1, tdf.Expired, 0)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// A worker that died before the clock was set back loses its task after one lease, not when the clock is there again.
+// A worker that died before the clock was set back loses its task after one lease, and not only when the clock reaches
+// the old end of the lease.
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
@@ -323,12 +324,12 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		if again := s.round(); again.Total() != 0 || s.grace().Ahead {
 			s.Errorf("another round did %v", again)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// A server that starts after the clock was set back knows it by the heartbeat of the one before.
-func TestAStartFindsThatTheClockWasSetBack(t *testing.T) {
+// A server that starts after the clock was set back notices it by the last server's heartbeat.
+func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		s.open(define())
@@ -347,7 +348,7 @@ func TestAStartFindsThatTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// The audit finds a wrong score also where nobody noticed that the clock was set back.
+// The audit finds a score in the future even if no server noticed that the clock was set back.
 func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define(), define())
@@ -360,11 +361,11 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2]" {
 			s.Errorf("claimed %v", ids)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// The audit finds a lease that is too long also where nobody noticed that the clock was set back.
+// The audit finds a lease that is too long even if no server noticed that the clock was set back.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	onEach(t, func(s *site) {
 		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
@@ -372,7 +373,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 		}
 		s.open(define())
 		s.claim(30)
-		s.sound()
+		s.consistent()
 		ahead := s.now().Add(3600)
 		s.do("HSET", "$task:1", "lease_until", ahead.String())
 		s.do("ZADD", "$due", ahead.String(), 1)
@@ -384,12 +385,12 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 		if lease := s.is(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
 			s.Errorf("the lease ends in %v", lease)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-// A claim without a server's heartbeat of this moment leaves what is over to the server, and goes past it.
-func TestClaimLeavesExpiryToAServerThatIsAway(t *testing.T) {
+// Without a recent heartbeat of a server, a claim does not expire overdue tasks. It skips them.
+func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})

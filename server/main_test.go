@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-// A site is a namespace with a server, seen from redis-cli and from the store.
+// A site is a namespace with a server. Tests change it through the store, and like redis-cli.
 type site struct {
 	*testing.T
 	ns     string
@@ -67,7 +67,7 @@ func newSite(t *testing.T, addr string) *site {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// do runs a command as redis-cli would; $ at the start of a key is the namespace.
+// do runs a command like redis-cli. It replaces $ at the start of a key by the namespace.
 func (s *site) do(args ...any) any {
 	s.Helper()
 	for i, a := range args {
@@ -131,7 +131,7 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// is checks where a task is, in its hash and in the lists, and that nothing else is wrong.
+// is checks a task's state and round, in its hash and in the lists.
 func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	sighting, err := s.store.Sight(s.Context(), []int64{id})
@@ -145,7 +145,8 @@ func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	return task
 }
 
-func (s *site) sound() {
+// consistent checks that the audit finds nothing.
+func (s *site) consistent() {
 	s.Helper()
 	findings, err := s.store.Check(s.Context())
 	if err != nil || len(findings) > 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// What managers and workers of the original TDF write, command by command. They and ours
-// share a namespace (docs/redis.md, "Beside the original").
+// These tests write to Redis like managers and workers of the original TDF, command by command. Both versions may share
+// a namespace (docs/redis.md, "Beside the original").
 
-// byHand opens a task as the original's manager does.
+// byHand opens a task like the original's manager.
 func (s *site) byHand(id int, fields ...any) {
 	s.Helper()
 	s.do("SET", "$task_id", id)
@@ -24,7 +24,7 @@ func (s *site) byHand(id int, fields ...any) {
 	s.do("ZADD", "$open", "0", id)
 }
 
-// claimByHand is the original worker's claim: two steps.
+// claimByHand claims a task like the original's worker, in two steps.
 func (s *site) claimByHand(id int, round string, at tdf.Time) {
 	s.Helper()
 	s.do("ZREM", "$open", id)
@@ -42,7 +42,7 @@ func (s *site) executeByHand(id int, round, stderr string) {
 
 func itoa(i int) string { return tdf.Time(i).String() }
 
-func TestOriginalTaskLivesOnHere(t *testing.T) {
+func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		c := s.claim(60)
@@ -57,15 +57,15 @@ func TestOriginalTaskLivesOnHere(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.server.carryOut(s.Context(), []tdf.Move{m}, Done{})
+		s.server.apply(s.Context(), []tdf.Move{m}, Done{})
 		s.is(1, tdf.Archived, 0)
-		s.sound()
+		s.consistent()
 	})
 }
 
 func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.round() // a server that is there already
+		s.round() // the server has already started
 		ago := s.now() - 100
 		for id, fields := range [][]any{{}, {}, {"max_fails", "1"}, {"timeout", "50"}, {"timeout", "50", "max_timeouts", "1"}, {"end_before", (s.now() - 5).String()}, {"timeout", "500"}} {
 			s.byHand(id+1, fields...)
@@ -82,7 +82,7 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 		s.is(5, tdf.Open, 1)
 		s.is(6, tdf.Expired, 0)
 		s.is(7, tdf.Running, 0)
-		s.sound()
+		s.consistent()
 	})
 }
 
@@ -97,43 +97,43 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 		if err != nil || tdf.Time(due).String() != claimed.Add(50).String() {
 			s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
 		}
-		s.do("HSET", "$task:1", "0:running", (claimed - 100).String()) // as if 100 s had passed since
+		s.do("HSET", "$task:1", "0:running", (claimed - 100).String()) // pretend that 100 s have passed
 		s.do("ZADD", "$due", tdf.Time(due-100).String(), "1")
-		if _, err := s.server.settleDue(s.Context()); err != nil { // without an audit: it is due
+		if _, err := s.server.settleDue(s.Context()); err != nil { // the task is due, so no audit is needed
 			s.Fatal(err)
 		}
 		s.is(1, tdf.TimedOut, 0)
 	})
 }
 
-// Seen wrong once, nothing is done; seen the same after the grace, it is mended.
-func (s *site) mendedAfterTheGrace() {
+// repairedAfterGrace checks that the audit repairs a task only after it stayed unchanged for the grace.
+func (s *site) repairedAfterGrace() {
 	s.Helper()
 	s.server.audit.grace = 60
 	for range 3 {
 		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("mended at first sight: %v", done)
+			s.Fatalf("repaired before the grace: %v", done)
 		}
 	}
 	for id, suspicion := range s.server.audit.suspects {
 		suspicion.since -= 60
 		s.server.audit.suspects[id] = suspicion
 	}
-	if done := s.round(); done["mended"] == 0 {
-		s.Fatalf("not mended after the grace: %v", done)
+	if done := s.round(); done["repaired"] == 0 {
+		s.Fatalf("not repaired after the grace: %v", done)
 	}
-	s.round() // what it led to
-	s.sound()
+	s.round() // settle the repaired tasks
+	s.consistent()
 }
 
 func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.do("ZREM", "$open", "1")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		s.is(1, tdf.Open, 0)
 		if c := s.claim(60); c.Task.ID != 1 {
-			s.Error("it cannot be claimed")
+			s.Error("the repaired task cannot be claimed")
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
 		s.byHand(1)
 		s.do("ZREM", "$open", "1")
 		s.do("ZADD", "$running", s.now().String(), "1")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		s.is(1, tdf.Open, 0)
 	})
 }
@@ -153,14 +153,14 @@ func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
 		s.do("ZREM", "$running", "1")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		if task := s.is(1, tdf.Open, 1); task.Losses != 1 {
 			s.Errorf("losses %d", task.Losses)
 		}
 	})
 }
 
-func TestOriginalCommitIsNotJudgedHalfWritten(t *testing.T) {
+func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -169,7 +169,7 @@ func TestOriginalCommitIsNotJudgedHalfWritten(t *testing.T) {
 		s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "out")
 		s.server.audit.grace = 60
 		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("judged before the error was there: %v", done)
+			s.Fatalf("settled before the error was written: %v", done)
 		}
 		s.do("HSET", "$task:1", "0:error", "boom")
 		s.do("ZADD", "$due", "1", "1")
@@ -178,7 +178,7 @@ func TestOriginalCommitIsNotJudgedHalfWritten(t *testing.T) {
 	})
 }
 
-// The original's worker was given up, and commits into a round that another one has.
+// An original's worker loses its round, and then commits a result into the next round, which another worker runs.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
@@ -189,9 +189,9 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 		s.executeByHand(1, "0", "")
 		s.server.audit.grace = 60
 		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("the late commit was acted on: %v", done)
+			s.Fatalf("the late commit was settled: %v", done)
 		}
-		// Its rightful worker does not notice: it renews, and its own result is the one that counts.
+		// The worker that holds the claim renews its lease, and its result counts.
 		if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
 			s.Fatal(renewed, err)
 		}
@@ -200,42 +200,42 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 		}
 		s.round()
 		if task := s.is(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
-			s.Errorf("judged by %+v", task.Rounds.At(1))
+			s.Errorf("settled by %+v", task.Rounds.At(1))
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-func TestOriginalCommitIntoAnothersRoundIsMended(t *testing.T) {
+func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(1, "0", s.now()-100)
 		s.round()
 		s.claim(600)
 		s.executeByHand(1, "0", "")
-		s.mendedAfterTheGrace()
-		s.is(1, tdf.Running, 1) // its claim's lease lives
+		s.repairedAfterGrace()
+		s.is(1, tdf.Running, 1) // the lease of its claim still holds
 
 		s.byHand(2, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(2, "0", s.now()-100)
 		s.server.audit.grace = 0
 		s.round()
-		s.executeByHand(2, "0", "") // nobody has claimed round 1 yet
-		s.mendedAfterTheGrace()
+		s.executeByHand(2, "0", "") // round 1 is not claimed yet
+		s.repairedAfterGrace()
 		if task := s.is(2, tdf.Open, 2); task.Losses != 1 {
 			s.Errorf("losses %d", task.Losses)
 		}
 	})
 }
 
-func TestOriginalCommitAfterTheTaskWasOver(t *testing.T) {
+func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50")
 		s.claimByHand(1, "0", s.now()-100)
 		s.round()
 		s.is(1, tdf.TimedOut, 0)
 		s.executeByHand(1, "0", "")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		s.is(1, tdf.TimedOut, 0)
 	})
 }
@@ -253,7 +253,7 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 		stuck(2, "timeout", "timeout", "50", "max_timeouts", "1")
 		stuck(3, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom")
 		stuck(4, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom", "max_fails", "2")
-		stuck(5, "failure", "fails", "1") // it had been counted already
+		stuck(5, "failure", "fails", "1") // the failure is already counted
 		s.round()
 		s.is(1, tdf.TimedOut, 0)
 		s.is(2, tdf.Open, 1)
@@ -262,21 +262,21 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 		if task := s.is(5, tdf.Failed, 0); task.Fails != 1 {
 			s.Errorf("counted twice: %d", task.Fails)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
-func TestTasksThatMakeNoSenseFailWithTheSameWords(t *testing.T) {
+func TestInvalidOriginalTasksFail(t *testing.T) {
 	onEach(t, func(s *site) {
 		for i, c := range []struct{ property, value, words string }{
 			{"program", "", "program: is empty"},
 			{"program", "../p", "program: "},
 			{"source", "ftp://x/run.sh", "source: "},
 			{"input", "'a", "input: a quote is not closed"},
-			{"timeout", "soon", `timeout: "soon" is not a number of seconds from 0 up, or inf`},
+			{"timeout", "soon", `timeout: "soon" is neither a number of seconds from 0 up nor inf`},
 			{"end_before", "nan", `end_before: "nan" is`},
 			{"max_fails", "-1", `max_fails: "-1" is not a number from 0`},
-			{"fail_on", "moon", `fail_on: "moon" is none of stderr, exit, any`},
+			{"fail_on", "moon", `fail_on: "moon" is unknown; want stderr, exit or any`},
 		} {
 			s.byHand(i+1, c.property, c.value)
 			s.round()
@@ -293,26 +293,26 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.byHand(1)
 		s.do("ZADD", "$archived", "5", "1")
 		s.do("HSET", "$task:1", "state", "succeeded")
-		s.do("ZADD", "$running", "5", "99") // no such task
+		s.do("ZADD", "$running", "5", "99") // an id without a task
 		s.do("ZADD", "$failed", "5", "no number")
 		s.byHand(2)
 		s.do("HSET", "$task:2", "state", "confused")
-		s.do("ZADD", "$due", "1", "2") // it is looked at without harm
+		s.do("ZADD", "$due", "1", "2") // settling it does no harm
 		s.byHand(3)
 		s.do("ZADD", "$succeeded", "5", "3")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		if task := s.is(1, tdf.Archived, 0); task.Outcome != "succeeded" {
 			s.Errorf("outcome %q", task.Outcome)
 		}
 		s.is(2, tdf.Open, 0)
 		s.is(3, tdf.Open, 0)
 		if n := s.do("ZSCORE", "$running", "99"); n != nil {
-			s.Error("the id without a task is still there")
+			s.Error("the id without a task is still in running")
 		}
 	})
 }
 
-// A stale entry in the original's transient lists does no harm to a task that is well.
+// A stale entry in the original's transient lists does no harm to a consistent task.
 func TestStaleEntryInTransientLists(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define(), define())
@@ -322,15 +322,15 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 		s.round()
 		s.do("ZADD", "$timeout", s.now().String(), "1")
 		s.do("ZADD", "$failure", s.now().String(), "2")
-		s.mendedAfterTheGrace()
+		s.repairedAfterGrace()
 		s.is(1, tdf.Running, 0)
 		s.is(2, tdf.Succeeded, 0)
 	})
 }
 
-// An original's task is timed out soon also when it has an end_before, which made it due long
-// ago, and when many others were claimed after it.
-func TestOriginalTimeOutIsFoundInACrowd(t *testing.T) {
+// A task that an original's worker claimed times out in time. This holds even if end_before gave it a due time, and if
+// many other tasks were claimed after it.
+func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		for range 400 {
@@ -347,7 +347,7 @@ func TestOriginalTimeOutIsFoundInACrowd(t *testing.T) {
 			}
 			left -= len(c.Claims)
 		}
-		s.server.audit.page = redisstate.Page{} // far away: the walk begins with the lowest ids
+		s.server.audit.page = redisstate.Page{} // restart the walk at the lowest ids, far from this task
 		s.round()
 		for end := s.now().Add(0.3); s.now() < end; {
 		}
@@ -356,8 +356,8 @@ func TestOriginalTimeOutIsFoundInACrowd(t *testing.T) {
 	})
 }
 
-// The audit comes round to every task while others are opened all the time.
-func TestWalkComesRoundWhileTasksAreOpened(t *testing.T) {
+// The audit's walk reaches every task, even if tasks are opened all the time.
+func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		for range 40 {
@@ -375,8 +375,8 @@ func TestWalkComesRoundWhileTasksAreOpened(t *testing.T) {
 	})
 }
 
-// Keys of other types where tasks should be, and names that are no ids, stop nobody.
-func TestBrokenKeysStopNobody(t *testing.T) {
+// Tasks of another Redis type, and members that are not ids, do not stop workers or the server.
+func TestBrokenKeys(t *testing.T) {
 	onEach(t, func(s *site) {
 		for _, id := range []string{"991", "992", "no id", "7\n8"} {
 			s.do("ZADD", "$open", "0", id)
@@ -395,8 +395,8 @@ func TestBrokenKeysStopNobody(t *testing.T) {
 	})
 }
 
-// Rounds that nobody counted are no trap: the task is failed, and the server rests.
-func TestRoundsThatNobodyCounted(t *testing.T) {
+// A task with an implausible round number fails.
+func TestImplausibleRounds(t *testing.T) {
 	onEach(t, func(s *site) {
 		for i, round := range []string{"007", "100000", "1e3", "-1"} {
 			s.byHand(i+1, "round", round)

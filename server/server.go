@@ -10,12 +10,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Store is what a server needs of Redis.
+// Store has the methods of the redisstate store that a server uses.
 type Store interface {
-	settler
-	auditor
-	watched
-	seer
+	settleStore
+	auditStore
+	watchStore
+	aheadStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (tdf.Time, error)
 	SeenServer(ctx context.Context, name string, now tdf.Time) error
@@ -31,10 +31,10 @@ type Server struct {
 	watch watch
 	ahead ahead
 	audit audit
-	seen  time.Time // when Redis was told last that the server is there
+	seen  time.Time // time of the last heartbeat
 }
 
-// New returns a server of that name; names only tell servers apart in logs and in $ns:servers.
+// New returns a server. Its name identifies it in logs and in $ns:servers.
 func New(name string, cfg config.Server, store Store, log *slog.Logger) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log}
 	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log}
@@ -42,7 +42,7 @@ func New(name string, cfg config.Server, store Store, log *slog.Logger) *Server 
 	return s
 }
 
-// Run makes rounds until ctx ends. Nothing that Redis does ends it.
+// Run makes rounds until ctx ends. Errors of Redis do not end it.
 func (s *Server) Run(ctx context.Context) error {
 	waker := s.store.WakeServer()
 	defer waker.Close()
@@ -54,13 +54,13 @@ func (s *Server) Run(ctx context.Context) error {
 			more, err = s.settle(ctx)
 			busy = more.Total() > 0 || s.ahead.busy
 			done.add(more)
-			if err == nil && time.Since(s.seen) >= signPause {
-				err = s.sign(ctx)
+			if err == nil && time.Since(s.seen) >= heartbeatPause {
+				err = s.heartbeat(ctx)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			s.log.Error("the round was cut short", "error", err)
-			waitFor(ctx, min(s.pause(), signPause))
+			s.log.Error("round failed", "error", err)
+			waitFor(ctx, min(s.pause(), heartbeatPause))
 		}
 		if done.Total() > 0 {
 			s.log.Info("round", done.attrs()...)
@@ -69,24 +69,24 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause is how long an idle server waits at most; never so short that it would spin.
+// pause returns the longest wait of an idle server. It is at least 10 ms, so that the server does not spin.
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
 
-// signPause is how long a server is silent at most, however long its rounds are: less than what others take for an [absence], so
-// that a server that is started beside it sees it, and much less than the 10 s after which managers and tdf miss it.
-const signPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
+// heartbeatPause is the longest time between two heartbeats, for rounds of any length. It is shorter than [absence], so
+// that a new server notices this one. Managers and tdf report a missing server after 10 s.
+const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
 
-// sign tells Redis that the server is there: that it was when it looked last, and has seen all that happened
-// to Redis before (docs/operations.md, "Names of workers").
-func (s *Server) sign(ctx context.Context) error {
+// heartbeat stores the time of the last look in Redis. The server has noticed every event in Redis before that time
+// (docs/operations.md, "Names of workers").
+func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
 	return s.store.SeenServer(ctx, s.name, s.watch.last.clock.at)
 }
 
-// reluctance is the pause after something was due and nothing could be done about it.
-const reluctance = 50 * time.Millisecond
+// stuckPause is the pause if a due task could not be settled.
+const stuckPause = 50 * time.Millisecond
 
-// wait returns true when something is to be settled before the round is over, and false at its end.
+// wait waits until a task is due, and returns true. It returns false at the end of the round.
 func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time, busy bool) bool {
 	left := s.pause() - time.Since(begun)
 	if left <= 0 {
@@ -100,12 +100,12 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	if err != nil {
 		return false
 	}
-	until := min(max(next.Sub(now).Std(), time.Millisecond), signPause)
+	until := min(max(next.Sub(now).Std(), time.Millisecond), heartbeatPause)
 	switch {
 	case s.ahead.busy:
 		until = time.Millisecond
 	case next <= now && !busy:
-		until = reluctance
+		until = stuckPause
 	}
 	if until < left {
 		waker.Wait(ctx, until)
@@ -114,25 +114,25 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	return waker.Wait(ctx, left)
 }
 
-// RunOnce makes one round and returns what it did.
+// RunOnce makes one round and returns its counts.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	done, err := s.settle(ctx)
 	if err != nil {
 		return done, err
 	}
-	if err := s.sign(ctx); err != nil {
+	if err := s.heartbeat(ctx); err != nil {
 		return done, err
 	}
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return done, err
 	}
-	more, err := s.audited(ctx, now)
+	more, err := s.runAudit(ctx, now)
 	done.add(more)
 	return done, err
 }
 
-// settle settles what is due, and looks ahead where the clock was set back.
+// settle settles due tasks. After Redis's clock was set back, it also looks at tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (Done, error) {
 	done, err := s.settleDue(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func TestRoundSettlesWhatIsDue(t *testing.T) {
+func TestRoundSettlesDueTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		good, bad, slow, late, lost, waiting := define(), define(), define(), define(), define(), define()
 		slow.Timeout = 1e-6
@@ -24,7 +24,7 @@ func TestRoundSettlesWhatIsDue(t *testing.T) {
 		s.claim(1e-6)
 		s.open(late)
 		s.open(lost)
-		s.cli.ZRem(s.Context(), s.ns+":open", 4) // so that the claim does not meet the late one
+		s.cli.ZRem(s.Context(), s.ns+":open", 4) // hide the late task from the claim
 		s.claim(1e-6)
 		s.do("ZADD", "$open", "0", "4")
 		s.open(waiting)
@@ -39,13 +39,13 @@ func TestRoundSettlesWhatIsDue(t *testing.T) {
 			s.Errorf("lost: %+v", task)
 		}
 		s.is(6, tdf.Open, 0)
-		if done.Total() != 5 || done["open_again"] != 1 {
+		if done.Total() != 5 || done["reopened"] != 1 {
 			s.Errorf("the round did %v", done)
 		}
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
 		}
-		s.sound()
+		s.consistent()
 	})
 }
 
@@ -65,7 +65,7 @@ func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
 	})
 }
 
-// A decision is void if a renewal comes between it and its carrying out.
+// A renewal between a decision and its application makes the decision void.
 func TestRenewalVoidsADecision(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define())
@@ -82,14 +82,14 @@ func TestRenewalVoidsADecision(t *testing.T) {
 			s.Fatal(renewed, err)
 		}
 		done := Done{}
-		if err := s.server.carryOut(s.Context(), moves, done); err != nil || done.Total() != 0 {
+		if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
 			s.Errorf("%v %v", done, err)
 		}
 		s.is(1, tdf.Running, 0)
 	})
 }
 
-func TestSeveralServersDoNoHarm(t *testing.T) {
+func TestSeveralServers(t *testing.T) {
 	addr := redistest.Shared(t)
 	s := newSite(t, addr)
 	ctx, stop := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestSeveralServersDoNoHarm(t *testing.T) {
 		d.MaxFails = 1
 		s.open(d)
 	}
-	for n := 0; n < 2*tasks; { // each fails twice
+	for n := 0; n < 2*tasks; { // each task fails twice
 		c, err := s.store.Claim(ctx, claimOf(10))
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestSeveralServersDoNoHarm(t *testing.T) {
 			t.Errorf("task %d failed %d times", id+1, task.Fails)
 		}
 	}
-	s.sound()
+	s.consistent()
 }
 
 // endOf waits for the end of a server's Run.
@@ -145,8 +145,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// A server that waits is woken by what is committed and by what becomes due; only a round
-// that never ends by itself shows that.
+// Results and due times wake a waiting server. A round duration of an hour rules out other reasons.
 func TestServerIsWoken(t *testing.T) {
 	onEach(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())
@@ -174,21 +173,21 @@ func TestServerIsWoken(t *testing.T) {
 	})
 }
 
-// A server says that it is there however long its rounds are: who waits for it would think it gone.
-func TestServerSignsWithinARound(t *testing.T) {
+// A server sends heartbeats during a long round.
+func TestHeartbeatsWithinARound(t *testing.T) {
 	s := newSite(t, redistest.Shared(t))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 	go func() { ended <- server.Run(ctx) }()
-	var signs []tdf.Time
+	var heartbeats []tdf.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
 		last, err := s.store.LastServer(ctx)
 		expect.NoError(t, err)
-		if last > 0 && !slices.Contains(signs, last) {
-			signs = append(signs, last)
+		if last > 0 && !slices.Contains(heartbeats, last) {
+			heartbeats = append(heartbeats, last)
 		}
-		return len(signs) > 1
+		return len(heartbeats) > 1
 	})
 	stop()
 	expect.NoError(t, endOf(t, ended))

@@ -9,21 +9,21 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-type settler interface {
-	Due(ctx context.Context, now tdf.Time, most int64) ([]redisstate.Due, error)
+type settleStore interface {
+	Due(ctx context.Context, now tdf.Time, limit int64) ([]redisstate.Due, error)
 	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
 }
 
-// Bounds of what is settled before a server does anything else.
+// Bounds of the tasks that are settled without a pause for heartbeat and audit.
 const (
 	batchSize  = 500
 	maxBatches = 40
 )
 
-// Done counts what a round did, by verb and state.
+// Done counts the moves of a round. Its keys are new states, and reopened, lost, repaired or rescored.
 type Done map[string]int
 
-// Total adds up all that was done.
+// Total returns the number of all moves.
 func (d Done) Total() int {
 	n := 0
 	for _, count := range d {
@@ -33,21 +33,21 @@ func (d Done) Total() int {
 }
 
 func (d Done) add(more Done) {
-	for what, n := range more {
-		d[what] += n
+	for kind, n := range more {
+		d[kind] += n
 	}
 }
 
-// attrs are for the log: what was done, in a fixed order.
+// attrs returns the counts as attributes of a log line, in a fixed order.
 func (d Done) attrs() []any {
 	var attrs []any
-	for _, what := range slices.Sorted(maps.Keys(d)) {
-		attrs = append(attrs, what, d[what])
+	for _, kind := range slices.Sorted(maps.Keys(d)) {
+		attrs = append(attrs, kind, d[kind])
 	}
 	return attrs
 }
 
-// settleDue settles what is due, in batches, until nothing is.
+// settleDue settles due tasks in batches, until none is due.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -63,15 +63,15 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
-		if err := s.carryOut(ctx, moves, done); err != nil || len(due) < batchSize {
+		if err := s.apply(ctx, moves, done); err != nil || len(due) < batchSize {
 			return done, err
 		}
 	}
 	return done, nil
 }
 
-// decide asks the rules about each task that is due. Every decision is void if a renewal, or
-// anybody else, moves the task's due time meanwhile.
+// decide returns a Move for each due task. A Move is void if the task's due time changes before the Move is applied,
+// such as by a renewal.
 func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {
@@ -106,8 +106,8 @@ func (s *Server) decideOne(t redisstate.Seen, now tdf.Time, grace redisstate.Gra
 	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
-// carryOut makes the moves and counts those that were still due.
-func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) error {
+// apply applies the Moves, and counts those that were not void.
+func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 	units := make([]redisstate.Unit, len(moves))
 	for i := range moves {
 		units[i].Moves = moves[i : i+1]
@@ -118,25 +118,25 @@ func (s *Server) carryOut(ctx context.Context, moves []tdf.Move, done Done) erro
 		if o.Err != nil || m.Verb == tdf.VerbReschedule {
 			continue
 		}
-		done[described(*m)]++
+		done[kindOf(*m)]++
 		if m.Repair && m.Verb != tdf.VerbArchive {
-			s.log.Warn("mended a task that somebody left half-way", "task", m.ID, "how", m.Note)
+			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
 	return err
 }
 
-// described names a move for the log: the state it led to, and for a task that is open again why.
-func described(m tdf.Move) string {
+// kindOf returns the key of a Move in Done.
+func kindOf(m tdf.Move) string {
 	switch {
 	case m.Verb == tdf.VerbArchive:
 		return string(m.To)
 	case m.Verb == tdf.VerbRepair || m.Repair:
-		return "mended"
+		return "repaired"
 	case m.Verb == tdf.VerbRescore:
 		return "rescored"
 	case m.To == tdf.Open:
-		return "open_again"
+		return "reopened"
 	case m.Verb == tdf.VerbLose:
 		return "lost"
 	}

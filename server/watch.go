@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-type watched interface {
+type watchStore interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Info(ctx context.Context, sections ...string) (redisstate.Info, error)
 	LastServer(ctx context.Context) (tdf.Time, error)
@@ -20,22 +20,22 @@ type watched interface {
 	Dials() int64
 }
 
-// watch notices when silence may be nobody's fault: after Redis was away or started anew,
-// its clock leapt, or no server had been there for a while. Then workers get time to be
-// heard before anything of theirs is judged (docs/guarantees.md, "After an outage").
+// watch begins grace periods. One begins after Redis was away or restarted, after its clock leapt, and after a time
+// without a server. Workers can then renew their leases before a task is declared lost (docs/guarantees.md, "After
+// an outage").
 type watch struct {
-	store watched
+	store watchStore
 	grace tdf.Seconds
 	log   *slog.Logger
 
-	// last is what the last complete look found. A look that fails changes nothing, so the next one
-	// finds the same event.
-	last sight
-	kept redisstate.Grace // the grace period as of the last complete look
+	// last is the observation of the last complete look. A failed look does not change it, so the next look
+	// notices the same event.
+	last observation
+	kept redisstate.Grace // the grace period at the last complete look
 }
 
-// A sight is what one look finds.
-type sight struct {
+// An observation is the result of one look.
+type observation struct {
 	started        bool
 	runID          string
 	outages, dials int64
@@ -44,33 +44,33 @@ type sight struct {
 
 // An event begins a grace period.
 type event struct {
-	why  string // "": nothing happened
-	leap bool   // Redis's clock leapt, or may have
-	back bool   // it was set back
+	why  string // "": no event
+	leap bool   // Redis's clock leapt, or may have leapt
+	back bool   // Redis's clock was set back
 }
 
-// A reading of Redis's clock was taken between two moments of ours. They may lie far apart, where
-// Redis or the server was slow: that is no leap.
+// A reading is a time of Redis's clock, and the times of this process's clock before and after the call. If Redis or the
+// server is slow, these are far apart, but the clock has not leapt.
 type reading struct {
 	at            tdf.Time
 	before, after time.Time
 }
 
-// leapt: since the reading before, Redis's clock went further than ours can have gone, or less far (back).
+// leapt reports whether Redis's clock leapt between two readings. back is set if it was set back.
 func (r reading) leapt(before reading) (leapt, back bool) {
 	passed := r.at.Sub(before.at)
-	least, most := tdf.For(r.before.Sub(before.after)), tdf.For(r.after.Sub(before.before))
-	back = passed <= least-leap
-	return back || passed >= most+leap, back
+	shortest, longest := tdf.For(r.before.Sub(before.after)), tdf.For(r.after.Sub(before.before))
+	back = passed <= shortest-leap
+	return back || passed >= longest+leap, back
 }
 
-// Differences that are no event.
+// Smaller differences are not events.
 const (
-	absence = tdf.ServerAbsence // between two servers
-	leap    = tdf.ServerAbsence // between Redis's clock and ours, from one look to the next
+	absence = tdf.ServerAbsence // time without a server
+	leap    = tdf.ServerAbsence // difference between Redis's clock and this process's clock, between two looks
 )
 
-// look returns the time by Redis's clock, and the grace period that is kept.
+// look returns the time of Redis's clock, and the current grace period.
 func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err error) {
 	clock := reading{before: time.Now()}
 	if now, err = w.store.Now(ctx); err != nil {
@@ -80,7 +80,7 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 	if g, err = w.store.Grace(ctx); err != nil {
 		return now, g, err
 	}
-	seen, e, err := w.event(ctx, clock)
+	seen, e, err := w.observe(ctx, clock)
 	if err != nil {
 		return now, g, err
 	}
@@ -93,8 +93,8 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 	return now, g, nil
 }
 
-// begin has all servers keep a grace period from now on. One that was begun before the clock was set back
-// would last until the clock is there again, so it is cut short.
+// begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period:
+// otherwise it would last until the clock reaches its end again.
 func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e event) (redisstate.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
@@ -112,16 +112,16 @@ func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e e
 	if err := w.store.SetGrace(ctx, g); err != nil {
 		return g, err
 	}
-	w.log.Warn("no running task is judged for a while, so that its worker can be heard", "seconds", float64(grace), "why", e.why)
+	w.log.Warn("grace period begins", "seconds", float64(grace), "why", e.why)
 	return g, nil
 }
 
-// event says what has happened since the last look.
-func (w *watch) event(ctx context.Context, clock reading) (sight, event, error) {
+// observe returns the event since the last look, if there was one.
+func (w *watch) observe(ctx context.Context, clock reading) (observation, event, error) {
 	if !w.last.started {
 		return w.start(ctx, clock)
 	}
-	seen := sight{started: true, runID: w.last.runID, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
+	seen := observation{started: true, runID: w.last.runID, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
 	leapt, back := clock.leapt(w.last.clock)
 	waited, dialed := seen.outages != w.last.outages, seen.dials != w.last.dials
 	if !waited && !dialed && !leapt {
@@ -136,7 +136,7 @@ func (w *watch) event(ctx context.Context, clock reading) (sight, event, error) 
 	e := event{leap: leapt, back: back}
 	switch {
 	case restarted:
-		e.why = "redis has started anew"
+		e.why = "redis restarted"
 	case waited:
 		e.why = "redis was away"
 	case leapt:
@@ -145,11 +145,11 @@ func (w *watch) event(ctx context.Context, clock reading) (sight, event, error) 
 	return seen, e, nil
 }
 
-// start: the first server ever has nothing to wait for; one that comes after a pause has, and
-// one that comes while another one waits, too. That the clock leapt while no server was there, the
-// heartbeat of the last one tells only if it lies in the future.
-func (w *watch) start(ctx context.Context, clock reading) (sight, event, error) {
-	seen := sight{started: true, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
+// start makes the first look of a server. The first server of a namespace needs no grace period. A later one needs it if
+// the last heartbeat of any server is old, or lies in the future: then the clock was set back. A leap forward
+// while no server ran looks like a time without a server.
+func (w *watch) start(ctx context.Context, clock reading) (observation, event, error) {
+	seen := observation{started: true, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
 	info, err := w.store.Info(ctx)
 	if err != nil {
 		return seen, event{}, err
@@ -159,7 +159,7 @@ func (w *watch) start(ctx context.Context, clock reading) (sight, event, error) 
 	if err != nil {
 		return seen, event{}, err
 	}
-	now, err := w.store.Now(ctx) // again: another server may have been seen after the clock was read
+	now, err := w.store.Now(ctx) // read again: another server's heartbeat may be later than the first reading
 	if err != nil {
 		return seen, event{}, err
 	}
@@ -167,7 +167,7 @@ func (w *watch) start(ctx context.Context, clock reading) (sight, event, error) 
 	case last.Sub(now) > leap:
 		return seen, event{"redis's clock was set back", true, true}, nil
 	case last > 0 && clock.at.Sub(last) > absence:
-		return seen, event{"there was no server for a while", true, false}, nil
+		return seen, event{"no server for a while", true, false}, nil
 	}
 	return seen, event{}, nil
 }

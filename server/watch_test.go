@@ -20,8 +20,8 @@ func claimOf(most int) redisstate.ClaimRequest {
 	return redisstate.ClaimRequest{Worker: "w", Most: most, Lease: 60}
 }
 
-// threeThatAreOver opens tasks that would be lost, timed out and expired at once.
-func (s *site) threeThatAreOver() {
+// openThreeOverdue makes three running tasks: one to lose, one to time out and one to expire.
+func (s *site) openThreeOverdue() {
 	s.Helper()
 	slow := define()
 	slow.Timeout = 1e-6
@@ -29,27 +29,28 @@ func (s *site) threeThatAreOver() {
 	for range 3 {
 		s.claim(1e-6)
 	}
-	s.do("HSET", "$task:3", "end_before", s.now().String()) // only now: a late one would not be claimed
+	s.do("HSET", "$task:3", "end_before", s.now().String()) // after the claim, which would refuse an expired task
 }
 
-func (s *site) leftAlone(why string) {
+// settlesNothing checks that a round leaves the tasks of openThreeOverdue running.
+func (s *site) settlesNothing(situation string) {
 	s.Helper()
 	if done := s.round(); done.Total() != 0 {
-		s.Errorf("%s, and the round did %v", why, done)
+		s.Errorf("%s: the round did %v", situation, done)
 	}
 	for id := range int64(3) {
 		s.is(id+1, tdf.Running, 0)
 	}
 }
 
-// graceIsOver ends the grace period, as if it had lasted long enough.
-func (s *site) graceIsOver() {
+// endGrace ends the grace period early.
+func (s *site) endGrace() {
 	s.Helper()
 	s.do("DEL", "$calm")
 	s.do("HDEL", "$leap", "until")
 }
 
-// grace returns the grace period that Redis keeps.
+// grace returns the grace period in Redis.
 func (s *site) grace() redisstate.Grace {
 	s.Helper()
 	g, err := s.store.Grace(s.Context())
@@ -59,10 +60,11 @@ func (s *site) grace() redisstate.Grace {
 	return g
 }
 
-func (s *site) judged() {
+// settlesAll checks that a round without a grace period settles the tasks of openThreeOverdue.
+func (s *site) settlesAll() {
 	s.Helper()
-	s.graceIsOver()
-	if done := s.round(); done.Total() != 3 { // what was put off is due at the end of the grace
+	s.endGrace()
+	if done := s.round(); done.Total() != 3 { // postponed tasks are due at the end of the grace period
 		for id := range int64(3) {
 			s.do("ZADD", "$due", "1", id+1)
 		}
@@ -73,23 +75,23 @@ func (s *site) judged() {
 	s.is(3, tdf.Expired, 0)
 }
 
-func TestFirstServerWaitsForNobody(t *testing.T) {
+func TestNoGraceForTheFirstServer(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.threeThatAreOver()
-		s.judged()
+		s.openThreeOverdue()
+		s.settlesAll()
 	})
 }
 
-func TestGraceAfterTheLastServerWasGone(t *testing.T) {
+func TestGraceAfterTimeWithoutServer(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.threeThatAreOver()
+		s.openThreeOverdue()
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
 		before := s.now()
-		s.leftAlone("no server had been there for a minute")
-		if calm := s.grace().Running; calm < before.Add(30) || calm > s.now().Add(30) {
-			s.Errorf("it began after %v, and is over at %v", before, calm)
+		s.settlesNothing("no server had been there for a minute")
+		if end := s.grace().Running; end < before.Add(30) || end > s.now().Add(30) {
+			s.Errorf("the grace period began after %v, and ends at %v", before, end)
 		}
-		s.judged()
+		s.settlesAll()
 	})
 }
 
@@ -101,31 +103,31 @@ func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 		}
 		before := s.now()
 		s.round()
-		if calm := s.grace().Running; calm < before.Add(300) {
-			s.Errorf("it began after %v, and is over at %v", before, calm)
+		if end := s.grace().Running; end < before.Add(300) {
+			s.Errorf("the grace period began after %v, and ends at %v", before, end)
 		}
 	})
 }
 
-func TestNoGraceWhereAnotherServerIs(t *testing.T) {
+func TestNoGraceBesideAnotherServer(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.threeThatAreOver()
+		s.openThreeOverdue()
 		s.do("ZADD", "$servers", s.now().String(), "beside")
-		s.judged()
+		s.settlesAll()
 	})
 }
 
 func TestGraceAfterClockLeap(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
-		s.threeThatAreOver()
-		s.server.watch.last.clock.at -= 3600 // as if Redis had said so a moment ago
-		s.leftAlone("the clock leapt")
-		s.judged()
+		s.openThreeOverdue()
+		s.server.watch.last.clock.at -= 3600 // pretend that Redis's clock was an hour behind a moment ago
+		s.settlesNothing("the clock leapt")
+		s.settlesAll()
 	})
 }
 
-// A clock that leaps is told from a Redis or a server that is slow, or was stopped for a minute.
+// A slow Redis, a slow server, and a pause of a minute are not leaps of the clock.
 func TestNoGraceAfterASlowLook(t *testing.T) {
 	for _, slow := range []struct{ before, after, between time.Duration }{
 		{before: time.Minute}, {after: time.Minute}, {between: time.Minute}, {time.Minute, time.Minute, time.Minute},
@@ -133,7 +135,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
 			w := watch{store: store, grace: 30, log: quiet()}
-			for look := range 7 { // the last one is quick
+			for look := range 7 { // the last look is quick
 				store.before, store.after = 0, 0
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
@@ -145,17 +147,17 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 			}
 			store.ahead = 10
 			if now, g, err := w.look(t.Context()); g.Running != now.Add(30) || g.Open != now.Add(30) || err != nil {
-				t.Errorf("%+v: the clock leapt, and the grace period is %+v, %v", slow, g, err)
+				t.Errorf("%+v: after a leap of the clock, the grace period is %+v, %v", slow, g, err)
 			}
 		})
 	}
 }
 
-// A slowStore takes so long until it reads the clock, and so long until it answers.
+// A slowStore delays its answers.
 type slowStore struct {
-	before, after time.Duration
-	ahead         tdf.Seconds
-	between       time.Duration // until another server is seen, which is there all the time; 0: there is none
+	before, after time.Duration // delays before and after it reads the clock
+	ahead         tdf.Seconds   // added to the clock
+	between       time.Duration // delay before it reads another server's heartbeat; 0: no other server
 	grace         redisstate.Grace
 	fail          string // the call that fails
 }
@@ -205,7 +207,7 @@ func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error)
 	return 0, s.err("lease")
 }
 
-// A server that starts slowly beside another one does not take its heartbeats for a leap.
+// A server that starts slowly does not mistake another server's heartbeat for a leap of the clock.
 func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet()}
@@ -215,8 +217,8 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	})
 }
 
-// A look that fails, at whatever step, does not lose the event: the next one finds it.
-func TestALookThatFailsIsMadeAgain(t *testing.T) {
+// If a look fails at any step, the next look notices the event.
+func TestFailedLookIsRepeated(t *testing.T) {
 	for _, fail := range []string{"now", "grace", "info", "lease", "set"} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
@@ -226,46 +228,46 @@ func TestALookThatFailsIsMadeAgain(t *testing.T) {
 			}
 			store.ahead, store.fail = 3600, fail
 			if _, _, err := w.look(t.Context()); !errors.Is(err, errStore) {
-				t.Fatalf("%s fails: %v", fail, err)
+				t.Fatalf("call %s fails: look returns %v", fail, err)
 			}
 			store.fail = ""
 			if now, g, err := w.look(t.Context()); g.Running != now.Add(30) || g.Open != now.Add(30) || err != nil {
-				t.Errorf("%s failed once: the grace period is %+v, %v", fail, g, err)
+				t.Errorf("call %s failed once: the grace period is %+v, %v", fail, g, err)
 			}
 		})
 	}
 }
 
-// A server that runs keeps the grace period that another one begins.
+// A running server respects a grace period that another server begins.
 func TestGraceOfAnotherServerIsKept(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
-		s.threeThatAreOver()
+		s.openThreeOverdue()
 		if err := s.store.SetGrace(s.Context(), redisstate.Grace{Running: s.now().Add(30)}); err != nil {
 			s.Fatal(err)
 		}
-		s.leftAlone("another server waits")
-		s.judged()
+		s.settlesNothing("another server began a grace period")
+		s.settlesAll()
 	})
 }
 
-func TestGraceAfterRedisStartedAnew(t *testing.T) {
+func TestGraceAfterRedisRestarted(t *testing.T) {
 	redis := redistest.Start(t, redistest.AOF("always"))
 	s := newSite(t, redis.Addr)
-	s.threeThatAreOver()
-	if _, _, err := s.server.watch.look(t.Context()); err != nil { // it is there, and has not judged yet
+	s.openThreeOverdue()
+	if _, _, err := s.server.watch.look(t.Context()); err != nil { // the server's first look, without settling
 		t.Fatal(err)
 	}
 	redis.Kill()
 	redis.Restart()
-	s.leftAlone("redis started anew")
-	s.judged()
+	s.settlesNothing("redis restarted")
+	s.settlesAll()
 }
 
 func TestGraceAfterRedisWasAway(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := newSite(t, proxy.Addr)
-	s.threeThatAreOver()
+	s.openThreeOverdue()
 	if _, _, err := s.server.watch.look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -278,24 +280,24 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	}
 	proxy.Resume()
 	if did := <-done; did.Total() != 0 {
-		t.Errorf("redis was away, and the round did %v", did)
+		t.Errorf("redis was away: the round did %v", did)
 	}
-	s.judged()
+	s.settlesAll()
 }
 
-// A server that starts during the grace of another one, or of its own earlier self, keeps it.
-func TestGraceIsEveryServers(t *testing.T) {
+// A server that starts during a grace period respects it.
+func TestGraceHoldsForNewServers(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.threeThatAreOver()
+		s.openThreeOverdue()
 		s.do("ZADD", "$servers", (s.now() - 600).String(), "before")
-		s.leftAlone("no server had been there for a while")
+		s.settlesNothing("no server had been there for a while")
 		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
-		s.leftAlone("the first one waits")
+		s.settlesNothing("the first server began a grace period")
 	})
 }
 
-// Also what the audit would lose has to wait: a torn round whose worker may not have been heard.
-func TestGraceIsTheAuditsToo(t *testing.T) {
+// The audit does not declare the round of an inconsistent task lost during a grace period.
+func TestGraceHoldsForTheAudit(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -305,10 +307,10 @@ func TestGraceIsTheAuditsToo(t *testing.T) {
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
 		for range 3 {
 			if done := s.round(); done.Total() != 0 {
-				s.Fatalf("no server had been there for a minute, and the round did %v", done)
+				s.Fatalf("no server had been there for a minute: the round did %v", done)
 			}
 		}
-		s.graceIsOver()
+		s.endGrace()
 		s.round()
 		s.is(1, tdf.Open, 1)
 	})

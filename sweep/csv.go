@@ -12,19 +12,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxRecord is how long a row may be, in bytes: more than a task can take. What is longer is mostly a
-// quote that is not closed.
+// maxRecord is the longest row in bytes. No task could take a longer one. A longer row is mostly an
+// unclosed quote.
 const maxRecord = 1 << 20
 
 var (
-	errNoRows  = errors.New("there are no rows")
+	errNoRows  = errors.New("no rows")
 	errTooLong = fmt.Errorf("the row has more than %d bytes; is a quote not closed?", maxRecord)
-	errNotUTF8 = errors.New("it is not UTF-8 text")
+	errNotUTF8 = errors.New("not UTF-8 text")
 )
 
-// CSV reads rows from comma-separated values (RFC 4180), whose first record names the parameters. A byte
-// order mark, CRLF and blank lines are minded. Values are taken as they stand, the names without blanks
-// around them. The sequence ends with the first error, a *[RowError] unless reading itself failed.
+// CSV reads rows from comma-separated values (RFC 4180). The first record names the parameters. CSV accepts
+// a byte order mark and CRLF, and skips blank lines. It keeps blanks around values, and trims them from names.
+// The sequence ends with the first error. That is a *[RowError], unless r itself failed.
 func CSV(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		c := newCSVReader(r)
@@ -51,8 +51,8 @@ func CSV(r io.Reader) iter.Seq2[Row, error] {
 type csvReader struct {
 	*csv.Reader
 	source *boundedReader
-	line   int64 // where the last record began
-	next   int64 // the line behind it
+	line   int64 // the first line of the last record
+	next   int64 // the line after the last record
 }
 
 func newCSVReader(r io.Reader) *csvReader {
@@ -62,21 +62,21 @@ func newCSVReader(r io.Reader) *csvReader {
 	return c
 }
 
-// record reads the next one; it is good until the one after it.
+// record reads the next record. The fields are valid until the next call.
 func (c *csvReader) record() ([]string, error) {
 	c.source.left = maxRecord
 	fields, err := c.Read()
-	var wrong *csv.ParseError
+	var syntax *csv.ParseError
 	switch {
 	case errors.Is(err, errTooLong):
 		c.line = c.next
 		return nil, c.at(errTooLong)
 	case errors.Is(err, csv.ErrFieldCount):
 		c.line = int64(err.(*csv.ParseError).StartLine)
-		return nil, c.at(fmt.Errorf("it has %s, and the header has %d", counted(len(fields), "value"), c.FieldsPerRecord))
-	case errors.As(err, &wrong):
-		c.line = int64(wrong.StartLine)
-		return nil, c.at(fmt.Errorf("column %d: %w", wrong.Column, wrong.Err))
+		return nil, c.at(fmt.Errorf("the row has %s, but the header has %d", counted(len(fields), "value"), c.FieldsPerRecord))
+	case errors.As(err, &syntax):
+		c.line = int64(syntax.StartLine)
+		return nil, c.at(fmt.Errorf("column %d: %w", syntax.Column, syntax.Err))
 	case err != nil:
 		return nil, err
 	}
@@ -97,13 +97,13 @@ func (c *csvReader) at(err error) error { return &RowError{Line: c.line, Err: er
 func (c *csvReader) header() ([]string, error) {
 	fields, err := c.record()
 	if errors.Is(err, io.EOF) {
-		return nil, c.at(errors.New("it is empty; the first line has to name the parameters"))
+		return nil, c.at(errors.New("the input is empty; name the parameters in the first line"))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
-		return nil, c.at(fmt.Errorf("the header is the one name %q: are the values separated by semicolons or tabs? They have to be by commas", fields[0]))
+		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values by commas, not by semicolons or tabs", fields[0]))
 	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -115,15 +115,15 @@ func (c *csvReader) header() ([]string, error) {
 	return names, nil
 }
 
-// checkName refuses what is no name of a parameter beside those there are.
+// checkName returns an error if a parameter's name is invalid or among the others.
 func checkName(name string, others []string) error {
 	switch {
 	case name == "":
 		return errors.New("a parameter has no name")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("the name %q has a control character in it", name)
+		return fmt.Errorf("the name %q contains a control character", name)
 	case slices.Contains(others, name):
-		return fmt.Errorf("there are two parameters %q", name)
+		return fmt.Errorf("two parameters have the name %q", name)
 	}
 	return nil
 }
@@ -140,14 +140,14 @@ func (c *csvReader) row(names []string) (Row, error) {
 	return row, nil
 }
 
-func counted(n int, what string) string {
+func counted(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// boundedReader fails when more than left bytes are read: nobody has memory without end.
+// boundedReader fails after left bytes, to bound the memory of a record.
 type boundedReader struct {
 	r    io.Reader
 	left int
@@ -162,7 +162,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutBOM leaves out the byte order mark that spreadsheets write.
+// withoutBOM skips the byte order mark that spreadsheets write.
 func withoutBOM(r io.Reader) io.Reader { return &bomReader{r: r} }
 
 type bomReader struct {

@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// maxDigits is how many decimal digits a float64 always holds, so that whoever reads a number of so many can write it
-// again.
+// maxDigits is the number of decimal digits that survive the conversion to float64 and back.
 const maxDigits = 15
 
 var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
 
-// isNumber reports whether a text may become a number without losing anything to those who read it as a float64. So
-// these stay text: numbers with leading zeros, with more than 15 digits, out of a float64's range, and what
-// may as well be an id (docs/tdf.md, "Sweeps").
+// isNumber reports whether a text is a number that a reader can take as a float64 without loss.
+// Texts with leading zeros or more than 15 digits are not numbers. Neither are texts outside the range of a
+// float64, nor those that look like an id (docs/tdf.md, "Sweeps").
 func isNumber(text string) bool {
 	const longest = len("-0.") + maxDigits + len("e-308")
 	if len(text) > longest || !numberSyntax.MatchString(text) {
@@ -29,7 +28,7 @@ func isNumber(text string) bool {
 	case !scientific:
 		return true
 	}
-	return !likeID(mantissa, exponent) && inRange(text, mantissa)
+	return !looksLikeID(mantissa, exponent) && inRange(text, mantissa)
 }
 
 func cutExponent(number string) (mantissa, exponent string, found bool) {
@@ -39,8 +38,8 @@ func cutExponent(number string) (mantissa, exponent string, found bool) {
 	return number, "", false
 }
 
-// likeID: nobody writes a number as 3e05 or 1234e56, and hexadecimal ids such as hashes look like this.
-func likeID(mantissa, exponent string) bool {
+// looksLikeID reports whether a text such as 3e05 or 1234e56 is more likely a hexadecimal id than a number.
+func looksLikeID(mantissa, exponent string) bool {
 	if strings.ContainsAny(mantissa, "-.") || strings.ContainsAny(exponent, "-+") {
 		return false
 	}
@@ -48,27 +47,27 @@ func likeID(mantissa, exponent string) bool {
 	return err != nil || strconv.Itoa(zeros) != exponent || len(mantissa) > 1 && len(mantissa)+zeros > maxDigits
 }
 
-// inRange reports whether a float64 holds the number to 15 digits.
+// inRange reports whether a float64 can represent the number with 15 digits.
 func inRange(number, mantissa string) bool {
 	const leastNormal = 0x1p-1022
 	f, err := strconv.ParseFloat(number, 64)
 	return err == nil && (math.Abs(f) >= leastNormal || strings.Trim(mantissa, "-0.") == "")
 }
 
-// A decimal is digits, with a sign, times 10 to the power of the exponent.
+// A decimal is the number digits · 10^exponent.
 type decimal struct {
-	digits   string
+	digits   string // may begin with a minus sign
 	exponent int
 }
 
-// parseDecimal takes a number apart that numberPattern matches.
+// parseDecimal parses a number that matches numberPattern.
 func parseDecimal(number string) decimal {
 	mantissa, power, _ := cutExponent(number)
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	d := decimal{digits: whole + fraction}
-	d.exponent, _ = strconv.Atoi(power) // of an exponent that is too large it is the largest int
+	d.exponent, _ = strconv.Atoi(power) // Atoi clamps exponents that are too large
 	if d.exponent = max(min(d.exponent, outOfRange), -outOfRange); strings.Trim(d.digits, "-0") == "" {
-		d.exponent = min(d.exponent, 0) // a zero has none
+		d.exponent = min(d.exponent, 0) // zero needs no exponent
 	}
 	d.exponent -= len(fraction)
 	return d
@@ -77,8 +76,8 @@ func parseDecimal(number string) decimal {
 // outOfRange is an exponent that no float64 has.
 const outOfRange = 1000
 
-// units returns the number as a whole one of units of 10 to the power of exponent; false where it has more digits than
-// are sure to be exact, or is out of a float64's range.
+// units returns the number in units of 10^exponent. It returns false if the number has more than 15 digits, or is
+// outside the range of a float64.
 func (d decimal) units(exponent int) (int64, bool) {
 	n, err := strconv.ParseInt(d.digits, 10, 64)
 	zeros := d.exponent - exponent
@@ -97,7 +96,7 @@ func (d decimal) units(exponent int) (int64, bool) {
 	return n, true
 }
 
-// plainDigits counts the digits of n units when they are written without an exponent.
+// plainDigits counts the digits of n·10^exponent, written without an exponent.
 func plainDigits(n int64, exponent int) int {
 	digits := len(strconv.FormatInt(max(n, -n), 10))
 	if exponent < 0 {
@@ -106,7 +105,7 @@ func plainDigits(n int64, exponent int) int {
 	return digits + exponent
 }
 
-// plain writes n units of 10 to the power of exponent without zeros that say nothing: 0.5, not 0.50.
+// plain formats n·10^exponent without an exponent and without trailing zeros: 0.5, not 0.50.
 func plain(n int64, exponent int) string {
 	text := strconv.FormatInt(max(n, -n), 10)
 	switch decimals := -exponent; {
@@ -125,7 +124,7 @@ func plain(n int64, exponent int) string {
 	return text
 }
 
-// scientific writes n units with one digit before the point: 1.5e-20.
+// scientific formats n·10^exponent with one digit before the point: 1.5e-20.
 func scientific(n int64, exponent int) string {
 	if n == 0 {
 		return "0"

@@ -1,7 +1,7 @@
-// Package sweep makes inputs of tasks out of rows of parameters (docs/tdf.md, "Sweeps").
+// Package sweep turns rows of parameters into inputs of tasks (docs/tdf.md, "Sweeps").
 //
-// Rows come from [CSV], [JSONL] or a [Grid], one after the other: a million of them need no more memory than
-// one. A [Template] becomes the input of each row's task; every value stays one word of it, whatever it
-// holds. The parameters themselves are kept as the task's meta, [Row.JSON], by which [PointOf] knows later
-// which points there are.
+// [CSV], [JSONL] and [Grid] yield one row at a time, so a sweep of a million rows needs little memory.
+// A [Template] makes the task's input from a row. Each value stays within one word of the input, whatever
+// characters it contains. The task's meta keeps the parameters ([Row.JSON]). [PointOf] reads them back, to
+// find the points that already have a task.
 package sweep

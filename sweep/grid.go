@@ -9,48 +9,50 @@ import (
 	"unicode/utf8"
 )
 
-// A Grid is all combinations of the values of some parameters.
+// A Grid is every combination of the values of its parameters.
 type Grid struct{ axes []axis }
 
-// An axis is a parameter with its values: those of the first span, then those of the next.
+// An axis is a parameter with its values, span by span.
 type axis struct {
 	name  string
 	spans []span
-	count int64
+	count int64 // of values
 }
 
-// maxPoints is more than a namespace can hold.
+// maxPoints is more than Redis could store as tasks.
 const maxPoints = 1_000_000_000_000
 
-// ParseGrid reads a grid: a=1..10 b=x,y c=0.1..0.5/0.1. Parameters are separated by blanks, values by
-// commas. A range goes up or down to its second number, which is one of its values if a step meets it; the
-// step stands behind a slash, and is 1 for whole numbers. Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3
-// is 0.001, 0.002 and so on. Quotes ('…', "…", \) as in an input keep blanks, commas and dots as they are. 1-10 and
-// 1:10 without quotes are an error, since they are mostly meant as ranges.
+// ParseGrid parses a grid such as a=1..10 b=x,y c=0.1..0.5/0.1. Blanks separate parameters, and commas separate
+// values.
+//   - A range goes up or down from its first number. It includes its last number if a step reaches it.
+//   - The step follows a slash. Its default is 1 for whole numbers; other ranges need one.
+//   - Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3 is 0.001, 0.002 and so on.
+//   - Quotes ('…', "…", \) work as in an input: blanks, commas and dots within them are text.
+//   - 1-10 and 1:10 are errors unless quoted, because they are mostly meant as ranges.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
-		return nil, fmt.Errorf("the grid %q: %w", text, errNotUTF8)
+		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
 	}
 	g := &Grid{}
 	words, err := splitGrid(text)
 	if err != nil {
-		return nil, fmt.Errorf("the grid %q: %w", text, err)
+		return nil, fmt.Errorf("parse grid %q: %w", text, err)
 	}
 	for _, w := range words {
 		if err := g.add(w); err != nil {
-			return nil, fmt.Errorf("the grid %q: %w", text, err)
+			return nil, fmt.Errorf("parse grid %q: %w", text, err)
 		}
 	}
 	if len(g.axes) == 0 {
-		return nil, fmt.Errorf("the grid %q is empty; write a=1..10 b=x,y", text)
+		return nil, errors.New("parse grid: the grid is empty; write parameters such as a=1..10 b=x,y")
 	}
 	if g.Len() > maxPoints {
-		return nil, fmt.Errorf("the grid %q has more than %d points", text, int64(maxPoints))
+		return nil, fmt.Errorf("parse grid %q: more than %d points", text, int64(maxPoints))
 	}
 	return g, nil
 }
 
-// Len counts the points.
+// Len returns the number of points.
 func (g *Grid) Len() int64 {
 	n := uint64(1)
 	for _, a := range g.axes {
@@ -63,7 +65,7 @@ func (g *Grid) Len() int64 {
 	return int64(n)
 }
 
-// Rows returns the points: the last parameter changes fastest. The error is always nil.
+// Rows returns a row for each point. The last parameter changes fastest. The error is always nil.
 func (g *Grid) Rows() iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for n := range g.Len() {
@@ -91,7 +93,7 @@ func (a *axis) value(i int64) string {
 		}
 		i -= s.count
 	}
-	panic("sweep: no such value")
+	panic("sweep: value index out of range")
 }
 
 func (g *Grid) add(w gridWord) error {
@@ -104,8 +106,8 @@ func (g *Grid) add(w gridWord) error {
 		return err
 	}
 	for _, item := range w.items {
-		if meant := item.suggestion(); meant != "" {
-			return fmt.Errorf("%s=%s: did you mean %s=%s? Text is quoted: %s='%s'", a.name, item.text, a.name, meant, a.name, item.text)
+		if suggested := item.suggestion(); suggested != "" {
+			return fmt.Errorf("%s=%s: did you mean %s=%s? Quote it if it is text: %s='%s'", a.name, item.text, a.name, suggested, a.name, item.text)
 		}
 		s, err := parseSpan(item)
 		if err != nil {
@@ -120,7 +122,7 @@ func (g *Grid) add(w gridWord) error {
 	return nil
 }
 
-// A gridWord is a parameter as it is written.
+// A gridWord is a parameter as written in a grid.
 type gridWord struct {
 	name  string
 	items []gridItem
@@ -128,16 +130,16 @@ type gridWord struct {
 
 type gridItem struct {
 	text   string
-	quoted bool // in part at least: it is no range
+	quoted bool // at least in part, so it is not a range
 }
 
 var (
 	errNoEquals = errors.New("write NAME=VALUES, such as a=1..10 or b=x,y")
 	errQuote    = errors.New("a quote is not closed")
-	errEmpty    = errors.New("a value is empty; write '' if it is meant to be")
+	errEmpty    = errors.New("a value is empty; write '' for an empty text")
 )
 
-// splitGrid takes the text apart at blanks and commas that are not in quotes.
+// splitGrid splits the text at blanks and commas outside quotes.
 func splitGrid(text string) ([]gridWord, error) {
 	l := lexer{rest: text}
 	var words []gridWord
@@ -147,7 +149,7 @@ func splitGrid(text string) ([]gridWord, error) {
 			return nil, errNoEquals
 		}
 		w := gridWord{name: l.rest[:end]}
-		for more := true; more; { // behind = and behind each comma
+		for more := true; more; { // an item follows = and each comma
 			l.rest = l.rest[end+1:]
 			item, err := l.item()
 			if err != nil {
@@ -165,7 +167,7 @@ type lexer struct{ rest string }
 
 func (l *lexer) skipBlanks() { l.rest = strings.TrimLeft(l.rest, " \t\n\r") }
 
-// item reads up to a comma, a blank or the end.
+// item reads up to the next comma, blank or end.
 func (l *lexer) item() (gridItem, error) {
 	var item gridItem
 	var b strings.Builder
@@ -194,7 +196,7 @@ func (l *lexer) item() (gridItem, error) {
 func (l *lexer) quoted(mark byte) (string, error) {
 	if mark == '\\' {
 		if l.rest == "" {
-			return "", errors.New("it ends in a backslash that escapes nothing")
+			return "", errors.New("a backslash at the end escapes nothing")
 		}
 		c := l.rest[:1]
 		l.rest = l.rest[1:]

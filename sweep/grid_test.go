@@ -46,7 +46,7 @@ func TestGrid(t *testing.T) {
 	} {
 		g, err := ParseGrid(text)
 		if want == "" {
-			checkError(t, text, err, "is no range")
+			checkError(t, text, err, "is not a range")
 			continue
 		}
 		if err != nil {
@@ -71,47 +71,47 @@ func TestGridRefuses(t *testing.T) {
 		"a=1,":                      "a: a value is empty",
 		"a=,1":                      "a: a value is empty",
 		"a=1 b= c=2":                "b: a value is empty",
-		"a=\xff":                    "it is not UTF-8 text",
-		"a=1 a=2":                   `two parameters "a"`,
+		"a=\xff":                    "not UTF-8 text",
+		"a=1 a=2":                   `have the name "a"`,
 		"a='x":                      "a: a quote is not closed",
-		`a=x\`:                      "a: it ends in a backslash",
-		"a=1..":                     "1.. is no range",
-		"a=1..x":                    "1..x is no range",
-		"a=1...3":                   "is no range",
-		"a=01..10":                  "is no range",
-		"a=1..10/-1":                "is no range",
+		`a=x\`:                      "a: a backslash at the end",
+		"a=1..":                     "1.. is not a range",
+		"a=1..x":                    "1..x is not a range",
+		"a=1...3":                   "is not a range",
+		"a=01..10":                  "is not a range",
+		"a=1..10/-1":                "is not a range",
 		"a=1..10/0":                 "has a step of 0",
 		"a=1..10/0.0":               "has a step of 0",
 		"a=0.1..0.5":                "needs a step",
-		"a=1..9999999999999999":     "is no range",
-		"a=1e-3..x":                 "1e-3..x is no range",
-		"a=1e-3..5e-3/":             "is no range",
+		"a=1..9999999999999999":     "is not a range",
+		"a=1e-3..x":                 "1e-3..x is not a range",
+		"a=1e-3..5e-3/":             "is not a range",
 		"a=1e-3..5e-3/0e-3":         "has a step of 0",
 		"a=1e-3..5e-3":              "1e-3..5e-3 needs a step, such as 1e-3..5e-3/1e-3",
 		"a=1e3..1e5":                "1e3..1e5 needs a step, such as 1e3..1e5/1e3",
-		"a=1..1e20/1":               "is no range",
-		"a=1e308..1e309/1e308":      "is no range",
-		"a=1e-400..2e-400/1e-400":   "is no range",
-		"a=1..1e99999999999999/1":   "is no range",
-		"a=0x10..0x20":              "0x10..0x20 is no range",
-		"a=1-10":                    "a=1-10: did you mean a=1..10? Text is quoted: a='1-10'",
+		"a=1..1e20/1":               "is not a range",
+		"a=1e308..1e309/1e308":      "is not a range",
+		"a=1e-400..2e-400/1e-400":   "is not a range",
+		"a=1..1e99999999999999/1":   "is not a range",
+		"a=0x10..0x20":              "0x10..0x20 is not a range",
+		"a=1-10":                    "a=1-10: did you mean a=1..10? Quote it if it is text: a='1-10'",
 		"a=x,1:10":                  "did you mean a=1..10?",
 		"a=1e-3-5e-3/1e-3":          "did you mean a=1e-3..5e-3/1e-3?",
 		"a=-5--1":                   "did you mean a=-5..-1?",
 		"a=1:10:2":                  "did you mean a=FIRST..LAST/STEP?",
 		"a=1…10":                    "did you mean a=1..10?",
-		"a=0..1/0.000000000000001":  "is no range",
+		"a=0..1/0.000000000000001":  "is not a range",
 		"a=1..999999999999999":      "a has more than 1000000000000 values",
-		"a=1..1000000 b=1..1000001": "has more than 1000000000000 points",
-		"a=1..999999999999 b=1..999999999999 c=1..99999": "has more than 1000000000000 points",
+		"a=1..1000000 b=1..1000001": "more than 1000000000000 points",
+		"a=1..999999999999 b=1..999999999999 c=1..99999": "more than 1000000000000 points",
 	} {
 		_, err := ParseGrid(text)
 		checkError(t, text, err, want)
 	}
 }
 
-// A grid is counted without walking it, and a row of it is had without those before.
-func TestGridOfMany(t *testing.T) {
+// Len does not visit every point, and row n does not need the rows before it.
+func TestLargeGrid(t *testing.T) {
 	g, err := ParseGrid("a=1..1000000 b=1..1000000")
 	if err != nil || g.Len() != 1e12 {
 		t.Fatalf("%v, Len %d", err, g.Len())
@@ -123,7 +123,7 @@ func TestGridOfMany(t *testing.T) {
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
 }
 
-// Decimals are those that counting in whole numbers gives.
+// Decimal ranges have the values that counting in whole numbers gives.
 func TestGridDecimals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		decimals := rapid.IntRange(0, 4).Draw(t, "decimals")

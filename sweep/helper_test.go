@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// collect returns the rows as "line name=text …", and the error that ended them.
+// collect returns each row as "name=text …", and the error that ended the sequence.
 func collect(rows iter.Seq2[Row, error]) ([]string, error) {
 	var all []string
 	for row, err := range rows {
@@ -32,7 +32,7 @@ func rowOf(pairs ...string) Row {
 	return row
 }
 
-// anyText are texts that an argument of a program can have, mostly made of what means something to somebody.
+// anyText generates texts without NUL bytes, many with characters that are special to a parser.
 func anyText() *rapid.Generator[string] {
 	awkward := rapid.StringOf(rapid.SampledFrom([]rune("ab1 \t\n\r'\"\\$`{}|,=#~*é\u2028.-")))
 	return rapid.OneOf(awkward, rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") }))

@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// JSONL reads rows from lines that are a JSON object each. Its members are the parameters, in their order;
-// other lines may have others. A number is taken as it is written, null is an empty text, and an array or an
-// object is compact JSON. Blank lines are left out. The sequence ends with the first error, a *[RowError]
-// unless reading itself failed.
+// JSONL reads rows from lines. Each line is a JSON object, and its members are the row's parameters, in their order.
+// Lines may have different parameters. Numbers keep their spelling, null becomes an empty text, and arrays and
+// objects become compact JSON. JSONL skips blank lines. The sequence ends with the first error. That is a
+// *[RowError], unless r itself failed.
 func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		source := &failingReader{r: r}
@@ -44,7 +44,7 @@ func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	}
 }
 
-// failingReader remembers what went wrong: the scanner still returns the half of a line that came before it.
+// failingReader keeps the reader's error, because the scanner returns an incomplete last line without an error.
 type failingReader struct {
 	r   io.Reader
 	err error
@@ -61,14 +61,14 @@ func (f *failingReader) Read(p []byte) (int, error) {
 func endOfLines(err error, line, rows int64) error {
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
-		return &RowError{Line: line + 1, Err: fmt.Errorf("it has more than %d bytes", maxRecord)}
+		return &RowError{Line: line + 1, Err: fmt.Errorf("the line has more than %d bytes", maxRecord)}
 	case err == nil && rows == 0:
 		return &RowError{Line: max(line, 1), Err: errNoRows}
 	}
 	return err
 }
 
-var errNoObject = errors.New(`it is not a JSON object, such as {"a": 1, "b": "x"}`)
+var errNoObject = errors.New(`not a JSON object such as {"a": 1, "b": "x"}`)
 
 // parseObject reads the parameters from one JSON object.
 func parseObject(text []byte) ([]Param, error) {
@@ -89,18 +89,18 @@ func parseObject(text []byte) ([]Param, error) {
 		params, names = append(params, p), append(names, p.Name)
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("it is no valid JSON: %w", noEOF(err))
+		return nil, fmt.Errorf("invalid JSON: %w", withoutEOF(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is something behind the JSON object")
+		return nil, errors.New("text follows the JSON object")
 	}
 	return params, nil
 }
 
 func parseMember(d *json.Decoder, others []string) (Param, error) {
-	name, err := d.Token() // of an object that is a string, or an error
+	name, err := d.Token() // within an object, Token returns a string or an error
 	if err != nil {
-		return Param{}, fmt.Errorf("it is no valid JSON: %w", noEOF(err))
+		return Param{}, fmt.Errorf("invalid JSON: %w", withoutEOF(err))
 	}
 	p := Param{Name: name.(string)}
 	if err := checkName(p.Name, others); err != nil {
@@ -108,12 +108,12 @@ func parseMember(d *json.Decoder, others []string) (Param, error) {
 	}
 	var value json.RawMessage
 	if err := d.Decode(&value); err != nil {
-		return Param{}, fmt.Errorf("the value of %s is no valid JSON: %w", strconv.Quote(p.Name), noEOF(err))
+		return Param{}, fmt.Errorf("the value of %s is invalid JSON: %w", strconv.Quote(p.Name), withoutEOF(err))
 	}
 	return p, p.set(value)
 }
 
-// set takes a value from JSON.
+// set sets the value from valid JSON.
 func (p *Param) set(value []byte) error {
 	switch value[0] {
 	case '"':
@@ -131,10 +131,10 @@ func (p *Param) set(value []byte) error {
 	return err
 }
 
-// noEOF says in words that a text ended too early.
-func noEOF(err error) error {
+// withoutEOF replaces io.EOF, which is not an end of the rows here.
+func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it ends too early")
+		return errors.New("the text ends too early")
 	}
 	return err
 }

@@ -2,17 +2,17 @@ package sweep
 
 import "strings"
 
-// A quoting is what a place in an input is within.
+// A quoting is the kind of quotes around a place in an input.
 type quoting byte
 
-// Outside quotes, within '…', within "…": see tdf.SplitInput.
+// No quotes, '…' and "…": see tdf.SplitInput.
 const (
 	bare quoting = iota
 	single
 	double
 )
 
-// quote writes a value so that it stays what it is at such a place.
+// quote escapes a value for a place within these quotes.
 func (q quoting) quote(value string) string {
 	switch q {
 	case single:
@@ -25,8 +25,7 @@ func (q quoting) quote(value string) string {
 
 var doubleEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 
-// Quote writes a value as one word of an input, with quotes only where it needs them: a shell would take it for the
-// same word.
+// Quote returns a value as one word of an input, and quotes it only if necessary. A shell reads the same word.
 func Quote(value string) string {
 	if value != "" && strings.Trim(value, plainCharacters) == "" {
 		return value

@@ -15,18 +15,18 @@ import (
 // A Param is one parameter of a row.
 type Param struct {
 	Name string
-	Text string // its value, as a program gets it
-	json string // its value in JSON, where that is not what jsonOf says
+	Text string // the value, as the program gets it
+	json string // the value in JSON; if "", appendJSON derives it from Text
 }
 
-// A Row is one point of a sweep: parameters in the order in which they were given.
+// A Row is one point of a sweep.
 type Row struct {
-	Line   int64 // where it begins in its file, from 1; of a grid the number of the point
+	Line   int64 // the row's first line in its file, or the number of the grid's point; counted from 1
 	Params []Param
 	ofGrid bool
 }
 
-// A RowError says which row is wrong, and why.
+// A RowError is an error in one row.
 type RowError struct {
 	Line   int64 // as in [Row]
 	Err    error
@@ -45,7 +45,7 @@ func (e *RowError) Error() string {
 
 func (e *RowError) Unwrap() error { return e.Err }
 
-// index is -1 where there is no such parameter.
+// index returns -1 if the row has no such parameter.
 func (r *Row) index(name string) int {
 	return slices.IndexFunc(r.Params, func(p Param) bool { return p.Name == name })
 }
@@ -58,9 +58,9 @@ func (r *Row) names() []string {
 	return names
 }
 
-// JSON returns the parameters as one compact JSON object, in their order. A value that is a number of up to 15 digits,
-// such as 0.5 or 1e-3, is a number there, as it was written. Any other text is a string, also one that
-// would lose something as a number (docs/tdf.md, "Sweeps").
+// JSON returns the parameters as one compact JSON object, in their order. A value such as 0.5 or 1e-3 becomes a
+// number and keeps its spelling. All other values become strings. That includes numbers that lose precision
+// as a float64 (docs/tdf.md, "Sweeps").
 func (r *Row) JSON() string {
 	b := []byte{'{'}
 	for i, p := range r.Params {
@@ -87,11 +87,11 @@ func appendString(b []byte, s string) []byte {
 	buf := bytes.NewBuffer(b)
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string cannot fail
+	_ = e.Encode(s) // encoding a string cannot fail
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// Words returns the values as an input, in their order: each is one word of it.
+// Words returns an input with one word for each value, in their order.
 func (r *Row) Words() (string, error) {
 	words := make([]string, len(r.Params))
 	for i, p := range r.Params {
@@ -105,23 +105,23 @@ func (r *Row) Words() (string, error) {
 
 func (p *Param) checkText() error {
 	if strings.IndexByte(p.Text, 0) >= 0 {
-		return fmt.Errorf("%s has a NUL byte in it, which no argument of a program can have", p.Name)
+		return fmt.Errorf("the value of %s contains a NUL byte; arguments of programs cannot", p.Name)
 	}
 	return nil
 }
 
 func checkInput(input string) (string, error) {
 	if len(input) > tdf.MaxInput {
-		return "", fmt.Errorf("the input has %d bytes; at most %d can be passed to a program", len(input), tdf.MaxInput)
+		return "", fmt.Errorf("the input has %d bytes; a program accepts at most %d", len(input), tdf.MaxInput)
 	}
 	return input, nil
 }
 
-// A Point tells points apart. Two rows are the same point when they have the same parameters with the
-// same texts, in whatever order, and however JSON writes them: 1 and "1" are the same to a program.
+// A Point identifies the parameters of a row. Rows with the same names and texts have the same Point, in any order.
+// The spelling in JSON does not matter either: a program gets the same text from 1 and "1".
 type Point [16]byte
 
-// Point returns the row's.
+// Point returns the row's Point.
 func (r *Row) Point() Point {
 	params := slices.Clone(r.Params)
 	slices.SortFunc(params, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
@@ -135,7 +135,7 @@ func (r *Row) Point() Point {
 	return Point(sum[:])
 }
 
-// PointOf returns the point whose parameters a task's meta has; false where they are no JSON object.
+// PointOf returns the Point of the parameters in a task's meta. It returns false if the meta is not a JSON object.
 func PointOf(meta string) (Point, bool) {
 	params, err := parseObject([]byte(meta))
 	if err != nil {

@@ -38,20 +38,20 @@ func TestCSV(t *testing.T) {
 func TestCSVNamesTheLine(t *testing.T) {
 	long := strings.Repeat("x", 2*maxRecord)
 	for text, want := range map[string]string{
-		"":                           "line 1: it is empty",
-		"\uFEFF":                     "line 1: it is empty",
-		"a,b\n":                      "line 1: there are no rows",
-		"a,b\n1,2\n3\n":              "line 3: it has 1 value, and the header has 2",
-		"a,b\n1,2,3\n":               "line 2: it has 3 values, and the header has 2",
-		"a,\"b\n\n\"\n1,2\n\n1\n":    "line 6: it has 1 value, and the header has 2",
-		"a;b\n1;2\n":                 `line 1: the header is the one name "a;b": are the values separated by semicolons`,
-		"a\tb\n1\t2\n":               `line 1: the header is the one name "a\tb": are the values`,
+		"":                           "line 1: the input is empty",
+		"\uFEFF":                     "line 1: the input is empty",
+		"a,b\n":                      "line 1: no rows",
+		"a,b\n1,2\n3\n":              "line 3: the row has 1 value, but the header has 2",
+		"a,b\n1,2,3\n":               "line 2: the row has 3 values, but the header has 2",
+		"a,\"b\n\n\"\n1,2\n\n1\n":    "line 6: the row has 1 value, but the header has 2",
+		"a;b\n1;2\n":                 `line 1: the header is the single name "a;b"; separate values by commas`,
+		"a\tb\n1\t2\n":               `line 1: the header is the single name "a\tb"`,
 		"a,\n1,2\n":                  "line 1: column 2 of the header: a parameter has no name",
-		"a,b,a\n1,2,3\n":             `line 1: column 3 of the header: there are two parameters "a"`,
-		"a,a \n1,2\n":                `line 1: column 2 of the header: there are two parameters "a"`,
+		"a,b,a\n1,2,3\n":             `line 1: column 3 of the header: two parameters have the name "a"`,
+		"a,a \n1,2\n":                `line 1: column 2 of the header: two parameters have the name "a"`,
 		"a\n1\nx\"y\n":               `line 3: column 2: bare "`,
 		"a\n1\n\"x\n\n":              "line 3: column",
-		"a\nfine\n\xff\n":            "line 3: it is not UTF-8 text",
+		"a\nfine\n\xff\n":            "line 3: not UTF-8 text",
 		"a\n1\n\"" + long + "\"\n":   "line 3: the row has more than",
 		"a\n\"1\n2\"\n\"" + long:     "line 4: the row has more than",
 		long + long:                  "line 1: the row has more than",
@@ -62,7 +62,7 @@ func TestCSVNamesTheLine(t *testing.T) {
 		_, err := collect(CSV(strings.NewReader(text)))
 		checkError(t, fmt.Sprintf("%.40q", text), err, want)
 		if !errors.As(err, new(*RowError)) {
-			t.Errorf("%.40q: %T is no *RowError", text, err)
+			t.Errorf("%.40q: %T is not a *RowError", text, err)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestReadingFails(t *testing.T) {
 	}
 }
 
-// Whatever a writer of CSV writes is read as it was.
+// CSV reads every value as the csv.Writer wrote it.
 func TestCSVProperty(t *testing.T) {
 	field := anyText().Filter(func(s string) bool { return !strings.Contains(s, "\r") }) // CRLF within quotes becomes LF
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,22 +150,22 @@ func TestJSONL(t *testing.T) {
 
 func TestJSONLNamesTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                       "line 1: there are no rows",
-		"\n\n":                   "line 2: there are no rows",
-		"\n[1]\n":                "line 2: it is not a JSON object",
-		"{\"a\":1}\n7\n":         "line 2: it is not a JSON object",
-		"{\"a\":1}\n{\"a\":1\n":  "line 2: it is no valid JSON: it ends too early",
-		"{\"a\":1} {\"a\":1}\n":  "line 1: there is something behind the JSON object",
-		"{\"a\":}\n":             `line 1: the value of "a" is no valid JSON`,
-		"{\"a\":":                `line 1: the value of "a" is no valid JSON: it ends too early`,
-		"{\"a\":1,\"a\":2}\n":    `line 1: there are two parameters "a"`,
+		"":                       "line 1: no rows",
+		"\n\n":                   "line 2: no rows",
+		"\n[1]\n":                "line 2: not a JSON object",
+		"{\"a\":1}\n7\n":         "line 2: not a JSON object",
+		"{\"a\":1}\n{\"a\":1\n":  "line 2: invalid JSON: the text ends too early",
+		"{\"a\":1} {\"a\":1}\n":  "line 1: text follows the JSON object",
+		"{\"a\":}\n":             `line 1: the value of "a" is invalid JSON`,
+		"{\"a\":":                `line 1: the value of "a" is invalid JSON: the text ends too early`,
+		"{\"a\":1,\"a\":2}\n":    `line 1: two parameters have the name "a"`,
 		"{\"\":1}\n":             "line 1: a parameter has no name",
 		"{\"a\\u0007\":1}\n":     "line 1: the name",
-		"{1:2}\n":                "line 1: it is no valid JSON",
-		"{\"a\":1]\n":            "line 1: it is no valid JSON",
-		"{\"a\":\"\xff\"}\n":     "line 1: it is not UTF-8 text",
+		"{1:2}\n":                "line 1: invalid JSON",
+		"{\"a\":1]\n":            "line 1: invalid JSON",
+		"{\"a\":\"\xff\"}\n":     "line 1: not UTF-8 text",
 		"{\"a\":01}\n":           "line 1: ",
-		strings.Repeat("x", 2e6): "line 1: it has more than",
+		strings.Repeat("x", 2e6): "line 1: the line has more than",
 		"{\"a\":" + strings.Repeat("[", 20_000) + "\n": "line 1: ",
 	} {
 		_, err := collect(JSONL(strings.NewReader(text)))
@@ -173,26 +173,26 @@ func TestJSONLNamesTheLine(t *testing.T) {
 	}
 }
 
-// A point is known again by the meta of its task, wherever its row came from.
+// PointOf a row's JSON is the row's Point.
 func TestPointOf(t *testing.T) {
 	text := anyText().Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") })
 	rapid.Check(t, func(t *rapid.T) {
 		row := rowOf("a", text.Draw(t, "a"), "b", text.Draw(t, "b"))
 		got, ok := PointOf(row.JSON())
 		if !ok || got != row.Point() {
-			t.Fatalf("%s: %v, another point", row.JSON(), ok)
+			t.Fatalf("PointOf(%s): ok %v, and not the row's point", row.JSON(), ok)
 		}
 		again, err := parseObject([]byte(row.JSON()))
 		if err != nil || again[0].Text != row.Params[0].Text || again[1].Text != row.Params[1].Text {
-			t.Fatalf("%s: %v, read as %+v", row.JSON(), err, again)
+			t.Fatalf("parseObject(%s): %v, %+v", row.JSON(), err, again)
 		}
 		slices.Reverse(row.Params)
 		if row.Point() != got {
-			t.Fatal("another point in another order")
+			t.Fatal("the order of the parameters changes the point")
 		}
 		row.Params[0].Text += "x"
 		if row.Point() == got {
-			t.Fatal("the same point with another value")
+			t.Fatal("another value does not change the point")
 		}
 	})
 	for _, same := range [][2]string{
@@ -200,18 +200,18 @@ func TestPointOf(t *testing.T) {
 	} {
 		a, ok := PointOf(same[0])
 		if b, ok2 := PointOf(same[1]); a != b || !ok || !ok2 {
-			t.Errorf("%s and %s are two points", same[0], same[1])
+			t.Errorf("%s and %s have different points", same[0], same[1])
 		}
 	}
 	for _, other := range [][2]string{{`{"a":1.0}`, `{"a":1}`}, {`{"a":"b","c":""}`, `{"a":"","bc":""}`}} {
 		a, _ := PointOf(other[0])
 		if b, _ := PointOf(other[1]); a == b {
-			t.Errorf("%s and %s are one point", other[0], other[1])
+			t.Errorf("%s and %s have the same point", other[0], other[1])
 		}
 	}
 	for _, none := range []string{"", "x", "7", "[1]", `{"a":1`, "{\"a\":\"\xff\"}"} {
 		if _, ok := PointOf(none); ok {
-			t.Errorf("%q is a point", none)
+			t.Errorf("PointOf(%q) returns a point", none)
 		}
 	}
 }
@@ -224,8 +224,8 @@ func TestRowJSON(t *testing.T) {
 	}
 }
 
-// A cell with an exponent is a number, as one without is, unless it would lose something as one. Its text, which goes into the
-// input, is always as it was.
+// A value with an exponent becomes a number in JSON unless a float64 would lose precision. Its text in the input
+// never changes.
 func TestNumbersWithExponents(t *testing.T) {
 	for _, number := range []string{
 		"1e-3", "1E5", "1e5", "2.5e-05", "-1e5", "1e+06", "10e3", "100e-6", "6.02214076e23", "1e20", "5E18", "1e308", "0e5", "0.0e-999",
@@ -250,7 +250,7 @@ func TestNumbersWithExponents(t *testing.T) {
 	}
 }
 
-// All values of a range are numbers, if any is.
+// Every value of a range is a number in JSON.
 func TestRangesAreNumbers(t *testing.T) {
 	for _, text := range []string{
 		"1e-3..5e-3/1e-3", "9e-20..1.1e-19/1e-20", "-1e20..1e20/1e20", "9e14..1.1e15/1e14", "1..1.00000000000005/0.00000000000001",

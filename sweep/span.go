@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// A span is one value, or a range of decimal numbers: first, first + step, … in units of a power of ten.
+// A span is one value, or a range of decimal numbers: first, first + step, and so on.
 type span struct {
-	text        string // of the only value; "" for a range
-	first, step int64
-	exponent    int  // the unit is 10 to the power of this
-	scientific  bool // values are written as 1.5e-20: without an exponent they would be too long
+	text        string // the single value; "" for a range
+	first, step int64  // in units of 10^exponent
+	exponent    int
+	scientific  bool // format values as 1.5e-20, because they have too many digits without an exponent
 	count       int64
 }
 
-// numberPattern matches what JSON takes for a number.
+// numberPattern matches a number of JSON.
 const numberPattern = `-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?`
 
 var (
 	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
 	rangeSyntax = regexp.MustCompile(`^(` + numberPattern + `)\.\.(` + numberPattern + `)(?:/(` + numberPattern[len("-?"):] + `))?$`)
 
-	// rangeElsewhere matches ranges as other programs write them.
-	rangeElsewhere = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
+	// foreignRange matches the notations of ranges in other programs.
+	foreignRange = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
 
-	errRange = errors.New("is no range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
+	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
 )
 
 func parseSpan(item gridItem) (span, error) {
@@ -41,9 +41,9 @@ func parseSpan(item gridItem) (span, error) {
 	return s, nil
 }
 
-// suggestion returns the range that a value without quotes was most likely meant to be; "": it is a value.
+// suggestion returns the range that an unquoted value most likely stands for, or "" if it is no range.
 func (item gridItem) suggestion() string {
-	match := rangeElsewhere.FindStringSubmatch(item.text)
+	match := foreignRange.FindStringSubmatch(item.text)
 	switch {
 	case match == nil || item.quoted:
 		return ""
@@ -52,10 +52,11 @@ func (item gridItem) suggestion() string {
 	case strings.Contains(item.text, "/"):
 		return match[1] + ".." + match[2] + "/" + match[3]
 	}
-	return "FIRST..LAST/STEP" // first:step:last in one language is first:last:step in another
+	return "FIRST..LAST/STEP" // some languages write first:step:last, others first:last:step
 }
 
-// betweenNumbers: .5..1 and 0x10..0x20 are not meant as text either.
+// betweenNumbers reports whether the text is a range of numbers in a spelling that rangeSyntax refuses, such as
+// .5..1 and 0x10..0x20.
 func betweenNumbers(text string) bool {
 	from, to, found := strings.Cut(text, "..")
 	return found && isAnyNumber(from) && isAnyNumber(to)
@@ -101,7 +102,7 @@ func parseRange(text string) (span, error) {
 	return s, nil
 }
 
-// stepHint returns a step for a range that cannot go without one; "": it is one of whole numbers, whose step is 1.
+// stepHint suggests a step for a range that needs one, or "" for a range of whole numbers, whose default step is 1.
 func stepHint(text string, from, to decimal) string {
 	exponent := min(from.exponent, to.exponent)
 	switch {
@@ -113,7 +114,7 @@ func stepHint(text string, from, to decimal) string {
 	return ""
 }
 
-// value returns a value of the span; those of a range that are the same number have the same text.
+// value returns the value with index i. Equal numbers of a range have the same text.
 func (s *span) value(i int64) string {
 	if s.step == 0 {
 		return s.text

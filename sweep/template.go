@@ -8,35 +8,35 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". Each value stays within its
-// word, and is one, whatever it holds; {a|raw} is put in as it is. {{ and }} are braces.
+// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". Quoting keeps each value within
+// its word. {a|raw} inserts the value without quoting. {{ and }} stand for braces.
 type Template struct{ parts []part }
 
-// A part is text, and then, unless it is the last one, the place of a parameter.
+// A part is text, followed by the place of a parameter.
 type part struct {
 	text   string
-	name   string // "" behind the last text
+	name   string // the parameter; "" in the last part
 	raw    bool
 	within quoting
 }
 
-// ParseTemplate reads a template. What would not be a good input with any value is refused.
+// ParseTemplate parses a template. It returns an error if the template cannot become a valid input.
 func ParseTemplate(text string) (*Template, error) {
 	p := parser{rest: text}
 	for p.rest != "" {
 		if err := p.step(); err != nil {
-			return nil, fmt.Errorf("the template %q: %w", text, err)
+			return nil, fmt.Errorf("parse template %q: %w", text, err)
 		}
 	}
 	t := &Template{append(p.parts, part{text: p.text.String()})}
 	trial := t.fill(func(p part) string { return p.within.quote("x") })
 	if _, err := tdf.SplitInput(trial); err != nil {
-		return nil, fmt.Errorf("the template %q: %w", text, err)
+		return nil, fmt.Errorf("parse template %q: %w", text, err)
 	}
 	return t, nil
 }
 
-// A parser reads a template as tdf.SplitInput reads an input, to know what each place is within.
+// A parser tracks quotes as tdf.SplitInput does, to know the quotes around each place.
 type parser struct {
 	rest   string
 	parts  []part
@@ -47,7 +47,7 @@ type parser struct {
 var (
 	errOpenBrace  = errors.New("a { is not closed; a brace itself is written {{")
 	errCloseBrace = errors.New("a } closes nothing; a brace itself is written }}")
-	errEscaped    = errors.New(`a backslash right before a parameter would escape a part of it; a backslash itself is written \\`)
+	errEscaped    = errors.New(`a backslash right before a parameter would escape its quotes; a backslash itself is written \\`)
 )
 
 func (p *parser) step() error {
@@ -74,7 +74,7 @@ func (p *parser) take(n int) {
 	p.rest = p.rest[n:]
 }
 
-// quote notes where quotes begin and end.
+// quote tracks where quotes begin and end.
 func (p *parser) quote(c byte) {
 	mark := map[byte]quoting{'\'': single, '"': double}[c]
 	switch {
@@ -86,7 +86,7 @@ func (p *parser) quote(c byte) {
 	}
 }
 
-// escape takes a backslash and what it may escape. Braces come in pairs behind it, too.
+// escape takes a backslash and the escaped character. Escaped braces come in pairs, too.
 func (p *parser) escape() error {
 	next := p.rest[1:]
 	switch {
@@ -123,13 +123,13 @@ func (p *parser) place() error {
 	return nil
 }
 
-// Fill returns the input for a row. Errors name the parameter that is not there, or has what no input can have.
+// Fill returns the input for a row. Its error names the parameter that is missing or contains a NUL byte.
 func (t *Template) Fill(row *Row) (string, error) {
 	var wrong error
 	input := t.fill(func(p part) string {
 		i := row.index(p.name)
 		if i < 0 {
-			wrong = fmt.Errorf("there is no parameter %s; there are %s", p.name, strings.Join(row.names(), ", "))
+			wrong = fmt.Errorf("no parameter %s; the parameters are %s", p.name, strings.Join(row.names(), ", "))
 			return ""
 		}
 		if err := row.Params[i].checkText(); err != nil {

@@ -38,7 +38,7 @@ func TestTemplate(t *testing.T) {
 		}
 		got, err := tm.Fill(&row)
 		if want == "" && template != "" {
-			checkError(t, template, err, `there is no parameter "a"; there are a, b, empty, some words, nl`)
+			checkError(t, template, err, `no parameter "a"; the parameters are a, b, empty, some words, nl`)
 			continue
 		}
 		if err != nil || got != want {
@@ -59,11 +59,11 @@ func TestTemplateRefuses(t *testing.T) {
 		`\{a}`:          "a backslash right before a parameter",
 		`"\{a}"`:        "a backslash right before a parameter",
 		"'{a}":          "a quote is not closed",
-		`{a} \`:         "it ends in a backslash",
+		`{a} \`:         "backslash",
 		"{a}\n{b}":      "a line break outside quotes",
 	} {
 		_, err := ParseTemplate(template)
-		checkError(t, template, err, want, "the template ")
+		checkError(t, template, err, want, "parse template ")
 	}
 }
 
@@ -76,9 +76,9 @@ func TestFillRefuses(t *testing.T) {
 		row  Row
 		want string
 	}{
-		{rowOf("b", "1", "c", "2"), "there is no parameter a; there are b, c"},
-		{rowOf("a", "x\x00y"), "a has a NUL byte in it"},
-		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has 131072 bytes; at most 131071"},
+		{rowOf("b", "1", "c", "2"), "no parameter a; the parameters are b, c"},
+		{rowOf("a", "x\x00y"), "a contains a NUL byte"},
+		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has 131072 bytes; a program accepts at most 131071"},
 	} {
 		_, err := tm.Fill(&c.row)
 		checkError(t, "filling", err, c.want)
@@ -106,7 +106,7 @@ func TestWords(t *testing.T) {
 	})
 }
 
-// A templateWord is a word of a template, in three ways to write it, and what it becomes with values in place.
+// A templateWord is a word of a template, and the word with the values filled in.
 type templateWord struct{ written, filled string }
 
 func drawWord(t *rapid.T, row *Row) templateWord {
@@ -129,7 +129,7 @@ func drawWord(t *rapid.T, row *Row) templateWord {
 	return w
 }
 
-// Whatever the values are, the input has the template's words with the values in place.
+// The input has the template's words, for all values.
 func TestFillProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rowOf("a", anyText().Draw(t, "a"), "b", anyText().Draw(t, "b"))
@@ -157,7 +157,7 @@ func TestFillProperty(t *testing.T) {
 	})
 }
 
-// A template that is taken gives, with any value, an input of as many words as with any other.
+// The number of words in the input does not depend on the values.
 func FuzzTemplate(f *testing.F) {
 	f.Add("--rate {a} --mode '{b}'", "x y", `it's "`)
 	f.Add(`"\\{a}" {{\{{ {b}`, "$", "\\")
@@ -172,7 +172,7 @@ func FuzzTemplate(f *testing.F) {
 			row := rowOf("a", a, "b", b)
 			input, err := tm.Fill(&row)
 			if err != nil {
-				return nil // a parameter that is not there, a NUL, too long
+				return nil // a missing parameter, a NUL byte, or too long
 			}
 			words, err := tdf.SplitInput(input)
 			if err != nil {

@@ -47,7 +47,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		e.keepScratch(x, true)
 		return result, masked(x, err)
 	}
-	failed := (&tdf.Round{Exit: result.Exit, Failed: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
+	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
 	// The program may have had no room to print its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true

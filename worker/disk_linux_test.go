@@ -19,7 +19,7 @@ func TestDiskFull(t *testing.T) {
 			task:   func(d *tdf.Properties) { d.Program = "big" },
 			want:   ended{State: tdf.Open},
 			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-				has(t, task.Log, "given back: fetching rsync:")
+				has(t, task.Log, "released: fetching rsync:")
 				has(t, task.Log, "no space left on device")
 				absent(t, r.path("big"))
 			},
@@ -29,7 +29,7 @@ func TestDiskFull(t *testing.T) {
 			task:   func(d *tdf.Properties) { d.Program = "p" },
 			want:   ended{State: tdf.Open},
 			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-				has(t, task.Log, "given back: the worker's disk is full: ")
+				has(t, task.Log, "released: the worker's disk is full: ")
 				has(t, task.Log, "no space left on device")
 				must(t, os.RemoveAll(r.path("filler")))
 			},

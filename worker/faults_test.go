@@ -110,7 +110,7 @@ var ends = map[string]fault{
 		want:   ended{State: tdf.Open}, // released for another host
 		log:    `released: this host cannot run it" task=2`,
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			has(t, task.Log, `given back: run.sh asks for the interpreter "/no/such/perl", which this worker does not have`)
+			has(t, task.Log, `released: run.sh asks for the interpreter "/no/such/perl", which this worker does not have`)
 		},
 	},
 	"exec format error": {
@@ -118,7 +118,7 @@ var ends = map[string]fault{
 		set:    func(w *world) { w.script("p", "\x7fELF\x02\x01\x01\x00") },
 		want:   ended{State: tdf.Open},
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "given back: run.sh is a binary that this machine cannot execute: it was built for another one")
+			has(t, task.Log, "released: run.sh is a binary that this machine cannot execute: it was built for another one")
 		},
 	},
 	"killed by KILL": {
@@ -155,7 +155,7 @@ var ends = map[string]fault{
 			if task.State != tdf.Open || task.Releases != 1 {
 				t.Errorf("the next one is %s: %s", task.State, task.Log)
 			}
-			has(t, task.Log, "given back: ")
+			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
 			r.script("next", good) // the cause is repaired
 		},

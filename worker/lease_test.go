@@ -37,7 +37,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 				t.Errorf("%s in round %d, round 0: %+v", task.State, task.Round, r)
 			}
 			w.logged(`msg=dropped`)
-			w.logged(`is open in round 1 by now`)
+			w.logged(`is open in round 1`)
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	}
 	p.ended()
 	wait()
-	w.logged("is expired in round 0 by now")
+	w.logged("is expired in round 0")
 }
 
 func TestTheLeaseIsRenewed(t *testing.T) {

@@ -32,7 +32,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 {
 		t.Errorf("it is %s in round %d: %s", task.State, task.Round, task.Log)
 	}
-	has(t, task.Log, "given back: the lease ran out before it could be renewed")
+	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 
 // A program runs on while its lease is renewed.
@@ -148,7 +148,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	end()
-	has(t, w.task(id).Log, "given back: the lease ran out before it could be renewed")
+	has(t, w.task(id).Log, "released: the lease ran out before it could be renewed")
 }
 
 // neverRenewed is a store that renews no lease.

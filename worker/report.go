@@ -217,7 +217,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
 		return d
 	}
-	round := tdf.Round{Exit: r.Exit, Failed: r.Error+r.Reason != ""}
+	round := tdf.Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
 	d.success = !round.HasFailed(e.task.FailOn)
 	d.accepted = func(ctx context.Context) {
 		if d.success {

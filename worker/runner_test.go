@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
@@ -95,7 +96,7 @@ func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
 		}
 	}
-	failures, err := w.manager().Failures(t.Context(), manager.Query{}, "")
+	failures, err := admin.New(w.manager()).Failures(t.Context(), manager.Query{}, "")
 	must(t, err)
 	var got []string
 	for _, g := range failures.Groups {
@@ -126,18 +127,18 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
 	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.StartAfter = 9e9 })
-	explained := func() manager.Gate {
-		e, err := w.manager().Explain(t.Context(), id)
+	explained := func() admin.Gate {
+		e, err := admin.New(w.manager()).Explain(t.Context(), id)
 		must(t, err)
-		return e.Gates[slices.IndexFunc(e.Gates, func(g manager.Gate) bool { return g.Name == "source" })]
+		return e.Gates[slices.IndexFunc(e.Gates, func(g admin.Gate) bool { return g.Name == "source" })]
 	}
-	if got := explained(); got.State != manager.Ahead {
+	if got := explained(); got.State != admin.Ahead {
 		t.Errorf("without a worker: %+v", got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
-	if got := explained(); got.State != manager.Passed || !strings.Contains(got.What, "in their own process: w1") {
+	if got := explained(); got.State != admin.Passed || !strings.Contains(got.What, "in their own process: w1") {
 		t.Errorf("with one: %+v", got)
 	}
 	stop()
@@ -241,7 +242,7 @@ func TestUnfitHost(t *testing.T) {
 		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {
 			t.Fatalf("%+v", task)
 		}
-		if !strings.Contains(task.Log, `given back: run.sh asks for the interpreter "/no/such/interpreter"`) {
+		if !strings.Contains(task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`) {
 			t.Error(task.Log)
 		}
 		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {

@@ -101,7 +101,7 @@ func TestStopInTheLastRound(t *testing.T) {
 	wait()
 	w.finished(id)
 	got := w.client().HMGet(t.Context(), w.store.Keys().Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
-	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, and no task can have more"
+	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, the last one that a task can have"
 	if want := []any{"failed", "99999", "out\n", nil, why}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// places says which of a hundred tasks are in which state, and how those ended that are archived.
+// places is the distribution of the tasks over states and outcomes, in percent.
 var places = []struct {
 	state   tdf.State
 	outcome tdf.State
@@ -27,10 +27,10 @@ var places = []struct {
 	{tdf.Archived, tdf.Failed, 2},
 }
 
-// put is how many tasks are given to Redis at once.
+// put is the number of tasks per call.
 const put = 5000
 
-// fill makes tasks in all states, with results as programs leave them.
+// fill stores tasks in all states, with typical results.
 func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
 	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: server.Port}, namespace, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -55,7 +55,7 @@ func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
 	return store.SeenServer(ctx, "server", now)
 }
 
-func idOfAFailure(tasks int) int { return tasks/200*100 + 70 }
+func idOfFailure(tasks int) int { return tasks/200*100 + 70 }
 
 func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 	place := places[0]
@@ -65,7 +65,7 @@ func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 			break
 		}
 	}
-	d := tdf.Define(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
+	d := tdf.Defaults(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
 	d.Group, d.Meta, d.FailOn = "big", fmt.Sprintf(`{"seed":%d}`, id), tdf.FailOnExit
 	h := tdf.Hash{"id": strconv.FormatInt(id, 10), "log": at.String() + " me@here: open", "0:open": at.String()}
 	for _, f := range d.OpenFields(namespace) {
@@ -90,7 +90,7 @@ func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 	return h
 }
 
-// sum is how many of a hundred tasks are in this place or in one before it.
+// sum returns the percentage of tasks in the place or in one before it.
 func sum(state, outcome tdf.State) int {
 	n := 0
 	for _, p := range places {

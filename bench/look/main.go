@@ -1,5 +1,5 @@
-// Command look measures how soon the commands of tdf answer when there are very many tasks, and for how
-// long any one command of theirs keeps Redis from its other clients (docs/performance.md).
+// Command look measures the response times of tdf's commands with very many tasks. It also measures the longest time for
+// which they block Redis (docs/performance.md).
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const namespace = "many"
 
-// looks are the commands that are measured. %s stands for the id of a task that failed.
+// looks are the measured commands. %s stands for the id of a failed task.
 var looks = []string{
 	"ls",
 	"ls --campaign big",
@@ -49,8 +49,8 @@ var looks = []string{
 }
 
 func main() {
-	tasks := flag.Int("tasks", 1_000_000, "how many tasks there are")
-	repeats := flag.Int("repeats", 5, "how often each command is run, in turns; the median counts")
+	tasks := flag.Int("tasks", 1_000_000, "number of tasks")
+	repeats := flag.Int("repeats", 5, "number of runs of each command; the result is the median")
 	flag.Parse()
 	if err := run(context.Background(), *tasks, *repeats, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-look:", err)
@@ -73,20 +73,20 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 	build := exec.CommandContext(ctx, "go", "build", "-o", tdf, "./cmd/tdf")
 	build.Dir, build.Stderr = "..", os.Stderr
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("building tdf: %w", err)
+		return fmt.Errorf("build tdf: %w", err)
 	}
 	began := time.Now()
 	if err := fill(ctx, server, tasks); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d tasks, put there in %.0f s\n\n", tasks, time.Since(began).Seconds())
+	fmt.Fprintf(out, "%d tasks, stored in %.0f s\n\n", tasks, time.Since(began).Seconds())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 	defer client.Close()
-	l := &look{tdf: tdf, server: server, client: client, id: strconv.Itoa(idOfAFailure(tasks))}
+	l := &look{tdf: tdf, server: server, client: client, id: strconv.Itoa(idOfFailure(tasks))}
 	return l.all(ctx, repeats, out)
 }
 
-// A look runs commands, and asks Redis what they cost it.
+// A look runs commands, and reads their cost from Redis's slow log.
 type look struct {
 	tdf    string
 	server *redisserver.Server
@@ -100,7 +100,7 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintln(w, "command\tfirst answer, ms\tslowest command in Redis, ms")
+	fmt.Fprintln(w, "command\tresponse time, ms\tslowest command in Redis, ms")
 	yardstick := exec.Command("redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed", "0", "49")
 	if err := l.measure(ctx, w, "redis-cli zrange, 50 ids", repeats, func() *exec.Cmd { return clone(yardstick) }); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 
 func clone(c *exec.Cmd) *exec.Cmd { return exec.Command(c.Path, c.Args[1:]...) }
 
-// measure runs a command several times: until its end, or of one that goes on until its first line.
+// measure runs a command several times. It measures the time to its end, or of watch the time to its first line.
 func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats int, start func() *exec.Cmd) error {
 	var took []time.Duration
 	if err := l.client.Do(ctx, "slowlog", "reset").Err(); err != nil {
@@ -138,20 +138,20 @@ func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats 
 	if err != nil {
 		return err
 	}
-	slowest, what := time.Duration(0), ""
+	slowest, command := time.Duration(0), ""
 	for _, s := range slow {
 		if s.Duration > slowest && !strings.EqualFold(s.Args[0], "slowlog") {
-			slowest, what = s.Duration, s.Args[0]
+			slowest, command = s.Duration, s.Args[0]
 		}
 	}
 	slices.Sort(took)
-	_, err = fmt.Fprintf(out, "%s\t%.0f\t%.1f %s\n", name, ms(took[len(took)/2]), ms(slowest), what)
+	_, err = fmt.Fprintf(out, "%s\t%.0f\t%.1f %s\n", name, ms(took[len(took)/2]), ms(slowest), command)
 	return err
 }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// answer returns when the command has ended, or has written a line and goes on.
+// answer runs a command and returns its response time. It kills watch after the first line.
 func answer(cmd *exec.Cmd) (time.Duration, error) {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -174,8 +174,8 @@ func answer(cmd *exec.Cmd) (time.Duration, error) {
 	_, _ = io.Copy(io.Discard, lines)
 	err = cmd.Wait()
 	var exit *exec.ExitError
-	const notWell = 3 // it answered, and what it found is not well
-	if errors.As(err, &exit) && exit.ExitCode() == notWell {
+	const problemsFound = 3 // exit status of commands that report a problem
+	if errors.As(err, &exit) && exit.ExitCode() == problemsFound {
 		err = nil
 	}
 	if err != nil {

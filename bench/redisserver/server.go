@@ -1,4 +1,4 @@
-// Package redisserver runs a Redis for measurements, and says what it did.
+// Package redisserver runs a redis-server for measurements, and measures its use of CPU.
 package redisserver
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Server is one of our own, on loopback, that keeps nothing.
+// A Server is a redis-server on loopback without persistence.
 type Server struct {
 	Port   int
 	dir    string
@@ -23,10 +23,10 @@ type Server struct {
 	client *redis.Client
 }
 
-// Start starts one; Stop ends it.
+// Start starts a redis-server on a free port.
 func Start() (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		return nil, errors.New("redis-server is needed: make setup installs it")
+		return nil, errors.New("redis-server is not installed; run make setup")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,10 +51,10 @@ func Start() (*Server, error) {
 	return r, nil
 }
 
-// Addr is where it listens.
+// Addr returns the server's host:port.
 func (r *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)) }
 
-// Stop ends it, and removes what it left.
+// Stop ends the server, and removes its directory.
 func (r *Server) Stop() {
 	r.client.Close()
 	r.cmd.Process.Kill()
@@ -62,18 +62,18 @@ func (r *Server) Stop() {
 	os.RemoveAll(r.dir)
 }
 
-// Usage is what Redis has done so far: seconds of CPU, and commands (those inside scripts, too).
+// Usage is Redis's use of CPU in seconds, and its number of commands, including those of scripts.
 type Usage struct{ CPU, Commands float64 }
 
-// Minus is what was done between v and u.
+// Minus returns the difference of u and v.
 func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
 
-// Plus is the sum of both.
+// Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.Commands + v.Commands} }
 
-// Usage reads what it has done so far.
+// Usage returns the server's usage since its start.
 func (r *Server) Usage(ctx context.Context) (Usage, error) {
-	time.Sleep(150 * time.Millisecond) // Redis updates its figures ten times a second
+	time.Sleep(150 * time.Millisecond) // Redis updates INFO ten times a second
 	info, err := r.client.Info(ctx, "cpu", "commandstats").Result()
 	if err != nil {
 		return Usage{}, err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// loop makes runs from as many goroutines as there are slots.
+// loop makes the runs with a goroutine for each slot, and returns how long they took.
 func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -35,7 +35,7 @@ func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// bare runs the program, and nothing else.
+// bare only runs the program.
 func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	return loop(runs, func(int64) error {
 		cmd := exec.CommandContext(ctx, "./run.sh", "1")
@@ -44,18 +44,18 @@ func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	})
 }
 
-// careful does what any executor would that keeps outputs: two files for each run, which are read
-// when it has ended, a directory of its own, and a session.
+// careful does the work that a worker must do at least: each run has a session, a directory, and two output files,
+// which are read at its end.
 func careful(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	results := filepath.Join(dir, "careful")
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(results)
-	return loop(runs, func(n int64) error { return carefully(ctx, dir, filepath.Join(results, fmt.Sprint(n))) })
+	return loop(runs, func(n int64) error { return carefulRun(ctx, dir, filepath.Join(results, fmt.Sprint(n))) })
 }
 
-func carefully(ctx context.Context, dir, name string) error {
+func carefulRun(ctx context.Context, dir, name string) error {
 	scratch := name + ".dir"
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command run measures how many runs of a trivial run.sh a worker with two slots makes in a second,
-// beside others that run programs two at a time, in the same run (docs/performance.md).
+// Command run measures how many runs of a trivial run.sh a worker with two slots makes per second. It compares the
+// worker with other tools that run two programs at a time (docs/performance.md).
 package main
 
 import (
@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// slots is how many programs run at once, everywhere.
+// slots is the number of programs that each tool runs at once.
 const slots = 2
 
-// A way to run a program so many times, that returns how long that took.
+// A way is a way to run the program. Its function returns how long the runs took.
 type way struct {
 	name string
 	run  func(ctx context.Context, dir string, runs int) (time.Duration, error)
 }
 
 func main() {
-	runs := flag.Int("runs", 2000, "how many runs each measurement makes")
-	repeats := flag.Int("repeats", 5, "how often each is measured, in turns; the median counts")
+	runs := flag.Int("runs", 2000, "number of runs of each measurement")
+	repeats := flag.Int("repeats", 5, "number of measurements of each tool; the result is the median")
 	flag.Parse()
 	if err := measure(context.Background(), *runs, *repeats, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-run:", err)
@@ -47,7 +47,7 @@ func measure(ctx context.Context, runs, repeats int, out io.Writer) error {
 	if err := os.WriteFile(filepath.Join(dir, "p", "run.sh"), []byte("#!/bin/sh\n:\n"), 0o755); err != nil {
 		return err
 	}
-	ways := []way{{"go os/exec", bare}, {"xargs -P2", xargs}, {"GNU parallel -j2", parallel}, {"go os/exec, with what a round needs", careful}, {"tdf-worker, 2 slots", tdfWorker}}
+	ways := []way{{"go os/exec", bare}, {"xargs -P2", xargs}, {"GNU parallel -j2", parallel}, {"go os/exec, with files of a round", careful}, {"tdf-worker, 2 slots", tdfWorker}}
 	took := make([][]time.Duration, len(ways))
 	for range repeats {
 		for i, w := range ways {
@@ -63,9 +63,9 @@ func measure(ctx context.Context, runs, repeats int, out io.Writer) error {
 }
 
 func print(out io.Writer, ways []way, took [][]time.Duration, runs int) {
-	fmt.Fprintf(out, "%d runs of a run.sh that does nothing, %d at once; the median of %d\n\n", runs, slots, len(took[0]))
+	fmt.Fprintf(out, "%d runs of an empty run.sh, %d at once; median of %d\n\n", runs, slots, len(took[0]))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\truns/s\tms a run\tof the bare loop\t")
+	fmt.Fprintln(w, "\truns/s\tms per run\tspeed / os/exec\t")
 	for i, of := range ways {
 		per := median(took[i]).Seconds() / float64(runs)
 		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.2f\t\n", of.name, 1/per, per*1e3, median(took[0]).Seconds()/median(took[i]).Seconds())
@@ -78,12 +78,12 @@ func median(d []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// inputs has a line for each run.
+// inputs returns a line for each run.
 func inputs(runs int) io.Reader { return strings.NewReader(strings.Repeat("1\n", runs)) }
 
 func command(ctx context.Context, dir string, runs int, name string, args ...string) (time.Duration, error) {
 	if _, err := exec.LookPath(name); err != nil {
-		return 0, fmt.Errorf("%w: scripts/setup %s installs it", err, name)
+		return 0, fmt.Errorf("%w; run scripts/setup %s", err, name)
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = filepath.Join(dir, "p"), inputs(runs), os.Stderr

@@ -28,8 +28,8 @@ var built = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "tdf-worker"), build.Run()
 })
 
-// tdfWorker has a tdf-worker run the tasks of a Redis of its own. What counts is the time from the
-// first claim to the last result, both by Redis's clock.
+// tdfWorker runs a tdf-worker with its own Redis. It returns the time from the first claim to the last result, by
+// Redis's clock.
 func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	binary, err := built()
 	if err != nil {
@@ -45,9 +45,9 @@ func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error)
 		return 0, err
 	}
 	defer store.Close()
-	tasks := make([]tdf.Definition, runs)
+	tasks := make([]tdf.Properties, runs)
 	for i := range tasks {
-		tasks[i] = tdf.Define("p", "rsync:/srv/p/run.sh", "1")
+		tasks[i] = tdf.Defaults("p", "rsync:/srv/p/run.sh", "1")
 	}
 	if _, err := store.Open(ctx, "bench", tasks...); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error)
 		return 0, err
 	}
 	defer stop()
-	return span(ctx, store, int64(runs))
+	return waitForRuns(ctx, store, int64(runs))
 }
 
 func startWorker(binary, dir string, port int) (stop func(), err error) {
@@ -78,7 +78,7 @@ func startWorker(binary, dir string, port int) (stop func(), err error) {
 	}, nil
 }
 
-func span(ctx context.Context, store *redisstate.Store, runs int64) (time.Duration, error) {
+func waitForRuns(ctx context.Context, store *redisstate.Store, runs int64) (time.Duration, error) {
 	for {
 		counts, err := store.Counts(ctx)
 		if err != nil {

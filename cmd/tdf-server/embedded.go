@@ -15,14 +15,14 @@ import (
 func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) {
 	r, err := embedded.Start(cfg.Addr(), embedded.Password(cfg.Password), embedded.Scripts(command.Version(), redisstate.Scripts()...))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("the embedded Redis cannot listen on %s: somebody else does; choose another [redis] port, or use what is there with [redis] host=127.0.0.1", cfg.Addr())
+		return nil, fmt.Errorf("start embedded Redis: the address %s is in use; choose another [redis] port, or use the Redis there with [redis] host=127.0.0.1", cfg.Addr())
 	}
 	if err != nil {
 		return nil, err
 	}
-	log.Warn("an embedded Redis is used: nothing in it is kept when this server stops", "redis", r.Addr())
+	log.Warn("embedded Redis without persistence", "redis", r.Addr())
 	if cfg.Password == "" {
-		log.Warn("the embedded Redis has no password: every user of this machine can run programs on the workers; set [redis] password", "redis", r.Addr())
+		log.Warn("embedded Redis without a password, set [redis] password", "redis", r.Addr())
 	}
 	return r, nil
 }

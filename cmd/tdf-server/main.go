@@ -1,8 +1,8 @@
-// Command tdf-server decides which tasks have succeeded, failed, timed out or expired:
+// Command tdf-server settles due tasks: it decides whether they succeeded, failed, timed out or expired.
 //
 //	tdf-server NAME FILE.cfg
 //
-// docs/operations.md tells how to run it, docs/configuration.md what the file holds.
+// docs/operations.md explains how to run it. docs/configuration.md explains the file.
 package main
 
 import (
@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	name = "tdf-server"
-	what = "Decides which tasks have succeeded, failed, timed out or expired. One is enough, several are\nharmless."
+	name        = "tdf-server"
+	description = "Decides whether due tasks succeeded, failed, timed out or expired. One server is enough;\nseveral may run at once."
 )
 
 func main() {
 	command.Hide()
-	told, _ := command.Signals()
-	os.Exit(run(told, os.Args[1:], os.Stdout, os.Stderr))
+	stop, _ := command.Signals()
+	os.Exit(run(stop, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole command; it stops when told ends.
-func run(told context.Context, args []string, stdout, stderr io.Writer) int {
-	err := serve(told, args, stdout, stderr)
-	return command.Status(told, name, err, stderr)
+// run runs the command until ctx ends, and returns its exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := serve(ctx, args, stdout, stderr)
+	return command.Status(ctx, name, err, stderr)
 }
 
-func serve(told context.Context, args []string, stdout, stderr io.Writer) error {
-	arguments, err := command.Parse(name, what, args, stdout)
+func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	arguments, err := command.Parse(name, description, args, stdout)
 	if err != nil {
 		return err
 	}
@@ -51,24 +51,24 @@ func serve(told context.Context, args []string, stdout, stderr io.Writer) error 
 		}
 		defer redis.Close()
 	}
-	store, err := redisstate.Connect(told, cfg.Redis, cfg.Namespace, log)
+	store, err := redisstate.Connect(ctx, cfg.Redis, cfg.Namespace, log)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return serveWith(told, arguments.Name, cfg, store, log)
+	return serveWith(ctx, arguments.Name, cfg, store, log)
 }
 
-func serveWith(told context.Context, name string, cfg config.Server, store *redisstate.Store, log *slog.Logger) error {
+func serveWith(ctx context.Context, name string, cfg config.Server, store *redisstate.Store, log *slog.Logger) error {
 	if !cfg.Redis.Embedded() {
-		info, err := store.Info(told, "memory", "persistence")
+		info, err := store.Info(ctx, "memory", "persistence")
 		if err != nil {
 			return err
 		}
 		warn(log, cfg.Redis, info)
 	}
 	log.Info("serving", "namespace", cfg.Namespace, "redis", cfg.Redis)
-	err := server.New(name, cfg, store, log).Run(told)
+	err := server.New(name, cfg, store, log).Run(ctx)
 	log.Info("stopped")
 	return err
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// warn says what about a Redis may cost tasks, or let others in (docs/operations.md, "Redis").
+// warn warns of settings of Redis that may lose tasks or give access to others (docs/operations.md, "Redis").
 func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		log.Warn("redis throws keys away when its memory is full, and tasks with them: set maxmemory-policy to noeviction", "maxmemory-policy", policy)
+		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
 	}
 	if info["aof_enabled"] == "0" {
-		log.Warn("redis keeps no append-only file: what happened since its last snapshot is lost when it stops; set appendonly to yes")
+		log.Warn("redis without append-only file, set appendonly to yes")
 	}
 	if cfg.Password == "" && !loopback(cfg.Host) {
-		log.Warn("redis is reached over a network without a password: whoever reaches it can run programs on the workers", "redis", cfg.Addr())
+		log.Warn("redis on a network without a password", "redis", cfg.Addr())
 	}
 }
 
-// loopback does not look names up: one that is no address may be anybody's.
+// loopback reports whether host is on this machine. It does not resolve names: a name may lead to another machine.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -19,11 +19,11 @@ func TestWarn(t *testing.T) {
 		want  string
 	}{
 		"careful":             {config.Redis{Host: "localhost"}, careful, ""},
-		"says nothing":        {config.Redis{Host: "127.0.0.1"}, redisstate.Info{}, ""},
+		"unknown settings":    {config.Redis{Host: "127.0.0.1"}, redisstate.Info{}, ""},
 		"evicts":              {config.Redis{Host: "::1"}, redisstate.Info{"maxmemory_policy": "volatile-lru"}, eviction},
-		"keeps nothing":       {config.Redis{Host: "127.8.8.8"}, redisstate.Info{"aof_enabled": "0"}, file},
-		"open to all":         {config.Redis{Host: "10.0.0.1"}, careful, password},
-		"open to all by name": {config.Redis{Host: "localhost.example"}, careful, password},
+		"no append-only file": {config.Redis{Host: "127.8.8.8"}, redisstate.Info{"aof_enabled": "0"}, file},
+		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, password},
+		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, password},
 		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, ""},
 	} {
 		var log bytes.Buffer

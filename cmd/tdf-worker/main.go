@@ -1,8 +1,8 @@
-// Command tdf-worker claims tasks, runs them and reports what they printed:
+// Command tdf-worker claims tasks, runs their programs and reports the results.
 //
 //	tdf-worker NAME FILE.cfg
 //
-// docs/operations.md tells how to run it, docs/configuration.md what the file holds.
+// docs/operations.md explains how to run it. docs/configuration.md explains the file.
 package main
 
 import (
@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	name = "tdf-worker"
-	what = "Claims tasks, fetches their programs, runs them and stores what they print. The name is unique\n" +
-		"among the workers of a namespace, and has no slash and no dot at its beginning."
+	name        = "tdf-worker"
+	description = "Claims tasks, fetches and runs their programs, and stores their output. The name must be unique\n" +
+		"in the namespace. It has no slash, and does not begin with a dot."
 )
 
 func main() {
 	command.Hide()
-	told, toldAgain := command.Signals()
-	os.Exit(run(told, toldAgain, os.Args[1:], os.Stdout, os.Stderr))
+	stop, stopNow := command.Signals()
+	os.Exit(run(stop, stopNow, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole command; it stops when told ends, and at once when toldAgain does, too.
-func run(told, toldAgain context.Context, args []string, stdout, stderr io.Writer) int {
-	err := work(told, toldAgain, args, stdout, stderr)
-	return command.Status(told, name, err, stderr)
+// run runs the command and returns its exit status. The end of stop drains the worker. The end of stopNow stops it at
+// once.
+func run(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) int {
+	err := work(stop, stopNow, args, stdout, stderr)
+	return command.Status(stop, name, err, stderr)
 }
 
-func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writer) error {
-	arguments, err := command.Parse(name, what, args, stdout)
+func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) error {
+	arguments, err := command.Parse(name, description, args, stdout)
 	if err != nil {
 		return err
 	}
@@ -47,15 +48,15 @@ func work(told, toldAgain context.Context, args []string, stdout, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	syscall.Umask(0o022) // what programs make is readable, whoever started the worker
+	syscall.Umask(0o022) // files of programs are readable, for any umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
 	if err == nil {
-		defer context.AfterFunc(toldAgain, w.StopNow)()
-		err = w.Run(told)
+		defer context.AfterFunc(stopNow, w.StopNow)()
+		err = w.Run(stop)
 	}
-	if wrong := new(config.Error); errors.As(err, &wrong) {
-		wrong.Locate(arguments.File)
+	if invalid := new(config.Error); errors.As(err, &invalid) {
+		invalid.Locate(arguments.File)
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// What is wrong with a value is said of where the value is: in the file, or in the environment.
-func TestErrorsNameWhereTheValueIs(t *testing.T) {
+// An error names the source of the invalid value: the file or the variable.
+func TestErrorsNameTheSource(t *testing.T) {
 	_, port, err := net.SplitHostPort(redistest.Shared(t))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestErrorsNameWhereTheValueIs(t *testing.T) {
 				var stdout, stderr bytes.Buffer
 				status := run(t.Context(), t.Context(), []string{"w", file}, &stdout, &stderr)
 				if status != 2 || !strings.Contains(stderr.String(), "tdf-worker: "+c.want) {
-					t.Errorf("status %d, want the error of %q:\n%s", status, c.want, stderr.String())
+					t.Errorf("status %d, want an error of %q:\n%s", status, c.want, stderr.String())
 				}
 			})
 		}

@@ -8,48 +8,48 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 func newCheck(a *app) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
-		Use: "check", Short: "Look for tasks that are not as they should be, and mend them",
-		Long: "Looks at all tasks, beside the work: whether each is in the one list that its state names, whether the server\n" +
-			"will look at it in time, and whether its counters make sense. A server mends what it finds, too, a part in each round.\n" +
-			"With --repair what is sure is mended at once, and the rest where it is unchanged after --wait.\n" +
-			"Exit status 3: something is left.",
+		Use: "check", Short: "Find inconsistent tasks and repair them",
+		Long: "Checks all tasks while work goes on. A task must be in the list of its state, the server must look at it in time, and its\n" +
+			"counters must agree. The server does the same checks, for some tasks in each round.\n" +
+			"--repair repairs certain findings at once, and others if they are unchanged after --wait.\n" +
+			"Exit status 3 means that findings are left.",
 		Example: "  tdf check --repair",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if pause < 0 {
-				return usage("--wait is from 0 up")
+				return usage("invalid value %v for --wait: want a span from 0", pause)
 			}
-			m, err := a.manager(c.Context())
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			findings, err := m.Check(c.Context())
-			if err != nil {
-				return err
-			}
-			if !repair {
-				return a.tellFindings(findings, proposed)
-			}
-			if findings, err = a.repair(c.Context(), m, findings, pause); err != nil {
-				return err
-			}
-			return a.tellFindings(findings, remaining)
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.check(c.Context(), m, repair, pause) })
 		},
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "mend what can be mended")
-	c.Flags().DurationVar(&pause, "wait", time.Minute, "how long something has to look wrong, unchanged, before it is mended")
+	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
+	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time for which an uncertain finding must stay unchanged before its repair")
 	return c
 }
 
-// tellFindings writes a line for each.
-func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding) string) error {
+func (a *app) check(ctx context.Context, m *manager.Manager, repair bool, pause time.Duration) error {
+	findings, err := admin.New(m).Check(ctx)
+	if err != nil {
+		return err
+	}
+	if !repair {
+		return a.printFindings(findings, beforeRepair)
+	}
+	if findings, err = a.repair(ctx, m, findings, pause); err != nil {
+		return err
+	}
+	return a.printFindings(findings, afterRepair)
+}
+
+// printFindings prints a line for each finding.
+func (a *app) printFindings(findings []admin.Finding, line func(admin.Finding) string) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(a.stdout, oneLine(line(f), 0)); err != nil {
 			return err
@@ -59,98 +59,86 @@ func (a *app) tellFindings(findings []manager.Finding, line func(manager.Finding
 		a.say("left: %s", counted(len(findings), "finding"))
 		return errNotWell
 	}
-	a.say("all tasks are as they should be")
+	a.say("all tasks are consistent")
 	return nil
 }
 
-// proposed says what is wrong, and what would be done about it.
-func proposed(f manager.Finding) string {
+// beforeRepair describes a finding and its repair.
+func beforeRepair(f admin.Finding) string {
 	putBack := "put back as " + string(f.Mend.To)
-	wrong, mended, _ := strings.Cut(f.Problem, ": ")
+	problem, repair, _ := strings.Cut(f.Problem, ": ")
 	switch {
-	case !mendable(f):
-		return remaining(f)
-	case wrong == putBack && mended == "out of place":
-		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Mend.To)
-	case wrong == putBack:
-		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Mend.To)
-	case mended != "":
-		return fmt.Sprintf("task %d: %s; --repair would mend that: %s", f.ID, wrong, mended)
+	case !repairable(f):
+		return afterRepair(f)
+	case problem == putBack && repair == "out of place":
+		return fmt.Sprintf("task %d: not in the list of its state; --repair would put it back as %s", f.ID, f.Mend.To)
+	case problem == putBack:
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, repair, f.Mend.To)
+	case repair != "":
+		return fmt.Sprintf("task %d: %s; --repair would repair it: %s", f.ID, problem, repair)
 	}
-	return fmt.Sprintf("task %d: --repair would mend that: %s", f.ID, f.Problem)
+	return fmt.Sprintf("task %d: %s; --repair would repair it", f.ID, f.Problem)
 }
 
-// remaining says what is wrong after everything was done about it.
-func remaining(f manager.Finding) string {
-	if mendable(f) {
-		return f.String() + " (not done yet)"
+// afterRepair describes a finding that is left after the repair.
+func afterRepair(f admin.Finding) string {
+	if repairable(f) {
+		return f.String() + " (not repaired yet)"
 	}
-	return f.String() + "; --repair cannot mend that"
+	return f.String() + "; --repair cannot repair this"
 }
 
-func mendable(f manager.Finding) bool { return f.Mend.Verb != "" }
+func repairable(f admin.Finding) bool { return f.Mend.Verb != "" }
 
-// repair mends what it may, and returns what is left.
-func (a *app) repair(ctx context.Context, m *manager.Manager, findings []manager.Finding, pause time.Duration) ([]manager.Finding, error) {
-	var sure, others []manager.Finding
+// repair repairs what it can, and returns the findings that are left.
+func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
+	var sure, others []admin.Finding
 	for _, f := range findings {
 		switch {
-		case !mendable(f):
+		case !repairable(f):
 		case f.Sure:
 			sure = append(sure, f)
 		default:
 			others = append(others, f)
 		}
 	}
-	if err := a.mend(ctx, m, sure); err != nil {
+	if err := a.repairNow(ctx, m, sure); err != nil {
 		return nil, err
 	}
 	if len(others) > 0 {
-		a.say("%s may be moves that are under way: looking again in %v", counted(len(others), "finding"), pause)
+		a.say("%s may be a transition in progress: checking again in %v", counted(len(others), "finding"), pause)
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
-		now, err := m.Check(ctx)
+		now, err := admin.New(m).Check(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := a.mend(ctx, m, manager.Unchanged(others, now)); err != nil {
+		if err := a.repairNow(ctx, m, admin.Unchanged(others, now)); err != nil {
 			return nil, err
 		}
 	}
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	return m.Check(ctx)
+	return admin.New(m).Check(ctx)
 }
 
-// mend says of each what was done about it.
-func (a *app) mend(ctx context.Context, m *manager.Manager, findings []manager.Finding) error {
+// repairNow repairs findings and prints them.
+func (a *app) repairNow(ctx context.Context, m *manager.Manager, findings []admin.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	n, err := m.Repair(ctx, findings)
+	n, err := admin.New(m).Repair(ctx, findings)
 	if err != nil {
 		return err
 	}
-	if n < len(findings) { // which of them is not told: what is left is looked for afterwards
-		a.say("mended %d of %s", n, counted(len(findings), "finding"))
+	if n < len(findings) { // Repair does not return which; the next check finds the rest
+		a.say("repaired %d of %s", n, counted(len(findings), "finding"))
 		return nil
 	}
 	for _, f := range findings {
-		a.say("mended: %s", oneLine(f.String(), 0))
+		a.say("repaired %s", oneLine(f.String(), 0))
 	}
 	return nil
-}
-
-// sleep waits, unless it is told to stop.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

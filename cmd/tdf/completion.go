@@ -4,27 +4,33 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "completion SHELL", Short: "Write what has a shell complete commands and flags",
-		Long: "Writes a script for bash, zsh, fish or powershell. For this session: source <(tdf completion bash). For all to come:\n" +
-			"bash: into /etc/bash_completion.d/tdf (the package bash-completion is needed); zsh: into _tdf in a directory of $fpath;\n" +
-			"fish: into ~/.config/fish/completions/tdf.fish; powershell: into the profile.",
+		Use: "completion SHELL", Short: "Generate a shell completion script",
+		Long: "Generates a completion script for bash, zsh, fish or powershell. To load it into the current bash: source <(tdf completion bash).\n" +
+			"To load it into every new shell, write it to this file:\n" +
+			"  bash        /etc/bash_completion.d/tdf (needs the package bash-completion)\n" +
+			"  zsh         _tdf in a directory of $fpath\n" +
+			"  fish        ~/.config/fish/completions/tdf.fish\n" +
+			"  powershell  your profile",
 		Example:   "  tdf completion bash > /etc/bash_completion.d/tdf",
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {
-				return usage("for which shell? One of %s", strings.Join(shells, ", "))
+				return usage("missing or invalid shell: want %s", strings.Join(shells, ", "))
 			}
 			return nil
 		},
@@ -44,17 +50,23 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// Commands whose arguments are files or directories.
-var pathCommands = []string{"push", "load"}
+// File names are completed only for the arguments and flags that take files or directories.
+var (
+	pathCommands = []string{"push", "load"}
+	pathFlags    = []string{"config", "from", "program", "data", "directory", "output"}
+)
 
-// completeValues has a shell offer the values that flags and arguments may have, and files only where these are meant.
+// completionLimit is the time that a shell waits for values from Redis.
+const completionLimit = 2 * time.Second
+
+// completeValues makes shells complete the values of a command's flags and arguments.
 func (a *app) completeValues(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if values := flagValues[f.Name]; values != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // an error: there is one
+			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // fails only if the flag has one
 		}
-		if offered := a.flagsOfTheNamespace()[f.Name]; offered != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, offered)
+		if complete := a.redisFlags()[f.Name]; complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 	})
 	completeNoFiles(c)
@@ -63,53 +75,44 @@ func (a *app) completeValues(c *cobra.Command) {
 	}
 }
 
-// flagsOfTheNamespace are those whose values are found in Redis. Arguments before them do not matter.
-func (a *app) flagsOfTheNamespace() map[string]cobra.CompletionFunc {
-	alone := func(offered cobra.CompletionFunc) cobra.CompletionFunc {
-		return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return offered(c, nil, typed)
-		}
-	}
-	return map[string]cobra.CompletionFunc{
-		"worker": a.completeWorker, "campaign": alone(a.completeCampaign), "group": alone(a.completeCampaign),
-		"of": alone(a.complete(named(programOf))), "failure": alone(a.complete(completeFailures)),
-	}
-}
-
-// completeGlobalFlags does so for the flags that all commands have.
-func completeGlobalFlags(root *cobra.Command) {
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(pathFlags, f.Name) {
-			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // an error: there is one
+// completeNoFiles keeps shells from completing file names for flags that take no files.
+func completeNoFiles(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(pathFlags, f.Name) && f.Value.Type() != "bool" {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag has one
 		}
 	})
 }
 
-// flagValues are those of flags that have a fixed set.
+// redisFlags returns the completions of flags whose values are in Redis. They ignore the arguments of the command.
+func (a *app) redisFlags() map[string]cobra.CompletionFunc {
+	withoutArgs := func(complete cobra.CompletionFunc) cobra.CompletionFunc {
+		return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return complete(c, nil, typed)
+		}
+	}
+	return map[string]cobra.CompletionFunc{
+		"worker": withoutArgs(a.completeWorkers), "campaign": withoutArgs(a.completeCampaign), "group": withoutArgs(a.completeCampaign),
+		"of": withoutArgs(a.complete(newestNames(programOf))), "failure": withoutArgs(a.complete(failureIDs)),
+	}
+}
+
+// completeGlobalFlags is completeNoFiles for the flags that all commands have.
+func completeGlobalFlags(root *cobra.Command) {
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(pathFlags, f.Name) {
+			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag has one
+		}
+	})
+}
+
+// flagValues has the values of flags that accept only a fixed set.
 var flagValues = map[string][]string{
 	"state": stateValues(), "outcome": outcomeValues(), "format": {"csv", "jsonl"},
 	"fail-on": {string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)},
 }
 
-func stateValues() []string {
-	var all []string
-	for _, s := range tdf.States {
-		all = append(all, string(s))
-	}
-	return all
-}
-
-func outcomeValues() []string {
-	var all []string
-	for _, s := range tdf.States {
-		if s.Settled() {
-			all = append(all, string(s))
-		}
-	}
-	return append(all, tdf.Cancelled)
-}
-
-// completeListed offers what may follow after a comma, too: but for what stands before it.
+// completeListed completes a list of values with commas between them, each value once.
 func completeListed(values []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]
@@ -123,40 +126,34 @@ func completeListed(values []string) cobra.CompletionFunc {
 	}
 }
 
-// completeWorker offers all workers; the arguments before it are none.
-func (a *app) completeWorker(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return a.completeWorkers(c, nil, typed)
-}
-
-// complete offers what read finds in the namespace, in the time that a shell waits. A value with control characters is left out.
+// complete completes the values that read finds in Redis, except the values in args. A value may have a description after a
+// tab. Values with control characters are left out.
 func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
+		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
-		m, err := a.manager(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer m.Close()
-		var offered []string
-		for _, value := range read(ctx, m, c) {
-			word, _, _ := strings.Cut(value, "\t")
-			if word != "" && printable(strings.ReplaceAll(value, "\t", " ")) == strings.ReplaceAll(value, "\t", " ") && !slices.Contains(args, word) {
-				offered = append(offered, value)
+		var all []string
+		_ = a.withManager(ctx, func(m *manager.Manager) error { // without Redis, there is nothing to complete
+			for _, value := range read(ctx, m, c) {
+				word, _, _ := strings.Cut(value, "\t")
+				if word != "" && printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
+					all = append(all, value)
+				}
 			}
-		}
-		return offered, cobra.ShellCompDirectiveNoFileComp
+			return nil
+		})
+		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// sampled is how many of the newest tasks tell which campaigns and programs there are. No list has these names.
+// sampled is the number of tasks of each state whose campaigns and programs are completed. Redis has no list of these names.
 const sampled = 1000
 
-// named returns what the newest tasks are called by name, each once, the newest first.
-func named(name func(*tdf.Task) string) func(context.Context, *manager.Manager, *cobra.Command) []string {
+// newestNames returns the distinct names of the newest tasks, the newest first.
+func newestNames(name func(*tdf.Task) string) func(context.Context, *manager.Manager, *cobra.Command) []string {
 	return func(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
 		var all []string
-		for _, state := range tdf.States { // each has its own newest: a large campaign fills one state, and seldom all
+		for _, state := range tdf.States { // a large campaign rarely fills the samples of all states
 			page, err := m.Find(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all
@@ -174,19 +171,20 @@ func named(name func(*tdf.Task) string) func(context.Context, *manager.Manager, 
 func campaignOf(t *tdf.Task) string { return t.Group }
 func programOf(t *tdf.Task) string  { return t.Program }
 
-// completeFailures offers groups of failures, with how they ended.
-func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
+// failureIDs returns the failure groups with their descriptions.
+func failureIDs(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
-	found, _ := m.Failures(ctx, manager.Query{Group: campaign}, "")
+	page, _ := admin.New(m).Failures(ctx, manager.Query{Group: campaign}, "")
 	var all []string
-	for _, g := range found.Groups {
+	for _, g := range page.Groups {
 		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))
 	}
 	return all
 }
 
-func storedNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
-	stored, _ := m.StoredPrograms(ctx)
+// storedSources returns the stored programs with their sizes.
+func storedSources(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+	stored, _ := program.List(ctx, m)
 	var all []string
 	for _, p := range stored {
 		all = append(all, redisSource+p.SHA256+"\t"+size(p.Bytes))
@@ -194,15 +192,29 @@ func storedNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []st
 	return all
 }
 
-// completePrograms offers stored programs.
+// completePrograms completes stored programs.
 func (a *app) completePrograms(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return a.complete(storedNames)(c, args, typed)
+	return a.complete(storedSources)(c, args, typed)
 }
 
-// completeCampaign offers campaigns for a command that takes one.
+// completeCampaign completes the campaign of a command that takes one.
 func (a *app) completeCampaign(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.complete(named(campaignOf))(c, nil, typed)
+	return a.complete(newestNames(campaignOf))(c, nil, typed)
+}
+
+// completeWorkers completes the names of workers.
+func (a *app) completeWorkers(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(workerNames)(c, args, typed)
+}
+
+func workerNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+	workers, _ := admin.New(m).Workers(ctx)
+	var names []string
+	for _, w := range workers {
+		names = append(names, w.Name)
+	}
+	return names
 }

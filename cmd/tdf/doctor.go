@@ -6,28 +6,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 func newDoctor(a *app) *cobra.Command {
 	asJSON, quiet, configOnly := false, false, false
 	c := &cobra.Command{
-		Use: "doctor", Short: "Say what is not well, and how it is cured",
-		Long: "Looks at Redis, its version, settings and memory, at server and workers, and at tasks that run or wait for too long. Each\n" +
-			"finding comes with its cure. Exit status 3: there is a problem. For cron: tdf doctor --quiet.\n" +
-			"With --config-only it reads the configuration, says what is wrong with it, and ends.",
-		Example: "  tdf doctor --quiet || mail -s 'TDF is not well' root",
+		Use: "doctor", Short: "Diagnose problems and suggest fixes",
+		Long: "Checks Redis, its version, settings and memory, the server, the workers, and tasks that run or wait too long. Each problem comes\n" +
+			"with a fix. Exit status 3 means that there is a problem. --config-only checks only the configuration.",
+		Example: "  tdf doctor --quiet || mail -s 'TDF has a problem' root",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if configOnly {
 				return a.checkConfig()
 			}
-			return a.doctor(c.Context(), asJSON, quiet)
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.doctor(c.Context(), m, asJSON, quiet) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object a line")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "only problems")
-	c.Flags().BoolVar(&configOnly, "config-only", false, "only check the configuration")
+	c.Flags().BoolVar(&configOnly, "config-only", false, "only the configuration, without a connection to Redis")
 	return c
 }
 
@@ -40,28 +40,23 @@ func (a *app) checkConfig() error {
 	if file == "" {
 		file = "no file"
 	}
-	a.say("%s: the configuration makes sense: namespace %s, redis at %s", file, tool.Manager.Namespace, tool.Manager.Redis.Addr())
+	a.say("%s: the configuration is valid: namespace %s, redis at %s", file, tool.Manager.Namespace, tool.Manager.Redis.Addr())
 	return nil
 }
 
-func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
-	m, err := a.manager(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	all, err := m.Diagnose(ctx)
+func (a *app) doctor(ctx context.Context, m *manager.Manager, asJSON, quiet bool) error {
+	all, err := admin.New(m).Diagnose(ctx)
 	if err != nil {
 		return err
 	}
 	well := true
 	for _, d := range all {
-		bad := d.Severity == manager.SeverityProblem
+		bad := d.Severity == admin.SeverityProblem
 		well = well && !bad
 		if quiet && !bad {
 			continue
 		}
-		if err := a.tellDiagnosis(d, asJSON); err != nil {
+		if err := a.printDiagnosis(d, asJSON); err != nil {
 			return err
 		}
 	}
@@ -71,9 +66,9 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 	return nil
 }
 
-// tellDiagnosis writes a line, on a terminal with the cure below it.
-func (a *app) tellDiagnosis(d manager.Diagnosis, asJSON bool) error {
-	subject, text, cure := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
+// printDiagnosis prints a line; on a terminal, the fix is on a line of its own.
+func (a *app) printDiagnosis(d admin.Diagnosis, asJSON bool) error {
+	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
 	var err error
 	switch {
 	case asJSON:
@@ -81,14 +76,14 @@ func (a *app) tellDiagnosis(d manager.Diagnosis, asJSON bool) error {
 			Severity string `json:"severity"`
 			Subject  string `json:"subject"`
 			Text     string `json:"text"`
-			Cure     string `json:"cure,omitempty"`
+			Fix      string `json:"fix,omitempty"`
 		}{d.Severity, d.Subject, d.Text, d.Cure})
-	case !a.style.out:
-		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, cure)
+	case !a.terminal.out:
+		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, fix)
 	default:
 		_, err = fmt.Fprintf(a.stdout, "%-8s %s: %s\n", d.Severity, subject, text)
-		if cure != "" && err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%-8s   cure: %s\n", "", cure)
+		if fix != "" && err == nil {
+			_, err = fmt.Fprintf(a.stdout, "%-8s   fix: %s\n", "", fix)
 		}
 	}
 	return err

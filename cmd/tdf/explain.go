@@ -11,36 +11,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 func newExplain(a *app) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
-		Use: "explain ID", Short: "Say what a task waits for",
-		Long: "Lists what a task has to pass until it is done: what it has passed, what holds it now, and what would change that.\n" +
-			"The status is 3 when something holds it. Whether a source of http is there is asked from here; workers may see it otherwise.",
+		Use: "explain ID", Short: "Explain what blocks a task and how to fix it",
+		Long: "Checks everything that the task needs in order to finish, and suggests a fix for each check that blocks it. Exit status 3 means\n" +
+			"that something blocks the task. The command requests an http source from this machine; a worker may get another answer.",
 		Example: "  tdf explain 17",
-		Args:    one("ID"),
+		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseID(args[0])
 			if err != nil {
-				return usage("%q is not the id of a task", args[0])
-			}
-			m, err := a.manager(c.Context())
-			if err != nil {
 				return err
 			}
-			defer m.Close()
-			return a.explain(c.Context(), m, id, asJSON)
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.explain(c.Context(), m, id, asJSON) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as a JSON object")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return c
 }
 
 func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON bool) error {
-	e, err := m.Explain(ctx, id)
+	e, err := admin.New(m).Explain(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}
@@ -50,7 +46,7 @@ func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON 
 	if asJSON {
 		err = jsonLines(a.stdout).Encode(explanationToJSON(e))
 	} else {
-		err = a.checklist(e)
+		err = a.printChecks(e)
 	}
 	if err == nil && e.Held() {
 		err = errNotWell
@@ -58,20 +54,23 @@ func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON 
 	return err
 }
 
-var marks = map[manager.GateState]string{manager.Passed: "ok", manager.Holds: "HOLDS", manager.Ahead: "ahead"}
-
-func (a *app) checklist(e manager.Explanation) error {
+// printChecks prints each check with its result, and fixes below.
+func (a *app) printChecks(e admin.Explanation) error {
 	var b strings.Builder
 	state := string(e.State)
 	if e.Outcome != "" && e.Outcome != state {
 		state += " (" + e.Outcome + ")"
 	}
-	fmt.Fprintf(&b, "task %d is %s, in round %d\n", e.ID, oneLine(state, 0), e.Round)
+	fmt.Fprintf(&b, "task %d: %s, round %d", e.ID, oneLine(state, 0), e.Round)
+	if blockers := blockedBy(e); len(blockers) > 0 {
+		fmt.Fprintf(&b, "; blocked by: %s", strings.Join(blockers, ", "))
+	}
+	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, g := range e.Gates {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", marks[g.State], g.Name, oneLine(g.What, 0))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(resultOf(g)), g.Name, oneLine(g.What, 0))
 		if g.Cure != "" {
-			fmt.Fprintf(t, "  \t\t-> %s\n", oneLine(g.Cure, 0))
+			fmt.Fprintf(t, "  \t\tfix: %s\n", oneLine(g.Cure, 0))
 		}
 	}
 	t.Flush()
@@ -79,23 +78,42 @@ func (a *app) checklist(e manager.Explanation) error {
 	return err
 }
 
-func explanationToJSON(e manager.Explanation) any {
-	type gate struct {
-		Name  string            `json:"name"`
-		State manager.GateState `json:"state"`
-		What  string            `json:"what"`
-		Cure  string            `json:"cure,omitempty"`
+// resultOf returns the result of a check: passed, blocked, or ahead if the task has not reached it.
+func resultOf(check admin.Gate) string {
+	if check.State == admin.Holds {
+		return "blocked"
+	}
+	return string(check.State)
+}
+
+// blockedBy returns the names of the checks that block the task.
+func blockedBy(e admin.Explanation) []string {
+	var names []string
+	for _, g := range e.Gates {
+		if g.State == admin.Holds {
+			names = append(names, g.Name)
+		}
+	}
+	return names
+}
+
+func explanationToJSON(e admin.Explanation) any {
+	type check struct {
+		Name   string `json:"name"`
+		Result string `json:"result"` // passed, blocked or ahead
+		Text   string `json:"text"`
+		Fix    string `json:"fix,omitempty"`
 	}
 	all := struct {
 		ID      int64     `json:"id"`
 		State   tdf.State `json:"state"`
 		Outcome string    `json:"outcome,omitempty"`
 		Round   int       `json:"round"`
-		Held    bool      `json:"held"`
-		Gates   []gate    `json:"gates"`
-	}{ID: e.ID, State: e.State, Outcome: e.Outcome, Round: e.Round, Held: e.Held()}
+		Blocked bool      `json:"blocked"`
+		Checks  []check   `json:"checks"`
+	}{ID: e.ID, State: e.State, Outcome: e.Outcome, Round: e.Round, Blocked: e.Held()}
 	for _, g := range e.Gates {
-		all.Gates = append(all.Gates, gate(g))
+		all.Checks = append(all.Checks, check{g.Name, resultOf(g), g.What, g.Cure})
 	}
 	return all
 }

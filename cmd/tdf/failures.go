@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A postMortem is a call of failures.
-type postMortem struct {
+// A failureReport holds the flags of tdf failures.
+type failureReport struct {
 	a        *app
 	filter   filter
 	paging   paging
@@ -25,87 +26,87 @@ type postMortem struct {
 }
 
 func newFailures(a *app) *cobra.Command {
-	p := postMortem{a: a}
+	r := failureReport{a: a}
 	c := &cobra.Command{
-		Use: "failures [ID…] [FILTER]", Short: "Group failures by what they have in common",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, archived or not, by how they ended and by the line that\n" +
-			"tells most at the end of their stderr, but for numbers, names and the like. A group's ID is what --failure wants: tdf ls, tdf retry.\n" +
-			"Workers on which a program fails far more often than on others are named.",
+		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also of archived tasks. Rounds of a group ended in the same\n" +
+			"way, and the ends of their stderr differ only in numbers, quoted names, addresses and temporary paths. The flag --failure of other\n" +
+			"commands takes the ID of a group.\n" +
+			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures --campaign grid",
-		RunE:    func(c *cobra.Command, args []string) error { return p.run(c.Context(), args) },
+		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
-	p.filter.flags(c)
-	p.paging.flags(c, 20, "groups")
-	c.Flags().BoolVar(&p.forgiven, "forgiven", false, "also the failed rounds of tasks that are open again, run, or succeeded in the end")
-	c.Flags().BoolVar(&p.asJSON, "json", false, "a JSON object a line")
+	r.filter.flags(c)
+	r.paging.flags(c, 20, "groups")
+	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "also failed rounds of tasks that are open, running, executed or succeeded")
+	c.Flags().BoolVar(&r.asJSON, "json", false, "one JSON object per line")
 	return c
 }
 
-func (p *postMortem) run(ctx context.Context, args []string) error {
-	if err := p.paging.check(); err != nil {
+func (r *failureReport) run(ctx context.Context, args []string) error {
+	if err := r.paging.check(); err != nil {
 		return err
 	}
-	if err := p.filter.check(args, ""); err != nil {
+	if err := r.filter.check(args, ""); err != nil {
 		return err
 	}
-	m, err := p.a.manager(ctx)
+	return r.a.withManager(ctx, func(m *manager.Manager) error { return r.report(ctx, m, args) })
+}
+
+func (r *failureReport) report(ctx context.Context, m *manager.Manager, args []string) error {
+	q, err := r.filter.query(ctx, m, args)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	q, err := p.filter.query(ctx, m, args)
-	if err != nil {
-		return err
-	}
-	if p.forgiven && len(q.States) == 0 {
+	if r.forgiven && len(q.States) == 0 {
 		q.States = tdf.States
 	}
-	found, err := m.Failures(ctx, q, p.paging.cursor)
-	for p.paging.all && err == nil && found.Next != "" {
-		var page manager.Failures
-		if page, err = m.Failures(ctx, q, found.Next); err == nil {
+	found, err := admin.New(m).Failures(ctx, q, r.paging.cursor)
+	for r.paging.all && err == nil && found.Next != "" {
+		var page admin.Failures
+		if page, err = admin.New(m).Failures(ctx, q, found.Next); err == nil {
 			found.Merge(page)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.print(found); err != nil || found.Next != "" {
+	if err := r.print(found); err != nil || found.Next != "" {
 		return err
 	}
-	return p.a.tellMissing(ctx, m, args, nil)
+	return r.a.reportUnknown(ctx, m, args, nil)
 }
 
-func (p *postMortem) print(found manager.Failures) error {
+func (r *failureReport) print(found admin.Failures) error {
 	shown := found.Groups
-	if !p.paging.all {
-		shown = shown[:min(len(shown), p.paging.limit)]
+	if !r.paging.all {
+		shown = shown[:min(len(shown), r.paging.limit)]
 	}
-	if err := p.groups(shown); err != nil {
+	if err := r.groups(shown); err != nil {
 		return err
 	}
 	for _, s := range found.Suspects {
-		p.a.say("worker %s: %s failed in %d of its last %d rounds there, and in %d of %d elsewhere; tdf drain %s keeps it from more",
+		r.a.say("worker %s: %s failed in %d of its last %d rounds there, and in %d of %d on other workers; tdf drain %s stops this worker",
 			s.Worker, s.Program, s.Failed, s.Rounds, s.OthersFailed, s.OthersRounds, s.Worker)
 	}
-	n, in := 0, 0
+	n, rounds := 0, 0
 	for _, g := range found.Groups {
-		n, in = n+g.Tasks, in+g.Rounds
+		n, rounds = n+g.Tasks, rounds+g.Rounds
 	}
-	p.a.say("%s with %s in %s; looked at %d of %d", tasks(n), counted(in, "failed round"), counted(len(found.Groups), "group"), found.Looked, max(found.Of, int64(found.Looked)))
+	r.a.say("%s with %s in %s; read %d of %s", tasks(n), counted(rounds, "failed round"), counted(len(found.Groups), "group"), found.Looked, tasks(max(found.Of, int64(found.Looked))))
 	if hidden := len(found.Groups) - len(shown); hidden > 0 {
-		p.a.say("not shown: %s; --limit %d shows all", counted(hidden, "group"), len(found.Groups))
+		r.a.say("not shown: %s; --limit %d shows all", counted(hidden, "group"), len(found.Groups))
 	}
 	if found.Next != "" {
-		p.a.say("more: %s", again("failures", found.Next))
+		r.a.say("more: %s", nextPage("failures", found.Next))
 	}
 	return nil
 }
 
-func (p *postMortem) groups(groups []manager.FailureGroup) error {
-	if p.asJSON {
+func (r *failureReport) groups(groups []admin.FailureGroup) error {
+	if r.asJSON {
 		for _, g := range groups {
-			if err := jsonLines(p.a.stdout).Encode(failureToJSON(g)); err != nil {
+			if err := jsonLines(r.a.stdout).Encode(failureToJSON(g)); err != nil {
 				return err
 			}
 		}
@@ -114,44 +115,44 @@ func (p *postMortem) groups(groups []manager.FailureGroup) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	if p.a.style.out {
-		return p.paragraphs(groups)
+	if r.a.terminal.out {
+		return r.paragraphs(groups)
 	}
-	s := p.a.sheet("failure", "tasks", "rounds", "how", "program", "workers", "example", "line")
+	t := r.a.table("failure", "tasks", "rounds", "how", "program", "workers", "example", "line")
 	for _, g := range groups {
-		s.row(g.ID, fmt.Sprint(g.Tasks), fmt.Sprint(g.Rounds), oneLine(g.How, 40), counts(g.Programs), counts(g.Workers),
+		t.row(g.ID, number(g.Tasks), number(g.Rounds), oneLine(g.How, 40), topCounts(g.Programs), topCounts(g.Workers),
 			fmt.Sprintf("%d/%d", g.Example.ID, g.Example.Round), oneLine(g.Line, 0))
 	}
-	return s.write()
+	return t.write()
 }
 
-// paragraphs are for people: lines are long, and say most.
-func (p *postMortem) paragraphs(groups []manager.FailureGroup) error {
+// paragraphs prints groups on a terminal. The line from stderr is too long for a column.
+func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, tasks(g.Tasks), counted(g.Rounds, "round"), oneLine(g.How, 0))
 		if g.Line != "" {
 			fmt.Fprintf(&b, "    %s\n", oneLine(g.Line, 0))
 		}
-		fmt.Fprintf(&b, "    %s", counts(g.Programs))
+		fmt.Fprintf(&b, "    %s", topCounts(g.Programs))
 		if len(g.Workers) > 0 {
-			fmt.Fprintf(&b, " on %s", counts(g.Workers))
+			fmt.Fprintf(&b, " on %s", topCounts(g.Workers))
 		}
-		fmt.Fprintf(&b, "; such as task %d, round %d\n", g.Example.ID, g.Example.Round)
+		fmt.Fprintf(&b, "; example: task %d, round %d\n", g.Example.ID, g.Example.Round)
 	}
-	_, err := io.WriteString(p.a.stdout, b.String())
+	_, err := io.WriteString(r.a.stdout, b.String())
 	return err
 }
 
-// counts names those with the highest counts.
-func counts(of map[string]int) string {
-	const most = 2
+// topCounts returns the names with the highest counts.
+func topCounts(of map[string]int) string {
+	const limit = 2
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
 		return cmp.Or(cmp.Compare(of[b], of[a]), strings.Compare(a, b))
 	})
 	var parts []string
 	for i, name := range names {
-		if i == most {
+		if i == limit {
 			parts = append(parts, fmt.Sprintf("… (%d)", len(names)))
 			break
 		}
@@ -164,8 +165,7 @@ func counts(of map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// failureToJSON tells all of a group.
-func failureToJSON(g manager.FailureGroup) any {
+func failureToJSON(g admin.FailureGroup) any {
 	type example struct {
 		ID    int64  `json:"id"`
 		Round int    `json:"round"`

@@ -1,8 +1,8 @@
 // Command tdf opens, watches, explains and steers tasks from a terminal:
 //
-//	tdf COMMAND [ARGUMENT…]
+//	tdf COMMAND [ARGUMENT…] [FLAG…]
 //
-// docs/tdf.md tells what each command does; docs/configuration.md what it can be told.
+// docs/tdf.md describes the commands, docs/configuration.md the configuration.
 package main
 
 import (
@@ -15,15 +15,15 @@ import (
 
 func main() {
 	command.Hide()
-	told, again := command.Signals()
-	os.Exit(run(told, again, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx, force := command.Signals()
+	os.Exit(run(ctx, force, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole command; told ends when it has to stop, again when it has to stop at once.
-func run(told, again context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// run executes one call of tdf and returns its exit status. The first signal ends ctx, the second one ends force.
+func run(ctx, force context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := newApp(stdin, stdout, stderr)
-	a.again = again
+	a.force = force
 	root := a.root()
 	root.SetArgs(args)
-	return a.execute(told, root)
+	return a.execute(ctx, root)
 }

@@ -9,9 +9,10 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
-// An opening is one call of tdf open: its flags.
+// An opening holds the flags of tdf open.
 type opening struct {
 	a       *app
 	changed func(flag string) bool
@@ -27,17 +28,16 @@ func newOpen(a *app) *cobra.Command {
 	o := &opening{a: a}
 	c := &cobra.Command{
 		Use:   "open --program DIR|NAME [--source SOURCE] [--input WORDS]",
-		Short: "Open one task, or a sweep of them",
-		Long: `Open one task, or with --from or --grid a sweep: a task for each row of parameters, as a campaign with a name.
+		Short: "Open one task or a sweep",
+		Long: `Opens one task. With --from or --grid, the command opens a sweep: one task for each row of parameters, in a campaign.
 
-A program that is a directory is packed and stored in Redis first, as tdf push does.
+If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does.
 
-In a sweep --input is a template: {a} stands for the value of parameter a, and stays one word whatever it
-holds; {a|raw} puts it in as it is; {{ and }} are braces. Without --input all parameters are passed in their
-order. They also become the tasks' meta, as JSON.
+In a sweep, --input is a template. {a} stands for the value of parameter a as one word, {a|raw} for the value as it is,
+and {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the task, as JSON.
 
-A file of rows is checked to its end before anything is opened; from stdin (-) tasks are opened as rows come.
-The ids of the tasks are printed, as ranges: 1-1000.`,
+tdf checks a file of rows to its end before it opens tasks. From stdin (-), it opens tasks as rows arrive.
+It prints the ids of the tasks as ranges: 1-1000.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
   tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend`,
@@ -46,16 +46,16 @@ The ids of the tasks are printed, as ranges: 1-1000.`,
 	}
 	flags := c.Flags()
 	o.changed = flags.Changed
-	flags.StringVar(&o.program, "program", "", "the program: a `DIR` with run.sh in it, or a name with --source")
-	flags.StringVar(&o.source, "source", "", "where workers get the program: `SOURCE`")
-	flags.StringVar(&o.input, "input", "", "the arguments of run.sh, in a sweep with places for parameters: `WORDS`")
-	flags.StringVar(&o.from, "from", "", "rows of parameters from this `FILE`.csv or .jsonl, or from stdin: -")
-	flags.StringVar(&o.format, "format", "", "what is in the file, where its name does not say so: `csv or jsonl`")
-	flags.StringVar(&o.grid, "grid", "", "all combinations of these `VALUES`: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
-	flags.StringVar(&o.campaign, "campaign", "", "the `NAME` of what belongs together (the tasks' group)")
-	flags.StringVar(&o.campaign, "group", "", "the same as --campaign: `NAME`")
-	flags.BoolVar(&o.extend, "extend", false, "into a campaign that has tasks: of a sweep only the points that it does not have")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show the first few tasks and how many there are, and open none")
+	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name with --source")
+	flags.StringVar(&o.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
+	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
+	flags.StringVar(&o.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
+	flags.StringVar(&o.grid, "grid", "", "`VALUES` parameters of which all combinations are opened: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
+	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
+	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
+	flags.BoolVar(&o.extend, "extend", false, "addition to a campaign that has tasks; of a sweep, only its new points")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "preview of the number of tasks and the first few, without opening them")
 	o.task.flags(c)
 	return c
 }
@@ -77,68 +77,65 @@ func (o *opening) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := o.a.managerOf(ctx, tool)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
-	if err := p.prepare(ctx, tool); err != nil {
-		if ctx.Err() != nil {
-			o.a.say("interrupted; nothing was opened")
+	return o.a.withManagerOf(ctx, tool, func(m *manager.Manager) error {
+		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
+		if err := p.prepare(ctx, tool); err != nil {
+			if ctx.Err() != nil {
+				o.a.say("interrupted; nothing was opened")
+			}
+			return err
 		}
-		return err
-	}
-	p.sayRules()
-	if o.dryRun {
-		return p.show()
-	}
-	return p.carryOut(ctx)
+		p.sayRules()
+		if o.dryRun {
+			return p.show()
+		}
+		return p.carryOut(ctx)
+	})
 }
 
-// check is about flags that do not go together.
+// check refuses invalid combinations of flags.
 func (o *opening) check() error {
 	switch {
 	case o.program == "":
-		return usage("which program? --program DIR, or --program NAME --source SOURCE")
+		return usage("missing --program: want a directory, or a name with --source SOURCE")
 	case o.changed("campaign") && o.changed("group"):
-		return usage("--campaign and --group are the same; give one of them")
+		return usage("--campaign with --group: both set the same name; give one of them")
 	case o.from != "" && o.grid != "":
-		return usage("--from and --grid are two sweeps; give one of them")
+		return usage("--from with --grid: each makes a sweep; give one of them")
 	case o.format != "" && o.from == "":
-		return usage("--format says what is in the file of --from, and there is none")
+		return usage("--format without --from: there is no file to read")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
-		return usage("--meta is refused in a sweep: the parameters become the tasks' meta")
+		return usage("--meta in a sweep: the parameters become the meta; leave --meta out")
 	}
 	return o.task.check()
 }
 
-// packed returns the program if it is a directory; nil: it is a name.
-func (o *opening) packed() (*manager.Packed, error) {
+// packed packs the program if it is a directory. It returns nil if the program is a name.
+func (o *opening) packed() (*program.Packed, error) {
 	info, err := os.Stat(o.program)
 	isDir := err == nil && info.IsDir()
 	switch {
 	case isDir && o.source == "":
-		packed, err := manager.Pack(o.program)
+		packed, err := program.Pack(o.program)
 		if err != nil {
 			return nil, usage("%v", err)
 		}
 		return &packed, nil
 	case isDir && strings.ContainsRune(o.program, '/'):
-		return nil, usage("--program %s is a directory, which is stored in Redis; --source goes with a program's name", o.program)
+		return nil, usage("--source with the directory %s: tdf stores a directory in Redis; leave --source out", o.program)
 	case o.source == "":
-		return nil, usage("--program %s is no directory here; a program that is elsewhere needs --source SOURCE (docs/programs.md)", o.program)
+		return nil, notADirectory(o.program)
 	}
 	return nil, nil
 }
 
-// failOn says which rule holds, and why.
-func (o *opening) failOn(tool config.Tool) (rule, why string) {
+// failOn returns the rule by which a round fails, and an explanation of it.
+func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	switch {
 	case o.changed("fail-on"):
-		return o.task.failOn, "as --fail-on says"
-	case tool.Says("task_defaults", "fail_on"):
-		return string(tool.Manager.TaskDefaults.FailOn), "as the configuration says"
+		return o.task.failOn, "set by --fail-on"
+	case tool.IsSet("task_defaults", "fail_on"):
+		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
 	}
-	return "exit", "a task fails when its exit status is not 0 (--fail-on says otherwise)"
+	return "exit", "a round fails if its exit status is not 0 (default; see --fail-on)"
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// bar returns a progress bar of so many steps, -1 for nobody knows how many. It shows where stderr is a terminal, and the
-// steps take more than one call.
-func (a *app) bar(total int64, what string) *progressbar.ProgressBar {
+// progressBar returns a bar for total steps; -1 means an unknown number. The bar is visible only on a terminal, and only if
+// the steps need more than one call.
+func (a *app) progressBar(total int64, description string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(a.stderr),
-		progressbar.OptionSetVisibility(a.style.err && (total < 0 || total > openAtOnce)),
-		progressbar.OptionSetDescription(what),
+		progressbar.OptionSetVisibility(a.terminal.err && (total < 0 || total > openAtOnce)),
+		progressbar.OptionSetDescription(description),
 		progressbar.OptionShowCount(),
-		progressbar.OptionSetRenderBlankState(total > 0), // its clock starts now
+		progressbar.OptionSetRenderBlankState(total > 0), // start its clock now
 		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetSpinnerChangeInterval(0), // it would need a goroutine
+		progressbar.OptionSetSpinnerChangeInterval(0), // a spinner would need a goroutine
 		progressbar.OptionClearOnFinish(),
 	)
 }

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// idRanges are ids of tasks, a million of them mostly in a row.
+// idRanges holds the ids of opened tasks compactly, because up to 100 million of them are mostly consecutive.
 type idRanges []idRange
 
 type idRange struct{ first, last int64 }
 
-// add adds ids, which ascend.
+// add adds ids in ascending order.
 func (r *idRanges) add(ids []int64) {
 	for _, id := range ids {
 		if n := len(*r); n > 0 && (*r)[n-1].last == id-1 {
@@ -30,7 +30,7 @@ func (r idRanges) count() int64 {
 	return n
 }
 
-// print writes them as arguments that other commands take: 7, or 7-1006.
+// print writes the ranges as other commands take them: 7, or 7-1006.
 func (r idRanges) print(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, ids := range r {

@@ -5,30 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A plan is what a tdf open is going to do, and what of it was found to be needed.
+// A plan is the tasks that a call of tdf open is going to open.
 type plan struct {
 	*opening
 	m      *manager.Manager
 	sweep  *rowSource
-	packed *manager.Packed // nil: the program has a source of its own
-	base   tdf.Properties  // of every task, but for input and meta
-	rule   string          // what makes a round fail, and who says so
-	fresh  bool            // the campaign is new: nobody else may open it meanwhile
+	packed *program.Packed // nil: the program is stored elsewhere
+	base   tdf.Properties  // of every task, without input and meta of a sweep
+	rule   string          // fail_on with its explanation
+	fresh  bool            // the campaign is new: fail if another command opens it meanwhile
 
-	points tally            // what the campaign has is in it with --extend only
-	found  *walk            // through all rows; nil: they can be read once only
+	points tally            // with --extend, also those of the campaign
+	found  *walk            // the result of the first walk through all rows; nil: they can be read only once
 	first  []tdf.Properties // the first few tasks
 }
 
-// prepare finds out everything that may be wrong, as far as that can be done before anything is opened.
+// prepare checks as much as possible before the first task is opened.
 func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	if err := p.define(ctx, tool); err != nil {
 		return err
@@ -47,6 +47,7 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	return p.countTasks(ctx)
 }
 
+// define sets the properties that all tasks share.
 func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	p.base = p.m.Define(p.program, p.source, "")
 	if p.packed != nil {
@@ -67,38 +68,38 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 			return err
 		}
 	}
-	rule, why := p.failOn(tool)
+	rule, text := p.failOn(tool)
 	p.base.FailOn = tdf.FailOn(rule)
 	if err := p.base.Validate(); err != nil {
 		return usage("%v", err)
 	}
-	p.rule = fmt.Sprintf("fail_on is %s: %s", rule, why)
+	p.rule = fmt.Sprintf("fail_on=%s: %s", rule, text)
 	return nil
 }
 
-// checkUsualEnd is about the end_before that the configuration says.
+// checkUsualEnd refuses an end_before of the configuration that is past.
 func (p *plan) checkUsualEnd(ctx context.Context) error {
 	now, err := p.m.Now(ctx)
 	if err != nil {
 		return err
 	}
-	return checkEnd(fmt.Sprintf("[task_defaults] end_before: %v", p.base.EndBefore), p.base.EndBefore, now)
+	return checkEnd(fmt.Sprintf("[task_defaults] end_before=%v", p.base.EndBefore), p.base.EndBefore, now)
 }
 
-// sayRules tells what holds for the tasks that nobody has asked for.
+// sayRules prints the defaults that may surprise the user.
 func (p *plan) sayRules() {
 	if p.sweep.rows != nil && p.sweep.input == nil {
-		p.a.say("no --input: each task gets all parameters, in their order")
+		p.a.say("no --input: run.sh gets all parameters in their order")
 	}
 	p.a.say("%s", p.rule)
 }
 
-// checkCampaign sees to it that a sweep has a name, and that nothing is opened a second time.
+// checkCampaign names a sweep without a campaign, and refuses a campaign that has tasks.
 func (p *plan) checkCampaign(ctx context.Context) error {
 	isSweep := p.sweep.rows != nil
 	switch {
 	case p.extend && p.base.Group == "":
-		return usage("--extend needs the campaign: --campaign NAME")
+		return usage("--extend without a campaign: want --campaign NAME")
 	case p.base.Group == "" && isSweep:
 		return p.makeUpName(ctx)
 	case p.extend || p.base.Group == "" || !isSweep && p.campaign == "":
@@ -106,19 +107,19 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	}
 	counts, err := p.m.Counts(ctx, p.base.Group)
 	if err == nil && counts.Total() > 0 {
-		return p.taken(fmt.Sprintf("%s already (%s)", counted(counts.Total(), "task"), counts))
+		return p.taken(fmt.Sprintf("has %s (%s)", tasks(counts.Total()), counts))
 	}
 	p.fresh = true
 	return err
 }
 
-// taken refuses a campaign for the tasks that it has.
-func (p *plan) taken(tasks string) error {
-	how := "--extend opens this one, too; else take another name"
+// taken refuses a campaign that has tasks.
+func (p *plan) taken(cause string) error {
+	remedy := "--extend adds this task"
 	if p.sweep.rows != nil {
-		how = "--extend opens the points that it does not have; else take another name"
+		remedy = "--extend adds the points that it does not have"
 	}
-	return usage("campaign %s has %s; %s", p.base.Group, tasks, how)
+	return usage("campaign %s %s; %s, or choose another name", p.base.Group, cause, remedy)
 }
 
 // makeUpName names a campaign after its program and the time.
@@ -142,7 +143,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 	}
 }
 
-// readPoints learns what the campaign has.
+// readPoints counts the points that the campaign has.
 func (p *plan) readPoints(ctx context.Context) error {
 	without := int64(0)
 	for meta, err := range p.m.Metas(ctx, p.base.Group) {
@@ -158,15 +159,15 @@ func (p *plan) readPoints(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		p.a.say("campaign %s has %s without parameters in their meta, which say nothing about points", p.base.Group, counted(without, "task"))
+		p.a.say("campaign %s has %s without parameters in the meta; they count for no point", p.base.Group, tasks(without))
 	}
 	return nil
 }
 
-// countTasks walks all rows, of which none may be wrong.
+// countTasks walks through all rows. An invalid row is an error.
 func (p *plan) countTasks(ctx context.Context) error {
 	w := &walk{points: p.points}
-	bar := p.a.bar(-1, "checking")
+	bar := p.a.progressBar(-1, "checking")
 	defer bar.Clear()
 	rows := 0
 	for c, err := range p.sweep.candidates(p.base) {
@@ -174,7 +175,7 @@ func (p *plan) countTasks(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			return wrongRow(err)
+			return rowError(err)
 		}
 		if w.admits(c.point) && len(p.first) < dryTasks {
 			p.first = append(p.first, c.definition)
@@ -187,51 +188,42 @@ func (p *plan) countTasks(ctx context.Context) error {
 	return nil
 }
 
-func wrongRow(err error) error {
+func rowError(err error) error {
 	if errors.As(err, new(*sweep.RowError)) {
 		return usage("%v; nothing was opened", err)
 	}
 	return err
 }
 
-// A tally counts points: how many tasks of each the campaign has, and how many rows of each have come, in
-// the first walk and in the second. A point that a sweep has twice is one that the campaign should have twice.
+// A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If a sweep has a point twice, the
+// campaign should have it twice, too.
 type tally map[sweep.Point]tallied
 
-type tallied struct{ has, first, second int32 }
+type tallied struct{ has, first, second int32 } // tasks of the campaign; rows in the first and second walk
 
-// A walk is one through all rows.
+// A walk is a pass through all rows.
 type walk struct {
-	points                  tally
-	second                  bool
-	admitted, known, double int64
+	points                    tally
+	second                    bool
+	admitted, known, repeated int64 // numbers of rows
 }
 
-// admits says whether a row's task is to be opened.
+// admits reports whether a row needs a new task.
 func (w *walk) admits(point sweep.Point) bool {
 	t := w.points[point]
-	come := &t.first
+	rows := &t.first
 	if w.second {
-		come = &t.second
+		rows = &t.second
 	}
-	*come++
+	*rows++
 	w.points[point] = t
-	if *come > 1 {
-		w.double++
+	if *rows > 1 {
+		w.repeated++
 	}
-	if *come <= t.has {
+	if *rows <= t.has {
 		w.known++
 		return false
 	}
 	w.admitted++
 	return true
-}
-
-// outlive returns a context for what is better finished than broken off: it ends when the user asks for it a
-// second time, or some seconds after the first.
-func (a *app) outlive(told context.Context) (context.Context, context.CancelFunc) {
-	a.grace.Store(int64(patience + usualGrace))
-	ctx, cancel := context.WithCancel(a.again)
-	stop := context.AfterFunc(told, func() { time.AfterFunc(patience, cancel) })
-	return ctx, func() { stop(); cancel() }
 }

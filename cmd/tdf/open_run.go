@@ -12,17 +12,17 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A batch is opened by one call of Open. A shorter one is opened when no row has come for a while.
+// A batch is opened by one call of Open. A smaller batch is opened if no row arrives for openPause.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
 	openPause  = time.Second
 )
 
-// carryOut opens the tasks, and says which those are, however it ends.
+// carryOut opens the tasks. It prints their ids even if it is interrupted or fails.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.admitted == 0 {
-		p.a.say("campaign %s has all %s already: nothing was opened", p.base.Group, counted(p.found.known, "point"))
+		p.a.say("nothing was opened: campaign %s has all %s", p.base.Group, counted(p.found.known, "point"))
 		return nil
 	}
 	if p.packed != nil {
@@ -30,16 +30,16 @@ func (p *plan) carryOut(ctx context.Context) error {
 			return err
 		}
 	}
-	r := &openRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: p.a.bar(p.total(), "opening")}
+	r := &openRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: p.a.progressBar(p.total(), "opening")}
 	err := r.open(ctx)
 	r.bar.Clear()
 	if unprinted := r.opened.print(p.a.stdout); err == nil {
 		err = unprinted
 	}
-	return r.tell(ctx, err)
+	return r.finish(ctx, err)
 }
 
-// total is how many tasks there will be; -1: nobody knows.
+// total returns the number of tasks to open, or -1 if it is unknown.
 func (p *plan) total() int64 {
 	if p.found == nil {
 		return -1
@@ -47,7 +47,7 @@ func (p *plan) total() int64 {
 	return p.found.admitted
 }
 
-// An openRun is the opening of the tasks under way.
+// An openRun opens the tasks of a plan.
 type openRun struct {
 	*plan
 	walk   *walk
@@ -55,19 +55,20 @@ type openRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
-	unsure int // tasks of which nobody knows whether they were opened
+	unsure int // tasks that were sent to Redis without an answer
 }
 
 func (r *openRun) open(ctx context.Context) error {
-	fed, stop := context.WithCancel(ctx)
+	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	inEarnest, release := r.a.outlive(ctx)
+	opening, release := r.a.outlive(ctx)
 	defer release()
-	return r.takeAll(ctx, inEarnest, r.feed(fed))
+	return r.takeAll(ctx, opening, r.feed(reading))
 }
 
-// takeAll ends with the rows, or with ctx. Then what is under way is still opened, inEarnest.
-func (r *openRun) takeAll(ctx, inEarnest context.Context, rows <-chan feed) error {
+// takeAll takes rows until there are no more, or ctx ends. A batch that is being opened when ctx ends is cut off only by the
+// context opening.
+func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
 	for {
@@ -76,15 +77,15 @@ func (r *openRun) takeAll(ctx, inEarnest context.Context, rows <-chan feed) erro
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-pause.C:
-			err = r.flush(inEarnest)
+			err = r.flush(opening)
 		case f, more := <-rows:
 			switch {
-			case !more && ctx.Err() != nil: // which is why there are no more
+			case !more && ctx.Err() != nil: // the rows ended because ctx did
 				return context.Cause(ctx)
 			case !more:
-				return r.flush(inEarnest)
+				return r.flush(opening)
 			}
-			err = r.take(inEarnest, f)
+			err = r.take(opening, f)
 		}
 		if err != nil {
 			return err
@@ -92,13 +93,13 @@ func (r *openRun) takeAll(ctx, inEarnest context.Context, rows <-chan feed) erro
 	}
 }
 
-// A feed is a task that may be opened, or what ended them.
+// A feed is a candidate, or the error that ended the rows.
 type feed struct {
 	candidate
 	err error
 }
 
-// feed reads the rows ahead, while tasks are opened.
+// feed reads rows ahead while tasks are opened.
 func (r *openRun) feed(ctx context.Context) <-chan feed {
 	rows := make(chan feed, openAtOnce)
 	go func() {
@@ -114,7 +115,7 @@ func (r *openRun) feed(ctx context.Context) <-chan feed {
 	return rows
 }
 
-// take opens those before a row that is wrong, too.
+// take adds a row to the batch, and opens a full batch. If the row is invalid, take opens the rows before it.
 func (r *openRun) take(ctx context.Context, f feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
@@ -130,11 +131,12 @@ func (r *openRun) take(ctx context.Context, f feed) error {
 	return r.flush(ctx)
 }
 
-// admits need not look at points again where the campaign has none.
+// admits reports whether to open a task. After a first walk without --extend, every row is new.
 func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
 
+// flush opens the batch.
 func (r *openRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -145,7 +147,7 @@ func (r *openRun) flush(ctx context.Context) error {
 	}
 	ids, err := open(ctx, r.batch...)
 	if errors.Is(err, manager.ErrGroupTaken) {
-		return r.taken("tasks that somebody else opened just now")
+		return r.taken("was opened by another command just now")
 	}
 	r.opened.add(ids)
 	r.bar.Add(len(ids))
@@ -156,58 +158,58 @@ func (r *openRun) flush(ctx context.Context) error {
 	return err
 }
 
-// tell says what was opened, and returns what the command ends with.
-func (r *openRun) tell(ctx context.Context, err error) error {
+// finish prints the number of opened tasks, and returns the error of the command.
+func (r *openRun) finish(ctx context.Context, err error) error {
 	n := r.opened.count()
 	switch {
 	case err == nil:
-		r.tellDone(n)
+		r.sayOpened(n)
 		return nil
 	case ctx.Err() != nil:
-		r.a.say("interrupted: %s", r.wereOpened(n))
+		r.a.say("interrupted: %s", r.openedText(n))
 		return context.Cause(ctx)
 	case n == 0 && errors.As(err, new(*sweep.RowError)):
 		return usage("%v; nothing was opened", err)
 	}
-	r.a.say("%s", r.wereOpened(n))
+	r.a.say("%s", r.openedText(n))
 	return err
 }
 
-func (r *openRun) tellDone(n int64) {
+func (r *openRun) sayOpened(n int64) {
 	w := r.walk
 	if r.found != nil {
 		w = r.found
 	}
 	if w.known > 0 {
-		r.a.say("%s were there already", counted(w.known, "point"))
+		r.a.say("skipped %s that the campaign has", counted(w.known, "point"))
 	}
-	tellDouble(r.a, w.double)
+	r.a.sayRepeated(w.repeated)
 	name := sweep.Quote(r.base.Group)
-	switch {
-	case r.base.Group != "":
-		r.a.say("opened %s in campaign %s: tdf watch %s", counted(n, "task"), name, name)
-	default:
-		r.a.say("opened %s: tdf show %d", counted(n, "task"), r.opened[0].first)
+	if r.base.Group == "" {
+		r.a.say("opened %s; details: tdf show %d", tasks(n), r.opened[0].first)
+		return
+	}
+	r.a.say("opened %s in campaign %s; progress: tdf watch %s", tasks(n), name, name)
+}
+
+// sayRepeated prints the number of rows that repeat an earlier row. Each of them gets a task.
+func (a *app) sayRepeated(rows int64) {
+	if rows > 0 {
+		a.say("repeated rows: %d; each is a task of its own", rows)
 	}
 }
 
-func tellDouble(a *app, double int64) {
-	if double > 0 {
-		a.say("rows that repeat an earlier one, each a task of its own: %d", double)
-	}
-}
-
-// wereOpened tells how far it came, and how to go on.
-func (r *openRun) wereOpened(n int64) string {
+// openedText returns how many tasks were opened before an error, and how to open the rest.
+func (r *openRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {
-		text = counted(n, "task") + " opened"
+		text = "opened " + tasks(n)
 	}
 	if r.unsure > 0 {
-		text += ", and " + counted(int64(r.unsure), "task") + " more may have been: Redis did not answer"
+		text += ", and perhaps " + tasks(r.unsure) + " more: Redis did not answer"
 	}
 	if r.sweep.rows != nil && (n > 0 || r.unsure > 0) {
-		text += "; the same with --extend --campaign " + sweep.Quote(r.base.Group) + " opens the rest"
+		text += "; repeat with --extend --campaign " + sweep.Quote(r.base.Group) + " to open the rest"
 	}
 	return text
 }

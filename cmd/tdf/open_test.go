@@ -21,15 +21,16 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// A call is one of tdf open in this process, on a namespace of its own.
+// A call runs tdf open in this process, on its own namespace.
 type call struct {
-	t          *testing.T
-	addr       string // of Redis
-	namespace  string
-	told       context.Context
-	again      context.Context
-	out, err   testlog.Buffer
-	tell, push context.CancelFunc // the first signal, and the second
+	t         *testing.T
+	addr      string // of Redis
+	namespace string
+	ctx       context.Context
+	force     context.Context
+	out, err  testlog.Buffer
+
+	interrupt, interruptAgain context.CancelFunc // the two signals
 }
 
 func newCall(t *testing.T, addr string) *call {
@@ -38,19 +39,19 @@ func newCall(t *testing.T, addr string) *call {
 	return c
 }
 
-// reset makes it ready for another start on the same namespace.
+// reset prepares another call on the same namespace.
 func (c *call) reset() {
-	c.told, c.tell = context.WithCancel(c.t.Context())
-	c.again, c.push = context.WithCancel(c.t.Context())
+	c.ctx, c.interrupt = context.WithCancel(c.t.Context())
+	c.force, c.interruptAgain = context.WithCancel(c.t.Context())
 	c.out, c.err = testlog.Buffer{}, testlog.Buffer{}
 }
 
 func (c *call) open(stdin io.Reader, args ...string) int {
 	all := append([]string{"open", "--redis", c.addr, "--namespace", c.namespace, "--program", "p", "--source", "https://example.org/run.sh"}, args...)
-	return run(c.told, c.again, all, stdin, &c.out, &c.err)
+	return run(c.ctx, c.force, all, stdin, &c.out, &c.err)
 }
 
-// ids returns those of the tasks that are open.
+// ids returns the ids of the open tasks.
 func (c *call) ids(addr string) []string {
 	c.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
@@ -62,17 +63,17 @@ func (c *call) ids(addr string) []string {
 	return ids
 }
 
-func (c *call) check(what string, got string, want ...string) {
+func (c *call) check(name string, got string, want ...string) {
 	c.t.Helper()
 	for _, w := range want {
 		if !strings.Contains(got, w) {
-			c.t.Errorf("%s is\n%s, want %q in it", what, got, w)
+			c.t.Errorf("%s is\n%s, want %q in it", name, got, w)
 		}
 	}
 }
 
-// wait polls until ok.
-func wait(t *testing.T, what string, ok func() bool) {
+// wait polls until ok returns true.
+func wait(t *testing.T, condition string, ok func() bool) {
 	t.Helper()
 	tick, limit := time.NewTicker(5*time.Millisecond), time.NewTimer(scriptLimit)
 	defer tick.Stop()
@@ -81,11 +82,12 @@ func wait(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("waited for %s in vain", what)
+			t.Fatalf("time-out while waiting for %s", condition)
 		}
 	}
 }
 
+// csvOf returns the rows first to last of a CSV with one column.
 func csvOf(first, last int) string {
 	var b strings.Builder
 	for i := first; i <= last; i++ {
@@ -94,7 +96,7 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// Rows that come slowly are opened as they come; who is told to stop says what was opened, and is told how to go on.
+// An interrupted tdf open prints the opened ids and how to open the rest; --extend opens it.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)
@@ -106,32 +108,32 @@ func TestOpenInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "1200 tasks", func() bool { return len(c.ids(addr)) == 1200 })
-	c.tell()
+	c.interrupt()
 	ended.Wait()
 	rows.Close()
 	if status != statusInterrupted {
 		t.Errorf("status %d", status)
 	}
 	c.check("stdout", c.out.String(), "1-1200\n")
-	c.check("stderr", c.err.String(), "interrupted: 1200 tasks opened; the same with --extend --campaign c opens the rest")
+	c.check("stderr", c.err.String(), "interrupted: opened 1200 tasks;", "--extend --campaign c")
 
 	c.reset()
 	if status := c.open(strings.NewReader("a\n"+csvOf(1, 1500)), "--from", "-", "--format", "csv", "--campaign", "c", "--extend"); status != 0 {
 		t.Errorf("status %d: %s", status, c.err.String())
 	}
 	c.check("stdout", c.out.String(), "1201-1500\n")
-	c.check("stderr", c.err.String(), "1200 points were there already", "opened 300 tasks")
+	c.check("stderr", c.err.String(), "skipped 1200 points", "opened 300 tasks")
 }
 
-// Two open the same new campaign: each has seen that it is new, and only one opens it.
-func TestOpenAtOnce(t *testing.T) {
+// If two commands open the same new campaign, only one of them succeeds.
+func TestOpenTwiceAtOnce(t *testing.T) {
 	addr := redistest.Shared(t)
 	late := newCall(t, addr)
 	stdin, rows := io.Pipe()
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = late.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
-	wait(t, "the late one to have looked", func() bool { return strings.Contains(late.err.String(), "fail_on is") })
+	wait(t, "the check of the late command", func() bool { return strings.Contains(late.err.String(), "fail_on=") })
 	early := newCall(t, addr)
 	early.namespace = late.namespace
 	if status := early.open(nil, "--grid", "a=1..3", "--campaign", "c"); status != 0 {
@@ -145,14 +147,14 @@ func TestOpenAtOnce(t *testing.T) {
 	if status != statusRefused || late.out.String() != "" {
 		t.Errorf("status %d, stdout %q", status, late.out.String())
 	}
-	late.check("stderr", late.err.String(), "campaign c has tasks that somebody else opened just now; --extend opens the points")
+	late.check("stderr", late.err.String(), "campaign c was opened by another command just now; --extend")
 	if n := len(late.ids(addr)); n != 3 {
 		t.Errorf("%d tasks", n)
 	}
 }
 
-// Rows that end because it was told to stop are not all there are, whichever of the two it hears of first.
-func TestOpenInterruptedIsNotDone(t *testing.T) {
+// If the rows end because of a signal, the command reports the signal and not the end of the rows.
+func TestOpenReportsTheSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rows := make(chan feed)
@@ -164,11 +166,11 @@ func TestOpenInterruptedIsNotDone(t *testing.T) {
 	}
 }
 
-// Who is told to stop while a file is checked has opened nothing.
-func TestOpenInterruptedEarly(t *testing.T) {
+// A signal during the check of the rows ends the command before it opens a task.
+func TestOpenInterruptedWhileChecking(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
-	var asked atomic.Bool // what the campaign has; then the rows are checked
+	var asked atomic.Bool // for the counts of the campaign; the check of the rows follows
 	proxy.DropReplies(1, func(command []string) bool {
 		asked.Store(asked.Load() || redistest.Scripts(command))
 		return false
@@ -177,8 +179,8 @@ func TestOpenInterruptedEarly(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(nil, "--grid", "a=1..99999 b=1..1000", "--campaign", "c") })
-	wait(t, "the beginning", asked.Load)
-	c.tell()
+	wait(t, "the first call", asked.Load)
+	c.interrupt()
 	ended.Wait()
 	if status != statusInterrupted || c.out.String() != "" || len(c.ids(addr)) > 0 {
 		t.Errorf("status %d, stdout %q, %d tasks", status, c.out.String(), len(c.ids(addr)))
@@ -186,7 +188,7 @@ func TestOpenInterruptedEarly(t *testing.T) {
 	c.check("stderr", c.err.String(), "interrupted; nothing was opened")
 }
 
-// A reply that is lost makes no task come twice.
+// A lost reply opens no task twice.
 func TestOpenThroughLostReplies(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
@@ -204,7 +206,7 @@ func TestOpenThroughLostReplies(t *testing.T) {
 	}
 }
 
-// A second signal ends the wait for a Redis that does not answer, and what is not known is not claimed.
+// A second signal ends the wait for a Redis that does not answer. The command says that it does not know the number of tasks.
 func TestOpenWhileRedisHangs(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
@@ -217,30 +219,30 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "10 tasks", func() bool { return len(c.ids(addr)) == 10 })
-	proxy.DropReplies(1<<30, redistest.Scripts) // of the next ones: a reply on its way still comes
+	proxy.DropReplies(1<<30, redistest.Scripts) // only of later calls
 	if _, err := io.WriteString(rows, csvOf(11, 17)); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "a call", func() bool { return proxy.Dropped() > 0 })
+	wait(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
 	proxy.Hang()
-	wait(t, "another one", func() bool { return proxy.Held() > 0 })
-	c.tell()
-	c.push()
+	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
+	c.interrupt()
+	c.interruptAgain()
 	ended.Wait()
 	rows.Close()
 	if status != statusInterrupted {
 		t.Errorf("status %d", status)
 	}
 	c.check("stdout", c.out.String(), "1-10\n")
-	// The pause of a second may be over when only some of the seven rows have come.
-	want := regexp.MustCompile(`interrupted: 10 tasks opened, and [1-7] tasks? more may have been: Redis did not answer; the same with --extend`)
+	// The first call may contain only some of the seven rows.
+	want := regexp.MustCompile(`interrupted: opened 10 tasks, and perhaps [1-7] tasks? more: .*--extend`)
 	if !want.MatchString(c.err.String()) {
 		t.Errorf("stderr is\n%s, want %s", c.err.String(), want)
 	}
 	proxy.Resume()
 }
 
-// A Redis that is full takes no more; when there is room again, the rest is opened.
+// A full Redis ends the command. --extend opens the rest when there is room again.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -268,7 +270,7 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 		t.Fatalf("%d tasks were opened", first)
 	}
 	c.check("stdout", c.out.String(), "1-"+strconv.Itoa(first)+"\n")
-	c.check("stderr", c.err.String(), fmt.Sprintf("%d tasks opened; the same with --extend --campaign c opens the rest", first), "redis is full")
+	c.check("stderr", c.err.String(), fmt.Sprintf("opened %d tasks;", first), "--extend --campaign c", "redis is full")
 
 	limit(0)
 	c.reset()
@@ -276,6 +278,6 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 		t.Errorf("status %d: %s", status, c.err.String())
 	}
 	if n := len(c.ids(server.Addr)); n != 20_001 {
-		t.Errorf("%d tasks, want 20001: those of the file, which has one point twice", n)
+		t.Errorf("%d tasks, want 20001: the file has one point twice", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// page returns docs/tdf.md.
 func page(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/tdf.md")
@@ -21,7 +22,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// column returns the words in backquotes of a table's first column.
+// column returns the text in back-quotes in the first column of a table.
 func column(page, heading string) []string {
 	_, rest, _ := strings.Cut(page, heading)
 	var all []string
@@ -43,7 +44,7 @@ func commands() []*cobra.Command {
 	return root.Commands()
 }
 
-// The page lists the commands that there are.
+// docs/tdf.md lists exactly the commands.
 func TestPageListsTheCommands(t *testing.T) {
 	var want []string
 	for _, c := range commands() {
@@ -53,26 +54,26 @@ func TestPageListsTheCommands(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/tdf.md lists %q, and there are %q", got, want)
+		t.Errorf("docs/tdf.md lists %q, want %q", got, want)
 	}
 }
 
-// The page lists the filters that there are, and all commands that take some take all of them.
+// docs/tdf.md lists exactly the filters.
 func TestPageListsTheFilters(t *testing.T) {
 	var want []string
 	var f filter
 	c := &cobra.Command{}
 	f.flags(c)
 	c.Flags().VisitAll(func(f *pflag.Flag) { want = append(want, "--"+f.Name) })
-	got := slices.DeleteFunc(column(page(t), "| filter | means tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
+	got := slices.DeleteFunc(column(page(t), "| filter | selects tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/tdf.md lists %q, and there are %q", got, want)
+		t.Errorf("docs/tdf.md lists %q, want %q", got, want)
 	}
 }
 
-// What the page names of a command's flags is there.
-func TestPageNamesFlagsThatThereAre(t *testing.T) {
+// docs/tdf.md names only flags that exist.
+func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	known := map[string]bool{"--help": true}
 	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
@@ -84,22 +85,22 @@ func TestPageNamesFlagsThatThereAre(t *testing.T) {
 	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
 	for _, flag := range named {
 		if !known[flag] && !strings.Contains("--rate --mode", flag) {
-			t.Errorf("docs/tdf.md names %s, which is no flag", flag)
+			t.Errorf("docs/tdf.md names %s: no such flag", flag)
 		}
 	}
 	if len(named) < 40 {
-		t.Errorf("only %d flags were found: does this test still read the page?", len(named))
+		t.Errorf("found only %d flags; the test no longer reads the page", len(named))
 	}
 }
 
-// Every command says in its help what it does, and shows an example if it takes arguments or filters.
+// Every command and flag has a help text. A command with arguments shows an example.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range commands() {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Name() != "completion" && c.RunE == nil {
 			t.Errorf("%s: %q", c.Name(), c.Short)
 		}
 		if takesArguments := strings.Contains(c.Use, " "); takesArguments && c.Example == "" {
-			t.Errorf("%s takes arguments, and shows no example", c.Name())
+			t.Errorf("%s takes arguments and shows no example", c.Name())
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" {

@@ -7,49 +7,43 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 func newPush(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "push DIR",
-		Short: "Store a program's directory in Redis",
-		Long: `Store a program's directory, which has run.sh at its top, in the project's own Redis, up to 64 MiB when packed.
-Prints the program's name, which has a hash of its content, and its source: what tdf open takes as --program and
---source. Left out are .git, and what a .tdfignore in the directory names: a pattern a line, such as *.o,
-results/ or data/*.csv.`,
+		Short: "Store a program in Redis",
+		Long: `Stores a program, a directory with run.sh at its top, in the Redis of the project. The packed program has at most 64 MiB.
+Prints the name of the program, which contains a hash of its content, and its source. tdf open takes them as --program and --source.
+The command leaves out .git, and all files that match a pattern of .tdfignore in the directory. The file has one pattern per line,
+such as *.o, results/ or data/*.csv.`,
 		Example: "  tdf push ./simulate",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("tdf push needs one argument, the program's directory, and got %d", len(args))
+		Args:    exactlyOne("DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			packed, err := program.Pack(args[0])
+			if err != nil {
+				return usage("%v", err)
 			}
-			return nil
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.push(c.Context(), m, packed) })
 		},
-		RunE: func(c *cobra.Command, args []string) error { return a.push(c.Context(), args[0]) },
 	}
 }
 
-func (a *app) push(ctx context.Context, dir string) error {
-	packed, err := manager.Pack(dir)
-	if err != nil {
-		return usage("%v", err)
-	}
-	m, err := a.manager(ctx)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
+// push stores a packed program and prints its name and source.
+func (a *app) push(ctx context.Context, m *manager.Manager, packed program.Packed) error {
 	if err := a.store(ctx, m, packed); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s\t%s\n", packed.Name, packed.Source)
+	_, err := fmt.Fprintf(a.stdout, "%s\t%s\n", packed.Name, packed.Source)
 	return err
 }
 
-// store brings a packed program to Redis, and says so.
-func (a *app) store(ctx context.Context, m *manager.Manager, packed manager.Packed) error {
-	p, err := m.PushPacked(ctx, packed)
+// store stores a packed program in Redis.
+func (a *app) store(ctx context.Context, m *manager.Manager, packed program.Packed) error {
+	p, err := program.PushPacked(ctx, m, packed)
 	if err == nil {
-		a.say("program %s is stored: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
+		a.say("stored program %s: %s, %s", p.Program, counted(p.Files, "file"), size(p.Bytes))
 	}
 	return err
 }

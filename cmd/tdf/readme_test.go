@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The README's terminal session is true: its commands, as they stand there, print what it shows. The first one runs
-// until Ctrl-C: here the script's own server and workers take its place.
+// The commands of the README's terminal session print what the README shows. The server and workers of the script replace the
+// first command, tdf up.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestReadme(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
 	if len(steps) != 6 || steps[0].command != "tdf up" {
-		t.Fatalf("the commands of the README are %q", steps)
+		t.Fatalf("the README has the commands %q", steps)
 	}
 	script := "serve 2\n"
 	for _, s := range steps[1:] {
@@ -35,13 +35,13 @@ func TestReadme(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 
-// A step is a command of a session and the lines that it printed.
+// A step is a command of the session and the lines that it prints.
 type step struct {
 	command string
-	printed []string
+	output  []string
 }
 
-// session returns the steps of the indented blocks of a page.
+// session returns the steps in the indented blocks of a page.
 func session(page string) (steps []step) {
 	for line := range strings.Lines(page) {
 		line, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
@@ -52,51 +52,52 @@ func session(page string) (steps []step) {
 			steps = append(steps, step{command: command})
 		case len(steps) > 0:
 			last := &steps[len(steps)-1]
-			last.printed = append(last.printed, line)
+			last.output = append(last.output, line)
 		}
 	}
 	return steps
 }
 
-// script runs the step on a terminal and compares what it prints.
+// script returns the lines of a script that run the step on a terminal and compare its output.
 func (s step) script() string {
 	command, before, fails := s.command, "", ""
 	if strings.Contains(command, " retry ") {
-		before = "exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'\n" // which the reader is asked to do
+		before = "exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'\n" // as the README asks
 		command += " --yes"
 	}
 	if strings.Contains(command, " --until-done") {
 		fails = "! " // some tasks fail
 	}
 	lines := before + "ttyin keys\n" + fails + "exec sh -c " + scriptWord("("+command+") >/dev/tty 2>&1") + "\n"
-	for _, line := range s.printed {
-		if !strings.Contains(line, "[y/N]") { // the question that --yes answers
+	for _, line := range s.output {
+		if !strings.Contains(line, "[y/N]") { // --yes answers this question
 			lines += "ttyout " + scriptWord(pattern(line)) + "\n"
 		}
 	}
 	return lines
 }
 
-// scriptWord quotes a word for a script.
+// scriptWord quotes a word for testscript.
 func scriptWord(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 var (
-	chance = regexp.MustCompile(`on \S+ .*; such as task \d|on \S+; such as task \d`) // which worker got which task
+	chance = regexp.MustCompile(`on \S+ .*; example: task \d|on \S+; example: task \d`) // which worker runs which task varies
 	rates  = regexp.MustCompile(`; [0-9.]+/s.*`)
 )
 
-// pattern returns a regular expression for a line and its like in another run.
+// pattern returns a regular expression that matches the line in every run.
 func pattern(line string) string {
 	const varies = "\x00"
 	line = rates.ReplaceAllString(chance.ReplaceAllString(line, varies), varies)
 	return strings.ReplaceAll(regexp.QuoteMeta(line), varies, ".*")
 }
 
+// fenced returns the code block of a language.
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()
 	_, block, ok := strings.Cut(section, "```"+language+"\n")
 	if !ok {
-		t.Fatalf("the README shows no %s there", language)
+		t.Fatalf("the section has no block in %s", language)
 	}
 	block, _, _ = strings.Cut(block, "```")
 	return block

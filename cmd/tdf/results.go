@@ -8,41 +8,42 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// An export is a call of results.
+// An export holds the flags of tdf results.
 type export struct {
-	a        *app
-	filter   filter
-	csv      bool
-	sheet    bool // --spreadsheet
-	jsonl    bool
-	noOutput bool
-	wait     bool
+	a           *app
+	filter      filter
+	csv         bool
+	spreadsheet bool
+	jsonl       bool
+	noOutput    bool
+	wait        bool
 }
 
 func newResults(a *app) *cobra.Command {
 	e := export{a: a}
 	c := &cobra.Command{
-		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as a table",
-		Long: "Writes a row for each task, by id: its parameters, how it ended, times and costs, the fields of its result.json, and what it printed.\n" +
-			"CSV has a column for each parameter; a cell that is no text is in base64, and the column base64 names it. JSON lines are those of\n" +
-			"tdf show --json without the details. docs/python.md reads both into pandas. To open CSV in a spreadsheet, write it with --spreadsheet.",
+		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
+		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of result.json, stdout and stderr.\n" +
+			"CSV has a column for each parameter. Cells that are not text are in base64; the column base64 names them. JSON lines have\n" +
+			"the fields of tdf ls --json and the texts. docs/python.md shows how to read both with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
 
 		ValidArgsFunction: a.completeCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			if e.csv && e.jsonl {
-				return usage("--csv or --jsonl, not both")
+				return usage("--csv with --jsonl: want one format")
 			}
-			if e.sheet && e.jsonl {
-				return usage("--spreadsheet is for CSV, not for --jsonl")
+			if e.spreadsheet && e.jsonl {
+				return usage("--spreadsheet with --jsonl: a spreadsheet needs CSV")
 			}
 			if len(args) > 0 {
 				if e.filter.campaign != "" && e.filter.campaign != args[0] {
-					return usage("campaign %q or --campaign %q?", args[0], e.filter.campaign)
+					return usage("campaign %s with --campaign %s: want one campaign", args[0], e.filter.campaign)
 				}
 				e.filter.campaign = args[0]
 			}
@@ -50,11 +51,11 @@ func newResults(a *app) *cobra.Command {
 		},
 	}
 	e.filter.flags(c)
-	c.Flags().BoolVar(&e.csv, "csv", false, "comma-separated values, the names in the first row (the default)")
-	c.Flags().BoolVar(&e.sheet, "spreadsheet", false, "CSV for a spreadsheet: an apostrophe before cells that it would take for formulas")
-	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "a JSON object a line")
-	c.Flags().BoolVar(&e.wait, "wait", false, "wait until no task of the campaign is open, running or executed")
-	c.Flags().BoolVar(&e.noOutput, "no-output", false, "without what was printed to stdout and stderr")
+	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
+	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
+	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all open, running and executed tasks")
+	c.Flags().BoolVar(&e.noOutput, "no-output", false, "rows without stdout and stderr")
 	return c
 }
 
@@ -62,34 +63,31 @@ func (e *export) run(ctx context.Context) error {
 	if err := e.filter.check(nil, ""); err != nil {
 		return err
 	}
-	m, err := e.a.manager(ctx)
-	if err != nil {
+	return e.a.withManager(ctx, func(m *manager.Manager) error {
+		q, err := e.filter.query(ctx, m, nil)
+		if err != nil {
+			return err
+		}
+		if err := e.waitOrWarn(ctx, m); err != nil {
+			return err
+		}
+		out := bufio.NewWriterSize(e.a.stdout, 1<<16)
+		write := e.writeCSV
+		if e.jsonl {
+			write = e.writeLines
+		}
+		n, err := write(ctx, m, q, out)
+		if err = errors.Join(err, out.Flush()); err == nil {
+			e.a.say("%s", tasks(n))
+		}
 		return err
-	}
-	defer m.Close()
-	q, err := e.filter.query(ctx, m, nil)
-	if err != nil {
-		return err
-	}
-	if err := e.finished(ctx, m); err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(e.a.stdout, 1<<16)
-	write := e.writeCSV
-	if e.jsonl {
-		write = e.writeLines
-	}
-	n, err := write(ctx, m, q, out)
-	if err = errors.Join(err, out.Flush()); err == nil {
-		e.a.say("%s", tasks(n))
-	}
-	return err
+	})
 }
 
 const waitPause = 500 * time.Millisecond
 
-// finished waits until all is done, if it is to; else it says that not all is.
-func (e *export) finished(ctx context.Context, m *manager.Manager) error {
+// waitOrWarn waits for unfinished tasks with --wait. Without it, waitOrWarn prints how many there are.
+func (e *export) waitOrWarn(ctx context.Context, m *manager.Manager) error {
 	if e.wait {
 		return e.waitForAll(ctx, m)
 	}
@@ -99,42 +97,35 @@ func (e *export) finished(ctx context.Context, m *manager.Manager) error {
 	}
 	counts, err := m.Counts(ctx, groups...)
 	if n := counts.Unfinished(); err == nil && n > 0 {
-		e.a.say("%s not done yet: --wait waits for all, %s shows how far they are", are(n), watchCommand(e.filter.campaign))
+		e.a.say("%s unfinished; --wait waits for them, %s shows the progress", tasks(n), watchCommand(e.filter.campaign))
 	}
 	return err
 }
 
-// waitForAll says what it waits for, and what would have it wait for ever.
+// waitForAll waits until all tasks have finished. It warns if something keeps them from finishing.
 func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
-	watch, missing := m.Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
-	for told := false; ; told = true {
+	watch, warnings := admin.New(m).Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
+	for first := true; ; first = false {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()
 		switch {
 		case err != nil:
 			return err
-		case told && s.Counts.Total() == 0:
-			return errGone
+		case !first && s.Counts.Total() == 0:
+			return errTasksGone
 		case n == 0:
 			return nil
-		case !told:
-			e.a.say("waiting: %s not done yet", are(n))
+		case first:
+			e.a.say("waiting for %s", tasks(n))
 		}
-		missing.about(&s)
+		warnings.check(&s)
 		if err := sleep(ctx, waitPause); err != nil {
 			return err
 		}
 	}
 }
 
-var errGone = errors.New("the tasks that were waited for are gone: removed, or lost by a Redis that keeps nothing when it ends")
-
-func are(n int64) string {
-	if n == 1 {
-		return "1 task is"
-	}
-	return counted(n, "task") + " are"
-}
+var errTasksGone = errors.New("wait for tasks: all are gone; they were removed, or Redis lost its data at a restart")
 
 func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
 	lines := jsonLines(out)

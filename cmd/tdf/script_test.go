@@ -1,31 +1,29 @@
 package main
 
-// The scripts in testdata/script/*.txt are tests of the command as a user has it: processes that
-// print to pipes or to a terminal, and end with a status. Their language is testscript's (go doc
-// github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
-// One of them:
+// The scripts in testdata/script/*.txt test tdf as processes with pipes or a terminal, and with exit statuses. Their language is
+// testscript's (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
+// To run one of them:
 //
-//	go test ./cmd/tdf -run TestScripts/open_csv -v
+//	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
-// With -update, cmp writes what it found into the script instead of comparing. A script runs in a
-// directory of its own, and has a namespace of its own, $NS, on a real Redis that all share at
-// $REDIS; its environment says so by TDF_CFG_… There is no server and no worker in it unless it asks for them.
-// Scripts run side by side. Besides testscript's own commands there are:
+// With -update, cmp writes the output into the script instead of comparing. Each script has its own directory and its own
+// namespace, $NS, in a real Redis at $REDIS; its environment sets them by TDF_CFG_… A script starts server and workers itself.
+// Scripts run in parallel. They have these commands besides those of testscript:
 //
-//	tdf ARGS…                 the command; "! tdf …" expects that it fails
-//	status N COMMAND ARGS…    a command that has to end with exactly this status
-//	tty COMMAND ARGS…         a command on a terminal of 100 × 30. What is in stdin is typed at once, and ^D
-//	                          after it; stdout has all that the terminal showed, lines ending in \n. "kill -INT tty"
-//	                          of one in the background types ^C.
+//	tdf ARGS…                 the command; "! tdf …" expects it to fail
+//	status N COMMAND ARGS…    a command that must end with this status
+//	tty COMMAND ARGS…         a command on a terminal of 100 × 30. The text in stdin is typed at once, followed by
+//	                          ^D; stdout has everything that the terminal showed, with \n at the end of lines.
+//	                          "kill -INT tty" types ^C into a command in the background.
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
-//	                          a server and workers (1), named worker-1 …, in the test's process, in $WORK/workers,
-//	                          until the script ends; a program that runs then gets no grace. They have given
-//	                          their first heartbeats when it returns; a worker.lease shorter than 30 has workers
-//	                          tell sooner what they do, but must outlast a machine that stands still for some seconds
-//	unserve                   ends them at once
+//	                          a server and workers (default 1) in the test's process, until the script ends. The workers
+//	                          are worker-1 …, have no grace, and use the directory $WORK/workers. All have sent a
+//	                          heartbeat when serve returns. A short worker.lease makes heartbeats frequent; it must be
+//	                          long enough for a machine that pauses for some seconds
+//	unserve                   ends the server and the workers at once
 //	settled                   waits until no task is open, running or executed
-//	until REGEXP COMMAND…     runs a command again and again until its stdout matches
-//	redis COMMAND ARGS…       a command of Redis, such as: redis hgetall $NS:task:1. Prints a line for each value.
+//	until REGEXP COMMAND…     repeats a command until its stdout matches
+//	redis COMMAND ARGS…       a command of Redis, such as redis hgetall $NS:task:1; prints a line for each value
 
 import (
 	"bufio"
@@ -60,12 +58,12 @@ import (
 	"github.com/tdf-framework/tdf/worker"
 )
 
-var update = flag.Bool("update", false, "have cmp in scripts write what it found")
+var update = flag.Bool("update", false, "let cmp in scripts write the output into the script")
 
-// The test's program is also tdf, and the terminal, by the name under which it is called.
+// The test binary runs as tdf or as a terminal if it is called by the names tdf or tty.
 func TestMain(m *testing.M) {
-	os.Setenv("LC_ALL", "C") // what programs print
-	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": terminal})
+	os.Setenv("LC_ALL", "C") // programs print English
+	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": runOnTerminal})
 }
 
 func TestScripts(t *testing.T) {
@@ -86,11 +84,11 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"redis":   scriptRedis,
 }
 
-// A world is what a script has to itself.
+// A world is the state of one script.
 type world struct {
 	config []config.Override
 	client *redis.Client
-	stop   func() // ends what serve started
+	stop   func() // ends the server and workers of serve
 }
 
 type worldKey struct{}
@@ -119,7 +117,7 @@ func setUp(env *testscript.Env) error {
 	set("worker", "grace", "0")
 	env.Setenv("REDIS", addr)
 	env.Setenv("NS", namespace)
-	env.Setenv("NO_COLOR", "1") // scripts of colours take it back
+	env.Setenv("NO_COLOR", "1") // scripts that test colours unset it
 	if env.Getenv("GORACE") == "" {
 		env.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
@@ -141,7 +139,7 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	if got != want {
-		ts.Fatalf("the status is %d, want %d", got, want)
+		ts.Fatalf("status %d, want %d", got, want)
 	}
 }
 
@@ -177,18 +175,18 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		ns := ts.Getenv("NS")
 		seen := w.client.ZCard(context.Background(), ns+":servers").Val() > 0
 		for i := range workers {
-			state := w.client.HGet(context.Background(), ns+":worker:"+workerName(i), "state").Val()
+			state := w.client.HGet(context.Background(), ns+":worker:"+nameOfWorker(i), "state").Val()
 			seen = seen && state != "" && state != "starting"
 		}
 		return seen
 	})
 }
 
-func workerName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
+func nameOfWorker(i int) string { return fmt.Sprintf("worker-%d", i+1) }
 
 func scriptUnserve(ts *testscript.TestScript, _ bool, _ []string) { worldOf(ts).stop() }
 
-// services are a server and its workers.
+// services is a server and its workers.
 type services struct {
 	log    *slog.Logger
 	ctx    context.Context
@@ -205,7 +203,7 @@ func (s *services) start(tool config.Tool, workers int) error {
 	s.store = store
 	s.run("server", server.New("server", tool.Server, store, s.log).Run)
 	for i := range workers {
-		name := workerName(i)
+		name := nameOfWorker(i)
 		w, err := worker.New(name, tool.Worker, worker.WithLog(s.log))
 		if err != nil {
 			return err
@@ -218,7 +216,7 @@ func (s *services) start(tool config.Tool, workers int) error {
 func (s *services) run(name string, run func(context.Context) error) {
 	s.ended.Go(func() {
 		if err := run(s.ctx); err != nil {
-			s.log.Error("it ended", "component", name, "error", err)
+			s.log.Error("a component failed", "component", name, "error", err)
 		}
 	})
 }
@@ -231,11 +229,11 @@ func (s *services) stop() {
 	}
 }
 
-// scriptLimit bounds what a script waits for.
+// scriptLimit is the time for which a script waits for a condition.
 const scriptLimit = time.Minute
 
-// poll asks until the answer is yes.
-func poll(ts *testscript.TestScript, what string, ok func() bool) {
+// poll repeats ok until it returns true.
+func poll(ts *testscript.TestScript, condition string, ok func() bool) {
 	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
 	defer tick.Stop()
 	defer limit.Stop()
@@ -243,7 +241,7 @@ func poll(ts *testscript.TestScript, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			ts.Fatalf("waited for %s in vain", what)
+			ts.Fatalf("time-out while waiting for %s", condition)
 		}
 	}
 }
@@ -255,9 +253,9 @@ func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
 			ts.Logf("left: %s", left)
 		}
 	}()
-	poll(ts, "all tasks to be done", func() bool {
+	poll(ts, "the end of all tasks", func() bool {
 		left = ""
-		tx, sizes := w.client.TxPipeline(), map[string]*redis.IntCmd{} // of one moment: tasks go back and forth
+		tx, sizes := w.client.TxPipeline(), map[string]*redis.IntCmd{} // atomically, because tasks move between the lists
 		for _, state := range []string{"open", "running", "executed"} {
 			sizes[state] = tx.ZCard(context.Background(), ns+":"+state)
 		}
@@ -295,13 +293,13 @@ func scriptRedis(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(err)
 	if neg {
-		ts.Fatalf("it succeeded: %s", reply)
+		ts.Fatalf("unexpected success: %s", reply)
 	}
 	_, err = io.WriteString(ts.Stdout(), reply)
 	ts.Check(err)
 }
 
-// ask sends a command to Redis and returns its reply, a line for each value.
+// ask sends a command to Redis and returns the reply, with a line for each value.
 func (w *world) ask(args []string) (string, error) {
 	words := make([]any, len(args))
 	for i, arg := range args {
@@ -329,8 +327,8 @@ func writeReply(b *strings.Builder, reply any) {
 	}
 }
 
-// terminal is the command tty.
-func terminal() {
+// runOnTerminal is the command tty.
+func runOnTerminal() {
 	c := exec.Command(os.Args[1], os.Args[2:]...)
 	c.Env = append(os.Environ(), "TERM=xterm")
 	signals := make(chan os.Signal, 1)
@@ -342,7 +340,7 @@ func terminal() {
 	}
 	go typeIn(screen, signals)
 	lines := bufio.NewReader(screen)
-	for err == nil { // a terminal that nobody has open any more is an error to read
+	for err == nil { // reading fails when the command has closed the terminal
 		var line string
 		line, err = lines.ReadString('\n')
 		fmt.Print(strings.ReplaceAll(line, "\r\n", "\n"))
@@ -353,7 +351,7 @@ func terminal() {
 	os.Exit(c.ProcessState.ExitCode())
 }
 
-// typeIn types what stdin has, ^D at its end, and ^C for each signal.
+// typeIn types the text from stdin, ^D after it, and ^C for each signal.
 func typeIn(keyboard io.Writer, signals <-chan os.Signal) {
 	const interrupt, endOfInput = "\x03", "\x04"
 	if typed, err := io.Copy(keyboard, os.Stdin); err == nil && typed > 0 {

@@ -4,88 +4,86 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
+	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A sheet is rows under a heading: on a terminal in columns, else with tabs between them.
-type sheet struct {
+// A table prints rows under a heading: in aligned columns on a terminal, else separated by tabs.
+type table struct {
 	a    *app
 	rows [][]string // the first is the heading
 
-	headless bool // it goes on with another one
+	headless bool // the heading is printed already
 }
 
-func (a *app) sheet(heading ...string) *sheet {
+func (a *app) table(heading ...string) *table {
 	for i := range heading {
 		heading[i] = strings.ToUpper(heading[i])
 	}
-	return &sheet{a: a, rows: [][]string{heading}}
+	return &table{a: a, rows: [][]string{heading}}
 }
 
-func (s *sheet) row(columns ...string) { s.rows = append(s.rows, columns) }
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the sheet to stdout.
-func (s *sheet) write() error {
-	rendered := ""
-	if s.a.style.out {
-		rendered = s.columns()
-	} else {
-		rendered = s.tabs()
+// write writes the table to stdout.
+func (t *table) write() error {
+	text := t.tabs()
+	if t.a.terminal.out {
+		text = t.columns()
 	}
-	_, err := io.WriteString(s.a.stdout, rendered)
+	_, err := io.WriteString(t.a.stdout, text)
 	return err
 }
 
-func (s *sheet) shown() [][]string {
-	if s.headless {
-		return s.rows[1:]
+func (t *table) visible() [][]string {
+	if t.headless {
+		return t.rows[1:]
 	}
-	return s.rows
+	return t.rows
 }
 
-// flat keeps a cell in its row and its column.
+// flat replaces the characters that would end a cell or a row.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
-// cell returns text as it may stand in a table: on one line, with control characters spelt out.
+// cell returns text on one line, with control characters escaped.
 func cell(text string) string { return printable(flat.Replace(text)) }
 
-func (s *sheet) tabs() string {
+func (t *table) tabs() string {
 	var b strings.Builder
-	for _, row := range s.shown() {
-		for i, column := range row {
+	for _, row := range t.visible() {
+		for i, text := range row {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(cell(column))
+			b.WriteString(cell(text))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-func (s *sheet) columns() string {
-	w := table.NewWriter()
-	w.SetStyle(table.StyleDefault)
-	w.Style().Options = table.OptionsNoBordersAndSeparators
+func (t *table) columns() string {
+	w := pretty.NewWriter()
+	w.SetStyle(pretty.StyleDefault)
+	w.Style().Options = pretty.OptionsNoBordersAndSeparators
 	w.Style().Box.PaddingLeft, w.Style().Box.PaddingRight = "", "  "
-	w.SetAllowedRowLength(s.a.style.width)
-	for i, row := range s.shown() {
-		w.AppendRow(s.cells(row, i == 0 && !s.headless))
+	w.SetAllowedRowLength(t.a.terminal.width)
+	for i, row := range t.visible() {
+		w.AppendRow(t.coloured(row, i == 0 && !t.headless))
 	}
 	return w.Render() + "\n"
 }
 
-// cells colours, where there is colour, the heading and what says how well something is.
-func (s *sheet) cells(columns []string, heading bool) table.Row {
-	row := make(table.Row, len(columns))
-	for i, c := range columns {
+// coloured returns a row with the heading in bold and states in colour, if the terminal shows colours.
+func (t *table) coloured(cells []string, heading bool) pretty.Row {
+	row := make(pretty.Row, len(cells))
+	for i, c := range cells {
 		c = cell(c)
 		switch colour := colours[c]; {
-		case !s.a.style.colour:
+		case !t.a.terminal.colour:
 		case heading:
 			c = text.Bold.Sprint(c)
-		case colour != 0 && s.rows[0][i] == "STATE":
+		case colour != 0 && t.rows[0][i] == "STATE":
 			c = colour.Sprint(c)
 		}
 		row[i] = c
@@ -93,7 +91,7 @@ func (s *sheet) cells(columns []string, heading bool) table.Row {
 	return row
 }
 
-// colours of states, of tasks and of workers.
+// colours has the colours of the states of tasks and workers.
 var colours = map[string]text.Color{
 	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow, "running": text.FgCyan,
 	"working": text.FgGreen, "draining": text.FgYellow, "silent": text.FgRed,

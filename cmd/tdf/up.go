@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// An up is what the flags of tdf up say.
+// An up holds the flags of tdf up.
 type up struct {
 	a         *app
 	workers   int
@@ -34,41 +32,41 @@ type up struct {
 	password  *localpass.File // nil: the configuration has a password
 }
 
-const mostWorkers = 1000
+const maxWorkers = 1000
 
 func newUp(a *app) *cobra.Command {
 	u := up{a: a}
 	c := &cobra.Command{
-		Use: "up", Short: "Run Redis, a server and workers on this machine until Ctrl-C",
-		Long: "Runs all of TDF here: a Redis on the loopback interface, a server, and workers. Without --data the Redis is an embedded\n" +
-			"one that keeps nothing when this ends; with it, a redis-server of its own (which has to be installed) keeps everything there.\n" +
-			"Redis gets a password that the other commands of this user find by themselves, unless [redis] password sets one.\n" +
-			"No configuration is needed; where there is one, its [redis] host and port, [server] and [worker] hold.\n" +
-			"The first Ctrl-C lets programs that run finish for [worker] grace, the second ends them.",
+		Use: "up", Short: "Run Redis, a server and workers on this machine",
+		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
+			"gone when the command ends. With --data, it is an installed redis-server that keeps its data in the directory.\n" +
+			"Unless [redis] password is set, the Redis gets a new password, which the other commands of this user find themselves.\n" +
+			"The command needs no configuration. It uses host and port of [redis], and all of [server] and [worker].\n" +
+			"The first Ctrl-C lets programs run on for the time of [worker] grace; the second ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", 0, "how many workers; each runs [worker] concurrency programs at once (default: as many as make one slot per core)")
-	flags.StringVar(&u.data, "data", "", "keep the data in this `DIR`")
-	flags.StringVar(&u.directory, "directory", "", "where workers put programs: a `DIR` (default: [worker] directory if set, else work below --data, else a temporary one)")
-	flags.BoolVarP(&u.verbose, "verbose", "v", false, "log all that [log] level allows, not only warnings and errors")
+	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers, each with [worker] concurrency slots (default: one slot per core in all)")
+	flags.StringVar(&u.data, "data", "", "`DIR` directory for the data")
+	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary one)")
+	flags.BoolVarP(&u.verbose, "verbose", "v", false, "all log lines that [log] level allows, not only warnings and errors")
 	return c
 }
 
-// workersFor returns how many workers make one slot per core. Concurrency is that of each; 0: one slot per core.
+// workersFor returns the number of workers that have one slot per core in all. A concurrency of 0 means one slot per core.
 func workersFor(cores, concurrency int) int {
 	if concurrency == 0 {
 		return 1
 	}
-	return min(max(1, cores/concurrency), mostWorkers)
+	return min(max(1, cores/concurrency), maxWorkers)
 }
 
-// run runs everything; chosen says whether --workers was given.
+// run runs Redis, the server and the workers. Chosen says whether --workers was given.
 func (u *up) run(ctx context.Context, chosen bool) error {
-	if chosen && (u.workers < 1 || u.workers > mostWorkers) {
-		return usage("--workers %d is not a number from 1 to %d", u.workers, mostWorkers)
+	if chosen && (u.workers < 1 || u.workers > maxWorkers) {
+		return usage("invalid value %d for --workers: want a number from 1 to %d", u.workers, maxWorkers)
 	}
 	tool, err := u.a.tool()
 	if err != nil {
@@ -77,10 +75,10 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if !chosen {
 		u.workers = workersFor(runtime.GOMAXPROCS(0), tool.Worker.Concurrency)
 	}
-	if tool.Manager.Redis, err = u.here(tool.Manager.Redis); err != nil {
+	if tool.Manager.Redis, err = localOnly(tool.Manager.Redis); err != nil {
 		return err
 	}
-	told, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // sent when the terminal is closed
 	defer stop()
 	if tool.Manager.Redis.Password == "" {
 		if u.password, err = keepPassword(tool.Manager.Redis); err != nil {
@@ -97,83 +95,16 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if err := u.letIn(tool.Worker.User); err != nil {
 		return err
 	}
-	return u.serve(told, tool, redis)
+	return u.serve(ctx, tool, redis)
 }
 
-// here returns where the Redis of this command listens: on the loopback interface, whoever asks for more.
-func (u *up) here(at config.Redis) (config.Redis, error) {
-	if at.Host == "localhost" {
-		at.Host = "127.0.0.1"
-	}
-	ip := net.ParseIP(at.Host)
-	switch {
-	case ip == nil || !ip.IsLoopback():
-		return at, usage("the Redis of tdf up listens on this machine only, and [redis] host is %s: leave it out, "+
-			"or run tdf-server and tdf-worker for the Redis there", at.Host)
-	case at.TLS:
-		return at, usage("the Redis of tdf up speaks no TLS, and [redis] tls asks for it")
-	case at.Username != "" && at.Username != "default":
-		return at, usage("the Redis of tdf up has no user %q: leave [redis] username out", at.Username)
-	}
-	return at, nil
-}
-
-// keepPassword makes a password, and keeps it where the other commands of this user find it.
-func keepPassword(at config.Redis) (*localpass.File, error) {
-	password, err := localpass.Create(at.Host, at.Port)
-	switch {
-	case errors.Is(err, localpass.ErrHeld):
-		return nil, taken(at)
-	case err != nil:
-		return nil, fmt.Errorf("keep the password of Redis: %w; set [redis] password to choose one that needs no file", err)
-	}
-	return password, nil
-}
-
-func taken(at config.Redis) error {
-	return usage("something listens on %s already: if it is a Redis, run tdf-server and tdf-worker for it; else choose another port: tdf --redis localhost:PORT up", at.Addr())
-}
-
-// letIn has programs that run as another user reach what they need below --data, which is the owner's alone.
-func (u *up) letIn(other string) error {
-	if other == "" {
-		return nil
-	}
-	syscall.Umask(0o022)
-	if u.data == "" {
-		return nil
-	}
-	return os.Chmod(u.data, 0o711)
-}
-
-// startRedis: what is kept of programs, inputs and outputs is nobody else's to read.
-func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
-	defer syscall.Umask(syscall.Umask(0o077))
-	if u.data == "" {
-		redis, err = local.Embedded(at)
-	} else {
-		redis, err = local.Serve(at, u.data)
-	}
-	switch {
-	case errors.Is(err, local.ErrTaken):
-		return nil, taken(at)
-	case errors.Is(err, local.ErrInUse), errors.Is(err, local.ErrSnapshot):
-		return nil, usage("--data %s: %v", u.data, err)
-	case errors.Is(err, local.ErrNoProgram):
-		return nil, usage("%v", err)
-	case err != nil:
-		return nil, fmt.Errorf("starting Redis: %w", err)
-	}
-	return redis, nil
-}
-
-// serve runs everything else until told ends, or something goes wrong.
-func (u *up) serve(told context.Context, tool config.Tool, redis *local.Redis) error {
+// serve runs the server and the workers until ctx ends or one of them fails.
+func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) error {
 	cfg, err := u.config(tool)
 	if err != nil {
 		return err
 	}
-	starting, end := context.WithCancelCause(told)
+	starting, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
 		select {
@@ -184,15 +115,16 @@ func (u *up) serve(told context.Context, tool config.Tool, redis *local.Redis) e
 	}()
 	t, err := local.Start(starting, cfg)
 	if err != nil {
-		if told.Err() != nil && !command.Refused(err) {
+		if ctx.Err() != nil && !command.Refused(err) {
 			return nil
 		}
 		return err
 	}
-	u.tell(tool, cfg, t.Directory)
-	return errors.Join(u.await(told, t, redis, tool.Worker.Grace), u.stop(t))
+	u.announce(tool, cfg, t.Directory)
+	return errors.Join(u.await(ctx, t, redis, tool.Worker.Grace), u.stop(t))
 }
 
+// config returns the configuration of the server and the workers.
 func (u *up) config(tool config.Tool) (local.Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -214,12 +146,12 @@ func (u *up) log(tool config.Tool) *slog.Logger {
 	return u.a.log
 }
 
-// workDirectory returns where programs are to be; "": in a temporary directory.
+// workDirectory returns the directory for programs, or "" for a temporary one.
 func (u *up) workDirectory(configured string) string {
 	switch {
 	case u.directory != "":
 		return u.directory
-	case configured != ".": // which is the default, and no place for programs of others
+	case configured != ".": // the default would put programs into the current directory
 		return configured
 	case u.data != "":
 		return filepath.Join(u.data, "work")
@@ -227,11 +159,11 @@ func (u *up) workDirectory(configured string) string {
 	return ""
 }
 
-// tell says what runs, and what comes next.
-func (u *up) tell(tool config.Tool, cfg local.Config, directory string) {
-	redis := "embedded: nothing is kept when this ends (--data DIR keeps it)"
+// announce prints the parts that run, and the next command.
+func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
+	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
-		redis = "redis-server, its data in " + u.data
+		redis = "redis-server with its data in " + u.data
 	}
 	workers := cfg.Workers[0]
 	if n := len(cfg.Workers); n > 1 {
@@ -245,15 +177,15 @@ func (u *up) tell(tool config.Tool, cfg local.Config, directory string) {
 	say("redis       %s, %s", tool.Manager.Redis.Addr(), redis)
 	say("namespace   %s", tool.Manager.Namespace)
 	say("server      %s", cfg.Name)
-	say("workers     %s, %d at once each, programs in %s", workers, slots, directory)
+	say("workers     %s with %s each, programs in %s", workers, counted(slots, "slot"), directory)
 	if u.password != nil {
 		say("password    in %s, where the commands of this user find it", u.password.Path)
 	}
-	say("elsewhere   %s", exportLine(tool.Manager))
-	say("Ctrl-C ends it. Next, in another terminal: %s", u.next())
+	say("environment %s", exportLine(tool.Manager))
+	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
 }
 
-// exportLine has a shell's other commands find this Redis, whatever their configuration says.
+// exportLine returns a shell command after which all commands of that shell use this Redis.
 func exportLine(m config.Manager) string {
 	words := []string{"export", "TDF_CFG_TDF_NAMESPACE=" + shellWord(m.Namespace), "TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port)}
 	if m.Redis.DB != 0 {
@@ -262,7 +194,7 @@ func exportLine(m config.Manager) string {
 	return strings.Join(words, " ")
 }
 
-// next is a command with the flags that this one was given.
+// next returns an example command with the global flags of this one.
 func (u *up) next() string {
 	words := []string{"tdf"}
 	for _, flag := range []struct{ name, value string }{{"--config", u.a.file}, {"--namespace", u.a.namespace}, {"--redis", u.a.redis}} {
@@ -279,36 +211,26 @@ func (u *up) next() string {
 	return strings.Join(append(words, "open --program DIR --input 'WORDS'"), " ")
 }
 
-// shellWord writes what a shell reads as one word.
-func shellWord(s string) string {
-	special := func(r rune) bool {
-		return !strings.ContainsRune("_-+=./:@%,", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}
-	if s != "" && !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// await returns when it is told to stop: nil, or when something ended by itself: why.
-func (u *up) await(told context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
+// await returns nil when ctx ends, or the error of the first part that ends by itself.
+func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
 	select {
-	case <-told.Done():
+	case <-ctx.Done():
 		limit := ""
 		if grace < config.Forever {
 			limit = fmt.Sprintf(" for %v", grace)
 		}
-		u.a.say("stopping: programs that run may finish%s; Ctrl-C again ends them", limit)
+		u.a.say("stopping: running programs may finish%s; Ctrl-C again ends them", limit)
 		return nil
 	case err := <-t.Failed():
 		return err
 	case <-redis.Ended():
-		t.StopNow() // there is nowhere to report to
+		t.StopNow() // without Redis, there is nowhere to report to
 		return redis.Err()
 	}
 }
 
+// stop waits for running programs until the second signal.
 func (u *up) stop(t *local.TDF) error {
-	defer context.AfterFunc(u.a.again, t.StopNow)()
+	defer context.AfterFunc(u.a.force, t.StopNow)()
 	return t.Stop()
 }

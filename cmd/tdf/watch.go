@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A watching is what the flags of tdf watch say, and what was shown so far.
+// A watching holds the flags of tdf watch, and what it has printed so far.
 type watching struct {
 	a         *app
 	m         *manager.Manager
@@ -23,26 +24,26 @@ type watching struct {
 	interval  time.Duration
 	json      bool
 
-	shown    string // the last line
-	at       time.Time
-	stopping bool // more tasks failed than --stop-after allows
-	warnings warnings
+	printed   string    // fingerprint of the last line
+	printedAt time.Time // of the last line
+	cancelled bool      // --stop-after has cancelled tasks
+	warnings  watchWarnings
 }
 
 const (
-	leastInterval = 100 * time.Millisecond
-	watchedPause  = 5 * time.Second // between two lines, where they are not rewritten
+	minInterval = 100 * time.Millisecond
+	linePause   = 5 * time.Second // between two lines, if a line is not rewritten
 )
 
 func newWatch(a *app) *cobra.Command {
 	w := watching{a: a}
 	w.warnings.say = w.say
 	c := &cobra.Command{
-		Use: "watch [CAMPAIGN]", Short: "Show how far the tasks are, and when they may be done",
-		Long: "Shows the states of all tasks, or of a campaign's, how many are done in a second (over the last half minute, and since it was\n" +
-			"called), the workers that live and their busy slots, and when all may be done that may run now: a range, by the times that\n" +
-			"the last 200 tasks ran, which holds in some 8 of 10 cases. Ctrl-C ends the watching and nothing else.\n" +
-			"With --until-done the exit status is 0 if all tasks succeeded, and 3 otherwise.",
+		Use: "watch [CAMPAIGN]", Short: "Watch the progress of tasks and estimate the time left",
+		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
+			"second: over the last half minute, and since the start of the command. It estimates the time left as a range, which holds in\n" +
+			"about 8 of 10 cases. The estimate leaves out tasks that start later. Ctrl-C ends only the watching.\n" +
+			"With --until-done, the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
 		ValidArgsFunction: a.completeCampaign,
@@ -50,55 +51,54 @@ func newWatch(a *app) *cobra.Command {
 			if len(args) == 1 {
 				w.campaign = args[0]
 			}
-			w.warnings.campaign, w.warnings.stops = w.campaign, w.stopAfter > 0
+			w.warnings.campaign, w.warnings.stopAfter = w.campaign, w.stopAfter > 0
 			return w.run(c.Context())
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&w.untilDone, "until-done", false, "end when no task is open, running or executed")
-	flags.Int64Var(&w.stopAfter, "stop-after", 0, "when `N` tasks have failed or timed out for good, cancel what is open; what runs is waited for (those that a manager has archived do not count)")
-	flags.DurationVar(&w.interval, "interval", time.Second, "how often to look")
-	flags.BoolVar(&w.json, "json", false, "a JSON object a line")
+	flags.BoolVar(&w.untilDone, "until-done", false, "end as soon as no task is open, running or executed")
+	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
+	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
+	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
 	return c
 }
 
-func (w *watching) run(ctx context.Context) (err error) {
+func (w *watching) run(ctx context.Context) error {
 	switch {
-	case w.interval < leastInterval:
-		return usage("--interval %v is less than %v", w.interval, leastInterval)
+	case w.interval < minInterval:
+		return usage("invalid value %v for --interval: want at least %v", w.interval, minInterval)
 	case w.stopAfter < 0:
-		return usage("--stop-after is from 1 up")
+		return usage("invalid value %d for --stop-after: want a number from 1", w.stopAfter)
 	}
-	if w.m, err = w.a.manager(ctx); err != nil {
-		return err
-	}
-	defer w.m.Close()
-	defer w.endLine()
-	return w.watch(ctx, w.m.Watch(w.campaign))
+	return w.a.withManager(ctx, func(m *manager.Manager) error {
+		w.m = m
+		defer w.endLine()
+		return w.watch(ctx, admin.New(m).Watch(w.campaign))
+	})
 }
 
-func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
+func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 	for {
 		s, err := watch.Look(ctx)
 		if err != nil {
 			return err
 		}
 		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
-			return usage("there are no tasks%s: nothing to watch", w.ofCampaign())
+			return usage("nothing to watch: %s", w.noTasks())
 		}
 		if s.Counts.Total() == 0 {
-			w.warnings.once("there are no tasks in this namespace: tdf open makes some")
+			w.warnings.once(w.noTasks() + "; open some with tdf open")
 		}
-		if err := w.stop(ctx, &s); err != nil {
+		if err := w.cancelAfterFailures(ctx, &s); err != nil {
 			return err
 		}
-		done := s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
-		w.warnings.about(&s)
-		if err := w.show(&s, done); err != nil {
+		finished := s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
+		w.warnings.check(&s)
+		if err := w.show(&s, finished); err != nil {
 			return err
 		}
-		if done {
-			return w.close(ctx, &s)
+		if finished {
+			return w.finish(ctx)
 		}
 		if err := sleep(ctx, w.interval); err != nil {
 			return err
@@ -106,15 +106,15 @@ func (w *watching) watch(ctx context.Context, watch *manager.Watch) error {
 	}
 }
 
-func (w *watching) ofCampaign() string {
+func (w *watching) noTasks() string {
 	if w.campaign == "" {
-		return ""
+		return "no tasks in this namespace"
 	}
-	return fmt.Sprintf(" of the campaign %q", w.campaign)
+	return fmt.Sprintf("no tasks in campaign %q", w.campaign)
 }
 
-// stop cancels what is open when too much has failed, also what is opened again afterwards.
-func (w *watching) stop(ctx context.Context, s *manager.Status) error {
+// cancelAfterFailures cancels the open tasks if --stop-after tasks have failed. It does so again if tasks are reopened.
+func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) error {
 	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
 		return nil
@@ -123,42 +123,43 @@ func (w *watching) stop(ctx context.Context, s *manager.Status) error {
 	if err != nil {
 		return err
 	}
-	w.stopping = w.stopping || n > 0
-	w.say("%d tasks have failed: cancelled the %d that were open; what runs is waited for", failed, n)
+	w.cancelled = w.cancelled || n > 0
+	w.say("%s failed: cancelled %s; waiting for the running ones", tasks(failed), counted(n, "open task"))
 	return nil
 }
 
-// say says something beside the line that is rewritten.
+// say prints a message. On a terminal, it first clears the line of the progress.
 func (w *watching) say(format string, args ...any) {
-	if w.rewrites() && w.shown != "" {
+	if w.rewrites() && w.printed != "" {
 		io.WriteString(w.a.stdout, "\r\x1b[K")
-		w.shown = ""
+		w.printed = ""
 	}
 	w.a.say(format, args...)
 }
 
-func (w *watching) rewrites() bool { return w.a.style.out && !w.json }
+// rewrites reports whether the progress is one line that is rewritten.
+func (w *watching) rewrites() bool { return w.a.terminal.out && !w.json }
 
-// show writes the line anew on a terminal; elsewhere it writes one if something changed, but not too often, and
-// in any case the first and the last.
-func (w *watching) show(s *manager.Status, last bool) error {
+// show rewrites the line on a terminal. Elsewhere it prints a new line after a change, but at most one in linePause. It always
+// prints the first and the last line.
+func (w *watching) show(s *admin.Status, last bool) error {
 	now := time.Now()
 	var err error
 	switch {
 	case w.rewrites():
-		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+terminalLine(s, max(1, w.a.style.width-1)))
-	case !last && w.shown != "" && (now.Sub(w.at) < watchedPause || what(s) == w.shown):
+		_, err = io.WriteString(w.a.stdout, "\r\x1b[K"+terminalLine(s, max(1, w.a.terminal.width-1)))
+	case !last && w.printed != "" && (now.Sub(w.printedAt) < linePause || fingerprint(s) == w.printed):
 		return nil
 	default:
-		w.at = now
+		w.printedAt = now
 		_, err = fmt.Fprintln(w.a.stdout, w.line(s))
 	}
-	w.shown = what(s)
+	w.printed = fingerprint(s)
 	return err
 }
 
-// what tells whether something changed.
-func what(s *manager.Status) string {
+// fingerprint returns the part of the status whose change is worth a new line.
+func fingerprint(s *admin.Status) string {
 	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 	for _, p := range s.Pauses {
 		text += fmt.Sprint(p.Program, p.Workers, p.Of)
@@ -166,15 +167,15 @@ func what(s *manager.Status) string {
 	return text
 }
 
-// endLine leaves the line on the terminal as it is.
+// endLine ends the line of the progress on a terminal.
 func (w *watching) endLine() {
-	if w.rewrites() && w.shown != "" {
+	if w.rewrites() && w.printed != "" {
 		fmt.Fprintln(w.a.stdout)
 	}
-	w.shown = ""
+	w.printed = ""
 }
 
-func (w *watching) line(s *manager.Status) string {
+func (w *watching) line(s *admin.Status) string {
 	if w.json {
 		text, _ := marshal(w.object(s))
 		return string(text)
@@ -182,71 +183,10 @@ func (w *watching) line(s *manager.Status) string {
 	return printable(joined(pieces(s)))
 }
 
-func (w *watching) object(s *manager.Status) any {
-	counts := map[tdf.State]int64{}
-	for _, state := range tdf.States {
-		counts[state] = s.Counts[state]
-	}
-	type eta struct {
-		Low  float64 `json:"low"` // seconds from now
-		High float64 `json:"high"`
-	}
-	o := struct {
-		Time      float64             `json:"time"`
-		Campaign  string              `json:"campaign,omitempty"`
-		Counts    map[tdf.State]int64 `json:"counts"`
-		Done      int64               `json:"done"`
-		Total     int64               `json:"total"`
-		Rate      float64             `json:"rate"` // tasks done in a second, over the last half minute
-		RateSoFar float64             `json:"rate_so_far"`
-		Workers   int                 `json:"workers"`
-		Slots     int                 `json:"slots"`
-		Busy      int                 `json:"busy"`
-		Server    float64             `json:"server_seen"`
-		Later     int64               `json:"later"` // open ones that start later; the ETA is without them
-		Pauses    []pauseJSON         `json:"pauses,omitempty"`
-		ETA       *eta                `json:"eta"` // null: unknown
-		Unknown   string              `json:"eta_unknown,omitempty"`
-	}{
-		float64(s.At), w.campaign, counts, s.Done(), s.Counts.Total(), s.Rate, s.RateSoFar,
-		s.Workers, s.Slots, s.Busy, float64(s.Server), s.Later, pausesToJSON(s.Pauses), nil, s.Estimate.Unknown,
-	}
-	if s.Estimate.Unknown == "" {
-		o.ETA = &eta{float64(s.Estimate.Low), float64(s.Estimate.High)}
-	}
-	return o
-}
-
-// A pauseJSON is a program that workers pause.
-type pauseJSON struct {
-	Program string  `json:"program"`
-	Workers int     `json:"workers"` // that pause it
-	Of      int     `json:"of"`      // that live and claim tasks
-	Until   float64 `json:"until"`   // when the first of them tries a round again
-	Why     string  `json:"why"`
-}
-
-func pausesToJSON(pauses []manager.Pause) []pauseJSON {
-	var all []pauseJSON
-	for _, p := range pauses {
-		all = append(all, pauseJSON{p.Program, p.Workers, p.Of, float64(p.Until), p.Why})
-	}
-	return all
-}
-
-func allSucceeded(outcomes map[string]int64) bool {
-	for outcome, n := range outcomes {
-		if n > 0 && outcome != string(tdf.Succeeded) {
-			return false
-		}
-	}
-	return true
-}
-
-// close says how it went.
-func (w *watching) close(ctx context.Context, s *manager.Status) error {
+// finish prints the outcomes of all tasks.
+func (w *watching) finish(ctx context.Context) error {
 	w.endLine()
-	outcomes, err := w.m.Outcomes(ctx, w.campaign)
+	outcomes, err := admin.New(w.m).Outcomes(ctx, w.campaign)
 	if err != nil {
 		return err
 	}
@@ -256,8 +196,8 @@ func (w *watching) close(ctx context.Context, s *manager.Status) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(o, "_", " ")))
 		}
 	}
-	w.say("done: %s", strings.Join(parts, ", "))
-	if !w.stopping && allSucceeded(outcomes) {
+	w.say("finished: %s", strings.Join(parts, ", "))
+	if !w.cancelled && allSucceeded(outcomes) {
 		return nil
 	}
 	if outcomes[string(tdf.Failed)]+outcomes[string(tdf.TimedOut)] > 0 {
@@ -265,7 +205,16 @@ func (w *watching) close(ctx context.Context, s *manager.Status) error {
 		if w.campaign != "" {
 			hint += " --campaign " + shellWord(w.campaign)
 		}
-		w.say("what failed, and why: %s", hint)
+		w.say("causes of failures: %s", hint)
 	}
 	return errNotWell
+}
+
+func allSucceeded(outcomes map[string]int64) bool {
+	for outcome, n := range outcomes {
+		if n > 0 && outcome != string(tdf.Succeeded) {
+			return false
+		}
+	}
+	return true
 }

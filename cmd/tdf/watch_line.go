@@ -10,18 +10,19 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A piece is a part of the line that watch writes.
+// A piece is a part of the line that tdf watch prints.
 type piece struct {
 	text string
-	need int // what has the lowest is needed most, where there is no room for all
+	need int // pieces with the lowest need stay on a narrow terminal
 }
 
-// What is needed, from most to least. No two pieces have the same.
+// Needs of pieces, the most important first. No two pieces have the same.
 const (
-	needDone = iota
+	needFinished = iota
 	needLeft
 	needPaused
 	needRate
@@ -32,11 +33,11 @@ const (
 	needRateSoFar
 )
 
-// pieces are all there are, in the order in which they are shown.
-func pieces(s *manager.Status) []piece {
-	all := []piece{{fmt.Sprintf("%d/%d done", s.Done(), s.Counts.Total()), needDone}}
+// pieces returns all pieces in the order of the line.
+func pieces(s *admin.Status) []piece {
+	all := []piece{{fmt.Sprintf("%d/%d finished", s.Done(), s.Counts.Total()), needFinished}}
 	if s.Counts.Unfinished() > 0 {
-		all = append(all, piece{left(s.Estimate), needLeft})
+		all = append(all, piece{leftText(s.Estimate), needLeft})
 	}
 	if len(s.Pauses) > 0 {
 		all = append(all, piece{pausedText(s), needPaused})
@@ -53,7 +54,7 @@ func pieces(s *manager.Status) []piece {
 		}
 	}
 	if s.RateSoFar > 0 {
-		all = append(all, piece{rate(s.Rate) + "/s", needRate}, piece{rate(s.RateSoFar) + "/s so far", needRateSoFar})
+		all = append(all, piece{perSecond(s.Rate) + "/s", needRate}, piece{perSecond(s.RateSoFar) + "/s so far", needRateSoFar})
 	}
 	all = append(all, piece{workersText(s), needWorkers})
 	if s.Later > 0 {
@@ -62,12 +63,12 @@ func pieces(s *manager.Status) []piece {
 	return all
 }
 
-// pausedText names the program that most workers pause, and until when.
-func pausedText(s *manager.Status) string {
+// pausedText names the program that most workers pause, and the time left.
+func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until > s.At {
-		text += " for " + ago(p.Until.Sub(s.At))
+		text += " for " + span(p.Until.Sub(s.At))
 	}
 	return text
 }
@@ -82,7 +83,7 @@ func inStates(counts manager.Counts, states []tdf.State) string {
 	return strings.Join(parts, ", ")
 }
 
-func workersText(s *manager.Status) string {
+func workersText(s *admin.Status) string {
 	text := fmt.Sprintf("%s, %d/%d busy", counted(s.Workers, "worker"), s.Busy, s.Slots)
 	if s.Drained > 0 {
 		text += fmt.Sprintf(", %d not claiming", s.Drained)
@@ -90,11 +91,9 @@ func workersText(s *manager.Status) string {
 	return text
 }
 
-func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
-
-// left says when all will be done that may run now.
-func left(e manager.Estimate) string {
-	low, high := ago(e.Low), ago(e.High)
+// leftText returns the estimated time left.
+func leftText(e admin.Estimate) string {
+	low, high := span(e.Low), span(e.High)
 	switch {
 	case e.Unknown != "":
 		return "time left unknown: " + e.Unknown
@@ -112,8 +111,8 @@ func joined(all []piece) string {
 	return strings.Join(texts, "; ")
 }
 
-// terminalLine is a line of so many characters at most: what is needed most, and with what room is left a bar.
-func terminalLine(s *manager.Status, width int) string {
+// terminalLine returns a line of at most width characters: the most important pieces, and a bar if there is room.
+func terminalLine(s *admin.Status, width int) string {
 	line := oneLine(joined(fitting(pieces(s), width)), width)
 	if b := bar(s, width-utf8.RuneCountInString(line)-1); b != "" {
 		return b + " " + line
@@ -121,16 +120,16 @@ func terminalLine(s *manager.Status, width int) string {
 	return line
 }
 
-// fitting leaves out what there is no room for, of what is needed least first. Why there is no estimate may be cut.
+// fitting returns the most important pieces that fit. It may shorten the reason why there is no estimate.
 func fitting(all []piece, width int) []piece {
-	const between, leastLeft = len("; "), len("time left unknown")
-	room := width + between
+	const separator, minLeft = len("; "), len("time left unknown")
+	room := width + separator
 	keep := map[int]string{}
 	for _, p := range slices.SortedFunc(slices.Values(all), func(a, b piece) int { return a.need - b.need }) {
-		if p.need == needLeft && room-between > leastLeft {
-			p.text = oneLine(p.text, room-between)
+		if p.need == needLeft && room-separator > minLeft {
+			p.text = oneLine(p.text, room-separator)
 		}
-		if takes := utf8.RuneCountInString(p.text) + between; takes <= room || p.need == needDone {
+		if takes := utf8.RuneCountInString(p.text) + separator; takes <= room || p.need == needFinished {
 			keep[p.need], room = p.text, room-takes
 		}
 	}
@@ -145,21 +144,21 @@ func fitting(all []piece, width int) []piece {
 
 // Widths of the bar on a terminal, without the percentage and the frame.
 const (
-	leastBar = 5
-	mostBar  = 20
+	minBar   = 5
+	maxBar   = 20
 	barFrame = len("100% ||")
 )
 
-// bar draws how much is done in so many characters at most; "" where these are too few.
-func bar(s *manager.Status, room int) string {
-	width := min(mostBar, room-barFrame)
-	if width < leastBar {
+// bar returns a progress bar of at most room characters, or "" if they are too few.
+func bar(s *admin.Status, room int) string {
+	width := min(maxBar, room-barFrame)
+	if width < minBar {
 		return ""
 	}
 	b := progressbar.NewOptions64(max(s.Counts.Total(), 1),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width), progressbar.OptionUseANSICodes(false),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
 	)
-	_ = b.Set64(s.Done()) // an error: more than the total, which is drawn as all
+	_ = b.Set64(s.Done()) // fails only above the total, which shows as 100 %
 	return strings.TrimSpace(b.String())
 }

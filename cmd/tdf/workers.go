@@ -3,35 +3,28 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 func newWorkers(a *app) *cobra.Command {
 	asJSON, all := false, false
 	c := &cobra.Command{
-		Use: "workers", Short: "List the workers, and what they do",
-		Long: "Lists the workers that live. One that has not sent a heartbeat for the time of its lease is silent: what it ran is lost.\n" +
-			"RUNS is as of the last heartbeat, every third of the lease; it says how old it is when the next one is overdue.",
+		Use: "workers", Short: "List workers and their running tasks",
+		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its tasks are lost.\n" +
+			"RUNS is from the last heartbeat, which comes every third of the lease. If the next one is overdue, RUNS says how old it is.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			m, err := a.manager(c.Context())
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			return a.listWorkers(c.Context(), m, all, asJSON)
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.listWorkers(c.Context(), m, all, asJSON) })
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also those that have said goodbye within a week")
-	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object a line")
+	c.Flags().BoolVar(&all, "all", false, "also workers that ended within a week")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return c
 }
 
@@ -40,11 +33,11 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 	if err != nil {
 		return err
 	}
-	workers, err := m.Workers(ctx)
+	workers, err := admin.New(m).Workers(ctx)
 	if err != nil {
 		return err
 	}
-	s := a.sheet("worker", "host", "pid", "state", "slots", "runs", "seen", "version", "remarks")
+	t := a.table("worker", "host", "pid", "state", "slots", "runs", "seen", "version", "remarks")
 	shown := 0
 	for _, w := range workers {
 		if w.State == "gone" && !all {
@@ -57,30 +50,31 @@ func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON b
 			}
 			continue
 		}
-		s.row(w.Name, w.Host, strconv.Itoa(w.PID), stateOf(w), strconv.Itoa(w.Slots), runsText(w, now),
-			ago(now.Sub(w.Seen)), w.Version, remarks(w))
+		t.row(w.Name, w.Host, number(w.PID), stateOf(w), number(w.Slots), runsText(w, now),
+			span(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
-		a.say("no worker lives in this namespace: start tdf-worker, or tdf up")
+		a.say("no live workers in this namespace; start tdf-worker, or tdf up")
 		return nil
 	}
 	if asJSON {
 		return nil
 	}
-	return s.write()
+	return t.write()
 }
 
-func stateOf(w manager.Worker) string {
+// stateOf returns the state of a worker: starting, working, draining, silent or gone.
+func stateOf(w admin.Worker) string {
 	if !w.Alive && w.State != "gone" {
 		return "silent"
 	}
 	return w.State
 }
 
-func remarks(w manager.Worker) string {
+func remarks(w admin.Worker) string {
 	var all []string
 	if w.Drained != "" {
-		all = append(all, "told to drain by "+w.Drained)
+		all = append(all, "drained by "+w.Drained)
 	}
 	for _, p := range w.Pauses {
 		all = append(all, "pauses "+p.Program+": "+p.Why)
@@ -88,57 +82,41 @@ func remarks(w manager.Worker) string {
 	return strings.Join(all, "; ")
 }
 
-// heartbeatSlack is how late a heartbeat may be before RUNS says how old it is.
+// heartbeatSlack is the delay of a heartbeat after which RUNS says how old it is.
 const heartbeatSlack = tdf.Seconds(2)
 
-// runsText is what the worker ran at its last heartbeat, and how long ago that was if the next one is overdue.
-func runsText(w manager.Worker, now tdf.Time) string {
+// runsText returns the tasks at the last heartbeat, with their age if the next heartbeat is overdue.
+func runsText(w admin.Worker, now tdf.Time) string {
 	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
 	if runs != "" && age > w.Lease/3+heartbeatSlack {
-		return fmt.Sprintf("%s (%s ago)", runs, ago(age))
+		return fmt.Sprintf("%s (%s ago)", runs, span(age))
 	}
 	return runs
 }
 
-// shortIDs names the first tasks of a list.
+// shortIDs returns the first ids of a list, and its length.
 func shortIDs(ids []int64) string {
-	const most = 4
+	const limit = 4
 	var parts []string
 	for i, id := range ids {
-		if i == most {
+		if i == limit {
 			parts = append(parts, fmt.Sprintf("… (%d)", len(ids)))
 			break
 		}
-		parts = append(parts, strconv.FormatInt(id, 10))
+		parts = append(parts, number(id))
 	}
 	return strings.Join(parts, " ")
 }
 
-// ago says how long something is ago, or takes, as people do.
-func ago(d tdf.Seconds) string {
-	switch s := float64(d); {
-	case s < 0:
-		return "0s"
-	case s < 100:
-		return fmt.Sprintf("%.0fs", s)
-	case s < 100*60:
-		return fmt.Sprintf("%.0fm", s/60)
-	case s < 72*3600:
-		return fmt.Sprintf("%.0fh", s/3600)
-	default:
-		return fmt.Sprintf("%.0fd", s/86400)
-	}
-}
-
-func workerJSON(w manager.Worker) any {
+func workerJSON(w admin.Worker) any {
 	return struct {
 		Name    string  `json:"name"`
 		Host    string  `json:"host"`
 		PID     int     `json:"pid"`
 		Version string  `json:"version"`
-		State   string  `json:"state"` // starting, working, draining, gone; silent: its lease is over
+		State   string  `json:"state"` // starting, working, draining, silent or gone
 		Slots   int     `json:"slots"`
-		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last heartbeat
+		Runs    []int64 `json:"runs"` // ids of its tasks at the last heartbeat
 		Seen    string  `json:"seen"`
 		Lease   float64 `json:"lease"`
 		Drained string  `json:"drained,omitempty"`
@@ -146,71 +124,17 @@ func workerJSON(w manager.Worker) any {
 	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, pausesOf(w)}
 }
 
-// A pause is a program of which a worker claims no rounds for a while.
+// A pause is a program that a worker pauses.
 type pause struct {
 	Program string `json:"program"`
 	Until   string `json:"until"`
 	Why     string `json:"why"`
 }
 
-func pausesOf(w manager.Worker) []pause {
+func pausesOf(w admin.Worker) []pause {
 	var all []pause
 	for _, p := range w.Pauses {
 		all = append(all, pause{p.Program, stamp(w.Seen.Add(p.For)), p.Why})
 	}
 	return all
-}
-
-// completeWorkers offers the names of workers to a shell.
-func (a *app) completeWorkers(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(c.Context(), completionBound)
-	defer cancel()
-	m, err := a.manager(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer m.Close()
-	workers, _ := m.Workers(ctx)
-	var names []string
-	for _, w := range workers {
-		if !slices.Contains(args, w.Name) {
-			names = append(names, w.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completionBound is how long a shell waits for what it offers.
-const completionBound = 2 * time.Second
-
-func newDrain(a *app) *cobra.Command {
-	undo := false
-	c := &cobra.Command{
-		Use: "drain WORKER…", Short: "Have workers claim nothing more",
-		Long: "Tells workers to claim nothing more, by their next heartbeat (every third of their lease). What they run goes on to its end; tdf requeue\n" +
-			"takes it from them. They stay, so that nothing starts them again, and so does the order: until tdf drain --undo.",
-		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
-		Args:              someArguments("WORKER"),
-		ValidArgsFunction: a.completeWorkers,
-		RunE: func(c *cobra.Command, args []string) error {
-			m, err := a.manager(c.Context())
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			order, said := m.Drain, "told to drain"
-			if undo {
-				order, said = m.Resume, "told to go on"
-			}
-			for _, name := range args {
-				if err := order(c.Context(), name); err != nil {
-					return err
-				}
-				a.say("%s: %s", name, said)
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&undo, "undo", false, "have them claim again")
-	return c
 }

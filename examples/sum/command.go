@@ -12,13 +12,13 @@ import (
 
 const usage = `usage: sum [-config FILE.cfg [-program RUN.SH] [-run NAME]] M N P
 
-Computes the sum of M..N in buckets of P. Without -config, all of TDF runs in this process.
+Compute the sum of M..N in buckets of P. Without -config, Redis, server and workers run in this process.
 
 `
 
 var errHelp = flag.ErrHelp
 
-// A command is what the command line says.
+// A command is the parsed command line.
 type command struct {
 	config  string
 	program string
@@ -26,14 +26,14 @@ type command struct {
 	plan    *plan
 }
 
-// parse takes the last three arguments as numbers, so that they may be negative.
+// parse parses the arguments. The last three are numbers, and not flags, even if they are negative.
 func parse(args []string, stderr io.Writer) (*command, error) {
 	var c command
 	flags := flag.NewFlagSet("sum", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`: uses its Redis, and the server and workers there")
-	flags.StringVar(&c.program, "program", "", "`RUN.SH` for the workers, which have to reach it by this path (default: the one beside the source code)")
-	flags.StringVar(&c.run, "run", "", "the `NAME` of the run; that of one that was interrupted goes on with it (default: a new one)")
+	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`; its Redis needs a server and workers")
+	flags.StringVar(&c.program, "program", "", "path of `RUN.SH` on the workers' machines (default: the one beside the source code)")
+	flags.StringVar(&c.run, "run", "", "`NAME` of the run; the name of an interrupted run continues it (default: a new name)")
 	split := max(0, len(args)-3)
 	err := flags.Parse(args[:split])
 	if errors.Is(err, flag.ErrHelp) || len(args) > 0 && strings.Trim(args[len(args)-1], "-") == "h" {
@@ -66,32 +66,32 @@ func printUsage(flags *flag.FlagSet, w io.Writer) {
 
 func parseNumbers(rest, words []string) ([]int64, error) {
 	if len(rest) > 0 {
-		return nil, fmt.Errorf("%q is no option, and M N P come last", rest[0])
+		return nil, fmt.Errorf("unknown option %q; M N P come last", rest[0])
 	}
 	if len(words) != 3 {
-		return nil, errors.New("three numbers are needed: M N P")
+		return nil, errors.New("want three numbers: M N P")
 	}
 	numbers := make([]int64, len(words))
 	for i, word := range words {
 		n, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a whole number of 64 bits", word)
+			return nil, fmt.Errorf("invalid number %q: want a whole number of 64 bits", word)
 		}
 		numbers[i] = n
 	}
 	return numbers, nil
 }
 
-// check refuses what cannot be part of a group's name.
+// check returns an error if the run's name cannot be part of a group's name.
 func (c *command) check() error {
 	if len(c.run) > 80 || strings.ContainsFunc(c.run, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("-run %q: a name has up to 80 letters, digits and signs, and no space", c.run)
+		return fmt.Errorf("invalid name %q for -run: want up to 80 printable ASCII characters without spaces", c.run)
 	}
 	return nil
 }
 
-// group is what the tasks of this run have in common. With the numbers in it, a name that is
-// used for another sum does no harm.
+// group returns the group of the run's tasks. It contains the numbers, so that the same name for another sum means
+// another group.
 func (c *command) group() string {
 	return fmt.Sprintf("sum-%d-%d-%d-%s", c.plan.from, c.plan.to, c.plan.bucket, c.run)
 }

@@ -1,5 +1,5 @@
-// Command sum computes the sum of m..n in buckets of p, and sums the results again until one
-// number is left. See README.md.
+// Command sum computes the sum of m..n in buckets of p. It sums the results in buckets, too, until one number is left.
+// See README.md.
 package main
 
 import (
@@ -12,8 +12,9 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run returns the exit status: 0, 1 if there is no sum, or 2 if it was called wrongly.
+// run returns the exit status: 0, 1 if the sum failed, or 2 for invalid arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
 	if errors.Is(err, errHelp) {
@@ -45,7 +46,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// compute uses the Redis that the configuration names, or without one runs all in this process.
+// compute computes the sum with the Redis of the configuration. Without a configuration it runs all components in this
+// process.
 func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) {
 	if c.config == "" {
 		return c.computeHere(ctx, stderr)
@@ -59,12 +61,12 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 		return 0, err
 	}
 	defer m.Close()
-	fmt.Fprintf(stderr, "run %s; should this be interrupted, -run %s goes on with it\n", c.run, c.run)
+	fmt.Fprintf(stderr, "run %s; after an interruption, continue it with -run %s\n", c.run, c.run)
 	return newSum(m, c.plan, source, c.group()).compute(ctx)
 }
 
 func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, error) {
-	tdf, err := local.Start(ctx, 2, stderr)
+	tdf, err := local.Try(ctx, 2, stderr)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +84,7 @@ func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	source, err := m.PutProgram(ctx, packed)
+	source, err := program.Put(ctx, m, packed)
 	if err != nil {
 		return 0, err
 	}

@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-// runIt runs the program in this process.
+// runIt runs the command in this process.
 func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err testlog.Buffer
@@ -34,7 +34,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// onRedis starts a server and workers on a real Redis, and returns the manager's file.
+// onRedis starts a server and workers with a real Redis, and returns the manager's file.
 func onRedis(t *testing.T) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(t))
@@ -51,7 +51,7 @@ func onRedis(t *testing.T) (file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tdf, err := local.StartOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
+	tdf, err := local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestOnRedis(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsNotThere(t *testing.T) {
+func TestMissingProgram(t *testing.T) {
 	file := onRedis(t)
 	gone := filepath.Join(t.TempDir(), "run.sh")
 	status, stdout, stderr := runIt(t, "-config", file, "-program", gone, "1", "100", "10")
@@ -84,7 +84,7 @@ func TestTheProgramIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAFailedTaskIsExplained(t *testing.T) {
+func TestFailedTask(t *testing.T) {
 	file := onRedis(t)
 	program := filepath.Join(t.TempDir(), "run.sh")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755); err != nil {
@@ -96,20 +96,20 @@ func TestAFailedTaskIsExplained(t *testing.T) {
 	}
 }
 
-func TestWrongArguments(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want string
 	}{
 		{"", "three numbers"},
 		{"1 2", "three numbers"},
-		{"1 2 3 4", `"1" is no option`},
-		{"1 x 3", `"x" is not a whole number`},
-		{"1 2.5 3", "not a whole number"},
-		{"1 99999999999999999999 3", "not a whole number of 64 bits"},
+		{"1 2 3 4", `unknown option "1"`},
+		{"1 x 3", `invalid number "x"`},
+		{"1 2.5 3", "invalid number"},
+		{"1 99999999999999999999 3", "whole number of 64 bits"},
 		{"5 1 3", "no numbers from 5 to 1"},
-		{"1 5 1", "a bucket of 1"},
-		{"1 5 5001", "a bucket of 5001"},
+		{"1 5 1", "bucket size 1"},
+		{"1 5 5001", "bucket size 5001"},
 		{"1 9223372036854775807 10", "64 bits"},
 		{"-9223372036854775808 9223372036854775807 10", "64 bits"},
 		{"1 3000000 2", "more than 1000000 tasks"},
@@ -120,7 +120,7 @@ func TestWrongArguments(t *testing.T) {
 		args := strings.FieldsFunc(c.args, func(r rune) bool { return r == ' ' })
 		status, stdout, stderr := runIt(t, args...)
 		if status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q, want it to say %q", c.args, status, stdout, stderr, c.want)
+			t.Errorf("%q: exit status %d, stdout %q, stderr %q, want %q", c.args, status, stdout, stderr, c.want)
 		}
 	}
 	if status, _, stderr := runIt(t, "-h"); status != 0 || !strings.Contains(stderr, "usage: sum") {
@@ -128,7 +128,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-func TestInterruptedFromOutside(t *testing.T) {
+func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, err testlog.Buffer

@@ -8,23 +8,21 @@ import (
 	"strings"
 )
 
-// Bounds of a plan: a bucket's numbers have to fit into the input of a task, and its tasks
-// into Redis.
+// Bounds of a plan. The numbers of a bucket must fit into a task's input.
 const (
-	mostInBucket = 5000
-	mostTasks    = 1_000_000
+	maxBucket = 5000
+	maxTasks  = 1_000_000
 )
 
-// A plan cuts the sum of from..to into tasks. Those of level 0 each sum a bucket of numbers;
-// those of each further level each sum a bucket of results of the level before; the last
-// level has one task.
+// A plan divides the sum of from..to into tasks. A task of level 0 sums a bucket of numbers. A task of a higher level sums
+// a bucket of results of the level below. The last level has one task.
 type plan struct {
 	from, to int64
 	bucket   int64
-	widths   []int64 // how many tasks each level has
+	widths   []int64 // number of tasks of each level
 }
 
-// A place is where a task stands in a plan. It is kept in the task's meta.
+// A place is the position of a task in a plan. The task's meta contains it.
 type place struct {
 	Level int   `json:"level"`
 	Index int64 `json:"index"`
@@ -33,9 +31,9 @@ type place struct {
 func newPlan(from, to, bucket int64) (*plan, error) {
 	switch {
 	case from > to:
-		return nil, fmt.Errorf("there are no numbers from %d to %d", from, to)
-	case bucket < 2 || bucket > mostInBucket:
-		return nil, fmt.Errorf("a bucket of %d is not possible; from 2 to %d are", bucket, mostInBucket)
+		return nil, fmt.Errorf("no numbers from %d to %d", from, to)
+	case bucket < 2 || bucket > maxBucket:
+		return nil, fmt.Errorf("invalid bucket size %d: want 2 to %d", bucket, maxBucket)
 	}
 	if err := checkBounds(from, to, bucket); err != nil {
 		return nil, err
@@ -49,7 +47,7 @@ func newPlan(from, to, bucket int64) (*plan, error) {
 	}
 }
 
-// checkBounds makes sure that no partial sum leaves 64 bits, in whatever order it is made.
+// checkBounds returns an error if a partial sum could exceed 64 bits, or if the plan has too many tasks.
 func checkBounds(from, to, bucket int64) error {
 	count := new(big.Int).Sub(big.NewInt(to), big.NewInt(from))
 	count.Add(count, big.NewInt(1))
@@ -58,29 +56,29 @@ func checkBounds(from, to, bucket int64) error {
 		largest = other
 	}
 	if !new(big.Int).Mul(count, largest).IsInt64() {
-		return errors.New("the sum may not fit into 64 bits; choose a smaller range")
+		return errors.New("the sum may exceed 64 bits; choose a smaller range")
 	}
-	if most := new(big.Int).Mul(big.NewInt(mostTasks), big.NewInt(bucket)); count.Cmp(most) > 0 {
-		return fmt.Errorf("that takes more than %d tasks; choose larger buckets, or a smaller range", mostTasks)
+	if limit := new(big.Int).Mul(big.NewInt(maxTasks), big.NewInt(bucket)); count.Cmp(limit) > 0 {
+		return fmt.Errorf("the sum needs more than %d tasks; choose larger buckets or a smaller range", maxTasks)
 	}
 	return nil
 }
 
-// buckets returns how many buckets it takes for so many things.
-func buckets(things, bucket int64) int64 { return (things + bucket - 1) / bucket }
+// buckets returns the number of buckets for n numbers.
+func buckets(n, bucket int64) int64 { return (n + bucket - 1) / bucket }
 
-// root is the place of the last task, whose result is the sum.
+// root returns the place of the last task, whose result is the sum.
 func (p *plan) root() place { return place{Level: len(p.widths) - 1} }
 
-// holds reports whether there is such a place.
+// holds reports whether the plan has the place.
 func (p *plan) holds(at place) bool {
 	return at.Level >= 0 && at.Level < len(p.widths) && at.Index >= 0 && at.Index < p.widths[at.Level]
 }
 
-// parent returns the place of the task that sums the bucket to which a place's result belongs.
+// parent returns the place of the task that sums the result of at.
 func (p *plan) parent(at place) place { return place{at.Level + 1, at.Index / p.bucket} }
 
-// children returns the places whose results a task above level 0 sums.
+// children returns the places whose results the task at a place above level 0 sums.
 func (p *plan) children(at place) []place {
 	first := at.Index * p.bucket
 	end := min(first+p.bucket, p.widths[at.Level-1])
@@ -91,12 +89,12 @@ func (p *plan) children(at place) []place {
 	return places
 }
 
-// opens reports whether it is this place's task that opens its parent: the last of a bucket.
+// opens reports whether the task at the place opens its parent. The last task of each bucket does.
 func (p *plan) opens(at place) bool {
 	return at != p.root() && ((at.Index+1)%p.bucket == 0 || at.Index+1 == p.widths[at.Level])
 }
 
-// numbers is the input of a task of level 0.
+// numbers returns the input of a task of level 0.
 func (p *plan) numbers(index int64) string {
 	first, last := p.from+index*p.bucket, p.to
 	if last-first >= p.bucket {
@@ -105,7 +103,7 @@ func (p *plan) numbers(index int64) string {
 	return fmt.Sprintf("%d..%d", first, last)
 }
 
-// join is the input of a task of any further level.
+// join returns the input of a task of a higher level.
 func join(results []int64) string {
 	words := make([]string, len(results))
 	for i, r := range results {

@@ -5,7 +5,7 @@ set -eu
 number() {
 	case ${1#-} in
 	'' | *[!0-9]*)
-		echo "run.sh: '$1' is neither a number nor a range of numbers" >&2
+		echo "run.sh: '$1' is not a number or a range of numbers" >&2
 		exit 1
 		;;
 	esac

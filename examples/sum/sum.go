@@ -13,15 +13,15 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-const program = "sum"
+const programName = "sum"
 
-// A sum computes a plan's sum with the tasks of one group.
+// A sum computes a plan's sum with the tasks of a group.
 //
-// Nothing is lost with the manager. Each task carries its place in its meta, and its result
-// stays when it is archived. The task at the last place of a bucket is archived only when all
-// results of the bucket are there, and in the same atomic step its parent is opened: however
-// many managers look after the group, and wherever one of them dies, that happens once. What
-// is in memory is read from Redis again by a manager that starts anew.
+// Its state is in Redis. So a killed manager can be restarted, and several managers may run at once:
+//   - Each task has its place in its meta, and keeps its result when it is archived.
+//   - The last task of a bucket is archived only when all results of the bucket exist. The same atomic step opens its
+//     parent. So each parent is opened once.
+//   - A new manager reads the results of archived tasks from Redis.
 type sum struct {
 	*plan
 	m      *manager.Manager
@@ -29,16 +29,16 @@ type sum struct {
 	group  string
 
 	results  map[place]int64
-	archived int64 // how many archived tasks of the group are known
-	failure  error // why there will be no sum
-	given    bool  // up: what is still open is cancelled
+	archived int64 // number of archived tasks in results
+	failure  error // why the sum cannot be computed
+	aborted  bool  // the open tasks are cancelled
 }
 
 func newSum(m *manager.Manager, p *plan, source, group string) *sum {
 	return &sum{plan: p, m: m, source: source, group: group, results: map[place]int64{}}
 }
 
-// compute returns the sum when all tasks are archived.
+// compute returns the sum. It returns when all tasks are archived.
 func (s *sum) compute(ctx context.Context) (int64, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -56,17 +56,17 @@ func (s *sum) compute(ctx context.Context) (int64, error) {
 	}
 	total, ok := s.results[s.root()]
 	if !ok {
-		return 0, fmt.Errorf("all tasks of group %s are done, but the last one is missing: was something removed from Redis?", s.group)
+		return 0, fmt.Errorf("group %s has no result: its last task is not in Redis; start again with another -run", s.group)
 	}
 	return total, nil
 }
 
-// begin opens those tasks of level 0 that are not there. Two managers that begin at the same
-// time may open some twice: that is work done twice, but it gives the same results.
+// begin opens the missing tasks of level 0. Two managers that begin at the same time may open a task twice. That costs
+// time, but gives the same result.
 func (s *sum) begin(ctx context.Context) error {
-	there := map[place]bool{}
+	present := map[place]bool{}
 	for _, state := range tdf.States {
-		err := s.each(ctx, state, func(t *tdf.Task) { there[placeOf(t)] = true })
+		err := s.each(ctx, state, func(t *tdf.Task) { present[placeOf(t)] = true })
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (s *sum) begin(ctx context.Context) error {
 	}
 	var missing []tdf.Properties
 	for i := int64(0); i < s.widths[0] && s.failure == nil; i++ {
-		if at := (place{0, i}); !there[at] {
+		if at := (place{0, i}); !present[at] {
 			missing = append(missing, s.task(at, s.numbers(i)))
 		}
 	}
@@ -85,13 +85,13 @@ func (s *sum) begin(ctx context.Context) error {
 }
 
 func (s *sum) task(at place, input string) tdf.Properties {
-	d := s.m.Define(program, s.source, input)
-	meta, _ := json.Marshal(at) // two numbers
+	d := s.m.Define(programName, s.source, input)
+	meta, _ := json.Marshal(at) // encoding two numbers cannot fail
 	d.Group, d.Meta = s.group, string(meta)
 	return d
 }
 
-// placeOf returns where a task says that it stands; nowhere if it does not.
+// placeOf returns the place in a task's meta, or an invalid place.
 func placeOf(t *tdf.Task) place {
 	at := place{Level: -1}
 	if json.Unmarshal([]byte(t.Meta), &at) != nil {
@@ -100,9 +100,9 @@ func placeOf(t *tdf.Task) place {
 	return at
 }
 
-// succeeded archives a task, and with the last one of a bucket opens the one that sums its results.
+// succeeded archives a task. The last task of a bucket also opens the parent.
 func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
-	s.note(t.Task)
+	s.record(t.Task)
 	at := placeOf(t.Task)
 	if s.failure != nil || !s.opens(at) {
 		return nil
@@ -121,21 +121,21 @@ func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
 }
 
 func (s *sum) failed(_ context.Context, t *manager.Task) error {
-	s.note(t.Task)
+	s.record(t.Task)
 	return nil
 }
 
-// note keeps what became of a task.
-func (s *sum) note(t *tdf.Task) {
+// record stores a task's result, or its failure.
+func (s *sum) record(t *tdf.Task) {
 	at := placeOf(t)
 	result, err := strconv.ParseInt(strings.TrimSpace(t.LastOutput()), 10, 64)
 	switch {
 	case !s.holds(at):
-		err = fmt.Errorf("it says of itself %q, which is no place in this sum: is the group used by something else?", t.Meta)
+		err = fmt.Errorf("its meta %q is not a place of this sum; use another -run, because other tasks use the group", t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
 		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.LastError()))
 	case err != nil:
-		err = fmt.Errorf("it printed %q, which is no number", t.LastOutput())
+		err = fmt.Errorf("its output %q is not a number", t.LastOutput())
 	}
 	if err != nil {
 		if s.failure == nil {
@@ -146,7 +146,7 @@ func (s *sum) note(t *tdf.Task) {
 	s.results[at] = result
 }
 
-// endOfRound catches up with what another manager has archived, and gives up after a failure.
+// endOfRound reads results that another manager has archived. After a failure it cancels the open tasks.
 func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 	s.archived += int64(round.Archived)
 	if round.Counts[tdf.Archived] > s.archived {
@@ -154,10 +154,10 @@ func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 			return err
 		}
 	}
-	if s.failure == nil || s.given {
+	if s.failure == nil || s.aborted {
 		return nil
 	}
-	s.given = true
+	s.aborted = true
 	return s.cancelOpen(ctx)
 }
 
@@ -166,25 +166,24 @@ func (s *sum) readArchived(ctx context.Context) error {
 	s.archived = 0
 	return s.each(ctx, tdf.Archived, func(t *tdf.Task) {
 		s.archived++
-		s.note(t)
+		s.record(t)
 	})
 }
 
-// cancelOpen gives up what has not begun.
+// cancelOpen cancels the open tasks.
 func (s *sum) cancelOpen(ctx context.Context) error {
 	var open []int64
 	if err := s.each(ctx, tdf.Open, func(t *tdf.Task) { open = append(open, t.ID) }); err != nil {
 		return err
 	}
 	err := s.m.Cancel(ctx, open...)
-	if elsewhere := new(tdf.StateError); errors.As(err, &elsewhere) {
-		return nil // some are done already: no harm
+	if errors.As(err, new(*tdf.StateError)) {
+		return nil // a worker has claimed a task meanwhile
 	}
 	return err
 }
 
-// each calls f for each task of the group in a state. Those that come or go meanwhile may be
-// met or not.
+// each calls f for each task of the group in a state. It may miss tasks that change their state meanwhile.
 func (s *sum) each(ctx context.Context, state tdf.State, f func(*tdf.Task)) error {
 	const page = 500
 	for offset := int64(0); ; offset += page {

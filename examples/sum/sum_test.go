@@ -16,7 +16,7 @@ import (
 
 const source = "rsync:/programs/sum/run.sh"
 
-// adds does what run.sh does.
+// adds computes the same as run.sh.
 func adds(r managertest.Run) managertest.Result {
 	var sum int64
 	for _, arg := range r.Args {
@@ -33,7 +33,7 @@ func adds(r managertest.Run) managertest.Result {
 			sum += n
 		}
 	}
-	// Results come in another order than tasks were opened in.
+	// The seconds make tasks finish in another order than they were opened.
 	return managertest.Result{Output: fmt.Sprintln(sum), Seconds: tdf.Seconds(r.Task.ID * 7 % 5)}
 }
 
@@ -97,7 +97,7 @@ func checkEachOnce(t *testing.T, tm *managertest.Tester, p *plan) {
 
 var errKilled = errors.New("killed")
 
-// A manager that is killed after any number of rounds goes on where it was, with nothing in memory.
+// After a kill in any round, a new manager continues without the memory of the killed one.
 func TestInterrupted(t *testing.T) {
 	p := mustPlan(t, 1, 300, 4)
 	for rounds := 1; ; rounds++ {
@@ -115,7 +115,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt runs a sum for so many rounds, and reports whether that was enough.
+// interrupt runs a sum for a number of rounds, and reports whether the sum is complete then.
 func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended bool) {
 	t.Helper()
 	s := newSum(tm.Manager, p, source, "g")
@@ -138,7 +138,7 @@ func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended
 	return err == nil
 }
 
-func TestOpeningWasInterrupted(t *testing.T) {
+func TestInterruptedOpening(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("sum", adds)
 	p := mustPlan(t, 1, 100, 5)
@@ -171,7 +171,7 @@ func TestTwoManagersAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAgain(t *testing.T) {
+func TestSameRunAgain(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("sum", adds)
 	p := mustPlan(t, 1, 100, 5)
@@ -188,9 +188,9 @@ func TestNoSum(t *testing.T) {
 		result managertest.Result
 		want   string
 	}{
-		"it fails":        {managertest.Result{Error: "fetching rsync:/x/run.sh: no such file"}, "failed: fetching rsync:/x/run.sh: no such file"},
-		"it prints words": {managertest.Result{Output: "about ten\n"}, `it printed "about ten\n", which is no number`},
-		"it is lost":      {managertest.Result{Lost: true}, "lost with its worker 4 times"},
+		"fails":        {managertest.Result{Error: "fetching rsync:/x/run.sh: no such file"}, "failed: fetching rsync:/x/run.sh: no such file"},
+		"prints words": {managertest.Result{Output: "about ten\n"}, `its output "about ten\n" is not a number`},
+		"is lost":      {managertest.Result{Lost: true}, "4 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tm := managertest.New(t)
@@ -202,7 +202,7 @@ func TestNoSum(t *testing.T) {
 			})
 			_, err := newSum(tm.Manager, mustPlan(t, 1, 100, 5), source, "g").compute(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "11..15") {
-				t.Errorf("got %v, want it to name the input 11..15 and to say %q", err, c.want)
+				t.Errorf("got %v, want an error with the input 11..15 and %q", err, c.want)
 			}
 			if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left != 0 {
 				t.Errorf("%d tasks are not archived", left)

@@ -11,30 +11,30 @@ import (
 	"unicode/utf8"
 )
 
-// Arguments are those of both commands: NAME FILE.cfg.
+// Arguments are the arguments of a command: NAME FILE.cfg.
 type Arguments struct {
-	Name string // with %h filled in
+	Name string // with the host's name instead of %h
 	File string
 }
 
-// ErrAnswered is no error: the arguments asked for help or for the version, and got it.
+// ErrAnswered means that Parse has printed the help or the version.
 var ErrAnswered = errors.New("answered")
 
-// A UsageError says what is wrong with the arguments.
+// A UsageError reports invalid arguments.
 type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// Parse reads the arguments of a command; what is its one-line description. The error is
+// Parse parses the arguments of a command. description is the line about the command in its help. The error is
 // [ErrAnswered] or a *[UsageError].
-func Parse(command, what string, args []string, stdout io.Writer) (Arguments, error) {
+func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	version := flags.Bool("version", false, "")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage(command, what))
+		fmt.Fprint(stdout, usage(command, description))
 		return Arguments{}, ErrAnswered
 	case err != nil:
 		return Arguments{}, usageError(command, err.Error())
@@ -42,7 +42,7 @@ func Parse(command, what string, args []string, stdout io.Writer) (Arguments, er
 		fmt.Fprintln(stdout, command, Version())
 		return Arguments{}, ErrAnswered
 	case flags.NArg() != 2:
-		return Arguments{}, usageError(command, fmt.Sprintf("two arguments are needed, NAME and FILE.cfg, and %d are given", flags.NArg()))
+		return Arguments{}, usageError(command, fmt.Sprintf("got %d arguments; want NAME and FILE.cfg", flags.NArg()))
 	}
 	name, err := expandName(flags.Arg(0))
 	if err != nil {
@@ -52,24 +52,24 @@ func Parse(command, what string, args []string, stdout io.Writer) (Arguments, er
 }
 
 func usageError(command, problem string) error {
-	return &UsageError{fmt.Sprintf("%s\nusage: %s NAME FILE.cfg   (%[2]s -h says more)", problem, command)}
+	return &UsageError{fmt.Sprintf("%s\nusage: %s NAME FILE.cfg   (%[2]s -h for help)", problem, command)}
 }
 
-func usage(command, what string) string {
+func usage(command, description string) string {
 	return fmt.Sprintf(`usage: %s NAME FILE.cfg
 
 %s
 
-  NAME       a name for it, 1 to 200 bytes; %%h stands for the host's name
-  FILE.cfg   its configuration: docs/configuration.md; each key can also be given by
-             the environment, such as TDF_CFG_REDIS_PASSWORD
+  NAME       name of 1 to 200 bytes; %%h stands for the host's name
+  FILE.cfg   configuration file (docs/configuration.md); environment variables such as
+             TDF_CFG_REDIS_PASSWORD override its keys
 
-  -h, --help   print this and exit
-  --version    print the version and exit
+  -h, --help   print this help
+  --version    print the version
 
-SIGTERM and SIGINT stop it. Exit status: 0 when it was stopped, 2 when the arguments or the
-configuration are wrong or Redis refuses it, 1 for any other error.
-`, command, what)
+SIGTERM and SIGINT stop the command. The exit status is 0 after a signal, 2 if the arguments
+or the configuration are invalid or Redis refuses the login, and 1 for any other error.
+`, command, description)
 }
 
 const (
@@ -82,12 +82,12 @@ func expandName(arg string) (string, error) {
 	if strings.Contains(arg, hostPlaceholder) {
 		host, err := os.Hostname()
 		if err != nil {
-			return "", fmt.Errorf("%s in the name: %w", hostPlaceholder, err)
+			return "", fmt.Errorf("replace %s in the name: %w", hostPlaceholder, err)
 		}
 		name = strings.ReplaceAll(arg, hostPlaceholder, host)
 	}
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", fmt.Errorf("the name %.50q is not one of 1 to %d bytes without control characters", name, maxName)
+		return "", fmt.Errorf("invalid name %.50q: want 1 to %d bytes without control characters", name, maxName)
 	}
 	return name, nil
 }

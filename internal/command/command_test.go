@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 		ctx  context.Context
 		err  error
 		want int
-		says string
+		text string
 	}{
 		{t.Context(), nil, 0, ""},
 		{t.Context(), ErrAnswered, 0, ""},
@@ -62,8 +62,8 @@ func TestStatus(t *testing.T) {
 		{ended, refused, 2, "x: redis at r:1: no\n"},
 	} {
 		var stderr bytes.Buffer
-		if got := Status(c.ctx, "x", c.err, &stderr); got != c.want || stderr.String() != c.says {
-			t.Errorf("%v: got %d, %q, want %d, %q", c.err, got, stderr.String(), c.want, c.says)
+		if got := Status(c.ctx, "x", c.err, &stderr); got != c.want || stderr.String() != c.text {
+			t.Errorf("%v: got %d, %q, want %d, %q", c.err, got, stderr.String(), c.want, c.text)
 		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package command is what tdf-server and tdf-worker have in common: their two arguments, the
-// signals that stop them, and the exit status (docs/operations.md, "Exit status").
+// Package command has the common code of tdf-server and tdf-worker: arguments, signals and exit statuses
+// (docs/operations.md, "Exit status").
 package command

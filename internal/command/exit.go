@@ -14,11 +14,11 @@ import (
 const (
 	StatusStopped = 0
 	StatusFailed  = 1
-	StatusRefused = 2 // the arguments, the configuration, or what Redis says to it
+	StatusRefused = 2 // see Refused
 )
 
-// Status returns the exit status for what a command ended with, and writes the error to stderr.
-// An error of a command that was told to stop, by ctx, is none.
+// Status returns the exit status of a command that ended with err, and writes err to stderr. If ctx has ended, the
+// command was stopped by a signal, and only errors of [Refused] count.
 func Status(ctx context.Context, command string, err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, ErrAnswered) || ctx.Err() != nil && !Refused(err) {
 		return StatusStopped
@@ -30,8 +30,8 @@ func Status(ctx context.Context, command string, err error, stderr io.Writer) in
 	return StatusFailed
 }
 
-// Refused says whether starting again as it is would not help: the arguments are wrong, the configuration, or Redis
-// refuses it.
+// Refused reports whether a restart would fail again, because the arguments or the configuration are invalid, Redis
+// refuses the login, or the worker's name is taken.
 func Refused(err error) bool {
 	var usage *UsageError
 	var configuration *config.Error

@@ -7,19 +7,19 @@ import (
 	"syscall"
 )
 
-// Signals returns a context that the first SIGTERM or SIGINT ends, and one that the second
-// ends. The third kills the process.
-func Signals() (told, toldAgain context.Context) {
-	told, tell := context.WithCancel(context.Background())
-	toldAgain, tellAgain := context.WithCancel(context.Background())
+// Signals returns two contexts. The first SIGTERM or SIGINT ends the first context, and the second signal ends the
+// second context. A third signal kills the process.
+func Signals() (first, second context.Context) {
+	first, endFirst := context.WithCancel(context.Background())
+	second, endSecond := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		<-signals
-		tell()
+		endFirst()
 		<-signals
 		signal.Stop(signals)
-		tellAgain()
+		endSecond()
 	}()
-	return told, toldAgain
+	return first, second
 }

@@ -5,8 +5,8 @@ import "runtime/debug"
 // stamped is set by the linker when a release is built (scripts/dist).
 var stamped string
 
-// Version is what a release was stamped with; else that of the module that the command was built
-// from, and the revision where it was built from a repository; "(devel)" where neither is known.
+// Version returns the version of a release, or else the version of the module, with the revision of its repository. It
+// returns "(devel)" if both are unknown.
 func Version() string {
 	if stamped != "" {
 		return stamped

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain has git do the same whoever runs the tests, and leave their repository alone where it runs the
-// tests itself, in a hook.
+// TestMain clears git's variables, so that git does the same for every user. A hook of git would otherwise set
+// variables that point to this repository.
 func TestMain(m *testing.M) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "GIT_") {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// project makes a repository with this project's scripts and a command that prints its version.
+// project makes a repository with this project's scripts, and with a command that prints its version.
 func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
@@ -79,7 +79,7 @@ func TestDist(t *testing.T) {
 		t.Errorf("the version is %q, %v", out, err)
 	}
 
-	// The same commit elsewhere, by somebody whose files are young and private, gives the same.
+	// The same commit gives the same archives in another directory, with another umask and newer files.
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")
@@ -89,7 +89,7 @@ func TestDist(t *testing.T) {
 
 	write(t, filepath.Join(dir, "README.md"), 0o644, "changed")
 	if out := command(t, dir, "scripts/dist"); !strings.Contains(out, "tdf_release-v7-dirty_linux_amd64.tar.gz") || strings.Count(out, "\n") != 2 {
-		t.Errorf("of a changed tree:\n%s", out)
+		t.Errorf("SHA256SUMS of a changed tree:\n%s", out)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dist, "*")); len(left) != 3 {
 		t.Errorf("dist/ has %q", left)
@@ -117,16 +117,16 @@ func checkStatic(t *testing.T, name string, machine elf.Machine) {
 	text, err := os.ReadFile(name)
 	must(t, err)
 	if f.Machine != machine || bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))) {
-		t.Errorf("%s is for %v, or knows where it was built", name, f.Machine)
+		t.Errorf("%s is for %v, or contains the path of its build", name, f.Machine)
 	}
 }
 
-func TestDistWithoutARepository(t *testing.T) {
+func TestDistWithoutRepository(t *testing.T) {
 	dir := project(t)
 	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "dist: this is no clone") {
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "dist: not a clone") {
 		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// A world has hosts that are directories, and an ssh that goes there.
+// A world simulates hosts by directories, and ssh by a script.
 type world struct {
 	*testing.T
-	dir  string // of the hosts, by name
-	bin  string // of ssh
+	dir  string // has a directory for each host
+	bin  string // has ssh
 	dist string
 }
 
-// ssh runs what it is told where the host is; its arguments are logged.
+// ssh runs a command with the host's directory as DESTDIR, and logs its own arguments.
 const ssh = `#!/bin/sh
 echo "$*" >>"$TEST_HOSTS/ssh.log"
 while [ "$1" != -- ]; do shift; done
@@ -28,7 +28,7 @@ export PATH="$TEST_HOSTS/.bin:$PATH"
 exec sh -c "$*"
 `
 
-// commands are those of a host that would change this machine, or say what it is.
+// commands replace the host's commands that would change or describe this machine.
 var commands = map[string]string{
 	"uname":   `cat "$DESTDIR/machine" 2>/dev/null || echo Linux x86_64`,
 	"id":      `[ "$2" = tdf ] || { cat "$DESTDIR/uid" 2>/dev/null && [ -z "$SUDO" ] || echo 0; exit; }; [ -e "$DESTDIR/etc/passwd" ]`,
@@ -36,7 +36,7 @@ var commands = map[string]string{
 	"chown":   `echo "$1" >"$2.owner"`,
 	"sleep":   ``,
 	"sudo":    `[ "$1" = -n ] || exit 1; shift; [ ! -e "$DESTDIR/nosudo" ] || { echo "sudo: a password is required" >&2; exit 1; }; rm "$DESTDIR/uid"; SUDO=1 exec "$@"`,
-	"journalctl": `echo "tdf-worker: worker.cfg: [tdf] namespace: is missing"
+	"journalctl": `echo "tdf-worker: worker.cfg: [tdf] namespace: missing"
 `,
 	"systemctl": `
 echo "systemctl $*" >>"$DESTDIR/log"
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, hosts ...string) *world {
 	return w
 }
 
-// release makes an archive as scripts/dist does, with a command that only knows its version.
+// release makes an archive like scripts/dist. Its command only prints its version.
 func (w *world) release(version, arch string) {
 	w.Helper()
 	name := "tdf_" + version + "_linux_" + arch
@@ -91,7 +91,7 @@ func command(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// install runs the script, and checks the exit status.
+// install runs install-workers, and checks its exit status.
 func (w *world) install(status int, args ...string) (stdout, stderr string) {
 	w.Helper()
 	script, err := filepath.Abs(filepath.Join(root, "deploy", "install-workers"))
@@ -112,7 +112,7 @@ func (w *world) install(status int, args ...string) (stdout, stderr string) {
 
 func (w *world) path(host, name string) string { return filepath.Join(w.dir, host, name) }
 
-// log returns what was done on the host since the last time.
+// log returns the commands that ran on the host since the last call.
 func (w *world) log(host string) string {
 	w.Helper()
 	text := read(w.T, w.path(host, "log"))

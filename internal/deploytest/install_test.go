@@ -21,7 +21,7 @@ systemctl is-active --quiet tdf-worker@1.service
 systemctl is-active --quiet tdf-worker@2.service
 `
 	if got := w.log("a"); got != want {
-		t.Errorf("did\n%swant\n%s", got, want)
+		t.Errorf("commands of the host:\n%swant\n%s", got, want)
 	}
 	for name, mode := range map[string]os.FileMode{
 		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
@@ -32,7 +32,7 @@ systemctl is-active --quiet tdf-worker@2.service
 		}
 	}
 	if owner := read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")); owner != "tdf:tdf\n" {
-		t.Errorf("the configuration is %s's", owner)
+		t.Errorf("the owner of the configuration is %s", owner)
 	}
 	if got := read(t, w.path("a", "etc/tdf/worker.cfg")); got != "[tdf]\nnamespace=x\n" {
 		t.Errorf("%q", got)
@@ -43,7 +43,7 @@ systemctl is-active --quiet tdf-worker@2.service
 	}
 }
 
-// What is there stays as it is, and so does what runs; only what is new is a reason to restart.
+// An installation without changes does not restart the workers.
 func TestInstallAgain(t *testing.T) {
 	w := newWorld(t, "a")
 	cfg := w.config("[tdf]\nnamespace=x\n")
@@ -54,8 +54,8 @@ func TestInstallAgain(t *testing.T) {
 		name   string
 		change func()
 		args   []string
-		did    string // in the log
-		said   string
+		did    string // part of the host's log
+		output string // part of stdout
 	}{
 		{"nothing new", func() {}, []string{"-c", cfg}, "systemctl start " + three, "v1 amd64, workers running: 3"},
 		{"without a configuration", func() {}, nil, "systemctl start " + three, "workers running: 3"},
@@ -71,28 +71,28 @@ func TestInstallAgain(t *testing.T) {
 	for _, step := range steps {
 		step.change()
 		stdout, _ := w.install(0, append(step.args, "a")...)
-		if got := w.log("a"); !strings.Contains(got, step.did) || strings.Contains(got, "useradd") || !strings.Contains(stdout, step.said) {
-			t.Errorf("%s: it said %sand did\n%s", step.name, stdout, got)
+		if got := w.log("a"); !strings.Contains(got, step.did) || strings.Contains(got, "useradd") || !strings.Contains(stdout, step.output) {
+			t.Errorf("%s: printed %scommands of the host:\n%s", step.name, stdout, got)
 		}
 	}
 }
 
-// An installation that failed half-way is a reason to restart, too.
-func TestInstallAfterAFailure(t *testing.T) {
+// The installation after a failed one restarts the workers.
+func TestInstallAfterFailure(t *testing.T) {
 	w := newWorld(t, "a")
 	cfg := w.config("x")
-	for name, says := range map[string]string{
+	for name, want := range map[string]string{
 		"hangs":  "a: failed: systemctl restart failed\n",
-		"broken": "a: failed: tdf-worker@1.service does not stay up: tdf-worker: worker.cfg: [tdf] namespace: is missing\n",
+		"broken": "a: failed: tdf-worker@1.service has ended: tdf-worker: worker.cfg: [tdf] namespace: missing\n",
 	} {
 		write(t, cfg, 0o600, name)
 		write(t, w.path("a", name), 0o600, "")
-		if stdout, _ := w.install(1, "-c", cfg, "a"); stdout != says {
+		if stdout, _ := w.install(1, "-c", cfg, "a"); stdout != want {
 			t.Errorf("%s: %q", name, stdout)
 		}
 		must(t, os.Remove(w.path("a", name)))
 		if stdout, _ := w.install(0, "-c", cfg, "a"); !strings.Contains(stdout, "workers restarted: 1\n") {
-			t.Errorf("%s, then: %q", name, stdout)
+			t.Errorf("%s, then installed again: %q", name, stdout)
 		}
 	}
 }
@@ -107,27 +107,26 @@ func TestInstallOnMany(t *testing.T) {
 	write(t, w.path("nobody", "nosudo"), 0o644, "")
 	must(t, os.RemoveAll(w.path("unready", "run")))
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	write(t, hosts, 0o644, "# those of the lab\n\na\n b # comment\r\narm\na\nsparc\ndown\nfe80::1%eth0\n\tunready\nsudoer\nnobody")
+	write(t, hosts, 0o644, "# the lab's hosts\n\na\n b # comment\r\narm\na\nsparc\ndown\nfe80::1%eth0\n\tunready\nsudoer\nnobody")
 	stdout, _ := w.install(1, "-p", "3", "-u", "admin", "-c", w.config("x"), hosts, "user.example.org", "b")
 	want := map[string]string{
 		"a": "ok: tdf-worker v1 amd64", "b": "ok: ", "arm": "ok: tdf-worker v1 arm64", "fe80::1%eth0": "ok: ", "user.example.org": "ok: ", "sudoer": "ok: ",
-		"sparc": "failed: there is no release for $'SunOS", "down": "failed: ssh: connect to host: Connection refused",
-		"unready": "failed: systemd does not run here", "nobody": "failed: sudo: a password is required",
+		"sparc": "failed: no release for $'SunOS", "down": "failed: ssh: connect to host: Connection refused",
+		"unready": "failed: systemd does not run on this host", "nobody": "failed: sudo: a password is required",
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	if len(lines) != len(want) {
 		t.Errorf("printed\n%s", stdout)
 	}
 	for _, line := range lines {
-		host, said, _ := strings.Cut(line, ": ")
-		if text, ok := want[host]; !ok || !strings.HasPrefix(said, text) || strings.Contains(said, "\x1b") {
+		host, result, _ := strings.Cut(line, ": ")
+		if text, ok := want[host]; !ok || !strings.HasPrefix(result, text) || strings.Contains(result, "\x1b") {
 			t.Errorf("printed %q, want %q", line, text)
 		}
 	}
 }
 
-// Passwords are in files that nobody else can read, and those of variables not even programs, also where
-// somebody wrote the files by hand.
+// Other users cannot read worker.cfg and worker.env, even if they were written by hand. Programs cannot read worker.env.
 func TestInstalledSecrets(t *testing.T) {
 	w := newWorld(t, "a")
 	variables := filepath.Join(t.TempDir(), "my env")
@@ -146,14 +145,14 @@ func TestInstalledSecrets(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 		if got := read(t, w.path("a", "etc/tdf/"+name+".owner")); got != owner {
-			t.Errorf("%s is %s's", name, got)
+			t.Errorf("the owner of %s is %s", name, got)
 		}
 	}
 }
 
-func TestInstallWithoutAConfiguration(t *testing.T) {
+func TestInstallWithoutConfiguration(t *testing.T) {
 	w := newWorld(t, "a")
-	if stdout, _ := w.install(1, "a"); stdout != "a: failed: there is no /etc/tdf/worker.cfg; give one\n" {
+	if stdout, _ := w.install(1, "a"); stdout != "a: failed: /etc/tdf/worker.cfg does not exist; name a configuration\n" {
 		t.Errorf("%q", stdout)
 	}
 }
@@ -167,11 +166,11 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("%q", stdout)
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
-		t.Error("it has called ssh")
+		t.Error("the script called ssh")
 	}
 }
 
-func TestWrongArguments(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	w := newWorld(t, "a")
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	write(t, hosts, 0o644, "a\n-oProxyCommand=touch${IFS}x\n")
@@ -183,10 +182,10 @@ func TestWrongArguments(t *testing.T) {
 	must(t, os.CopyFS(two, os.DirFS(w.dist)))
 	write(t, filepath.Join(two, "tdf_v2_linux_arm64.tar.gz"), 0o644, "")
 	for _, c := range []struct {
-		says string
+		want string
 		args []string
 	}{
-		{"there is no option -oProxyCommand", []string{"-oProxyCommand=x"}},
+		{"unknown option -oProxyCommand", []string{"-oProxyCommand=x"}},
 		{"is not the name of a host", []string{"--", "-oProxyCommand=x"}},
 		{"is not the name of a host", []string{"a", "-oProxyCommand=x"}},
 		{"is not the name of a host", []string{"a;b"}},
@@ -195,25 +194,25 @@ func TestWrongArguments(t *testing.T) {
 		{"is not the name of a host", []string{"a\nb"}},
 		{"is not the name of a host", []string{""}},
 		{hosts + " is not the name of a host", []string{hosts}},
-		{"no hosts are given", nil},
-		{"no hosts are given", []string{empty}},
+		{"no hosts; see -h", nil},
+		{"no hosts; see -h", []string{empty}},
 		{"-n x: expected a number", []string{"-n", "x", "a"}},
 		{"-n -1: expected a number", []string{"-n", "-1", "a"}},
 		{"-p 0: expected a number above 0", []string{"-p", "0", "a"}},
-		{"that is no user's name", []string{"-u", "-oX", "a"}},
+		{"-u -oX: expected a user's name", []string{"-u", "-oX", "a"}},
 		{"cannot be read", []string{"-c", "nothere", "a"}},
 		{"-n needs a value", []string{"-n"}},
 		{"has no archive of a release", []string{"-d", t.TempDir(), "a"}},
-		{"its sum is not that of SHA256SUMS", []string{"-d", bad, "a"}},
+		{"its checksum differs from SHA256SUMS", []string{"-d", bad, "a"}},
 		{"has archives of v1 and v2", []string{"-d", two, "a"}},
 	} {
 		stdout, stderr := w.install(2, c.args...)
-		if stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.says) {
-			t.Errorf("%q: %q, %q; want %q", c.args, stdout, stderr, c.says)
+		if stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%q: %q, %q; want %q", c.args, stdout, stderr, c.want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
-		t.Error("it has called ssh")
+		t.Error("the script called ssh")
 	}
 	if stdout, _ := w.install(0, "-h"); !strings.HasPrefix(stdout, "usage: ") {
 		t.Errorf("%q", stdout)

@@ -1,5 +1,4 @@
-// Package deploytest tests what releases are made and installed by: scripts/dist and deploy/
-// (docs/install.md). It has no code of its own but tests.
+// Package deploytest tests scripts/dist and deploy/ (docs/install.md). It has only tests.
 package deploytest
 
 import (
@@ -32,7 +31,7 @@ func write(t testing.TB, name string, mode os.FileMode, text string) {
 	must(t, os.Chmod(name, mode))
 }
 
-// setting returns the values of a setting of a unit.
+// setting returns the values of a unit's setting.
 func setting(t testing.TB, unit, name string) []string {
 	t.Helper()
 	var all []string
@@ -44,9 +43,8 @@ func setting(t testing.TB, unit, name string) []string {
 	return all
 }
 
-// A worker that is told to stop lets its programs finish, ends what is left, and reports it.
-// Whoever stops it waits for longer than all that takes by default.
-func TestAWorkerHasTheTimeToStop(t *testing.T) {
+// systemd waits long enough for a stopping worker, which lets programs finish, ends the others, and reports.
+func TestWorkerHasTimeToStop(t *testing.T) {
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "x")
 	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
 	must(t, err)
@@ -56,38 +54,38 @@ func TestAWorkerHasTheTimeToStop(t *testing.T) {
 	}
 	stop, err := time.ParseDuration(value[0] + "s")
 	must(t, err)
-	if least := cfg.Grace + cfg.KillGrace + 10*time.Second; stop <= least {
-		t.Errorf("TimeoutStopSec is %v, and has to be above %v", stop, least)
+	if needed := cfg.Grace + cfg.KillGrace + 10*time.Second; stop <= needed {
+		t.Errorf("TimeoutStopSec is %v, want more than %v", stop, needed)
 	}
 }
 
-// The units and the script that installs them mean the same files.
+// The units and the script install-here use the same paths.
 func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 	script := read(t, filepath.Join(root, "deploy", "install-here"))
 	words := strings.Fields(strings.Join(setting(t, "tdf-worker@.service", "ExecStart"), " "))
 	if len(words) != 3 || !strings.Contains(script, "binary=$root"+words[0]+"\n") || !strings.Contains(script, "etc=$root"+filepath.Dir(words[2])+"\n") ||
 		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 600 tdf:tdf`) {
-		t.Errorf("the worker is started by %q", words)
+		t.Errorf("ExecStart is %q", words)
 	}
 	home := setting(t, "tdf-worker@.service", "WorkingDirectory")
 	if len(home) != 1 || !strings.Contains(script, "home="+home[0]+"\n") {
-		t.Errorf("the worker's directory is %q", home)
+		t.Errorf("WorkingDirectory is %q", home)
 	}
 }
 
-// A worker that is stopped ends its programs itself, has the
-// cgroups for its limits, outlives a program that runs out of memory, and is started for ever.
-func TestSettingsThatWorkersRestOn(t *testing.T) {
+// The unit has the settings that workers need. A worker ends its programs itself, makes cgroups, survives a program that
+// runs out of memory, and is always restarted.
+func TestSettingsOfWorkers(t *testing.T) {
 	for name, want := range map[string]string{
 		"KillMode": "mixed", "Delegate": "yes", "OOMPolicy": "continue", "Restart": "always", "StartLimitIntervalSec": "0",
 	} {
 		if got := setting(t, "tdf-worker@.service", name); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s is %q, and has to be %s", name, got, want)
+			t.Errorf("%s is %q, want %s", name, got, want)
 		}
 	}
 	for _, breaks := range []string{"ProtectControlGroups", "SystemCallFilter", "PrivateDevices", "MemoryDenyWriteExecute"} {
 		if got := setting(t, "tdf-worker@.service", breaks); len(got) > 0 {
-			t.Errorf("%s=%s keeps programs from working", breaks, got[0])
+			t.Errorf("%s=%s breaks programs", breaks, got[0])
 		}
 	}
 }

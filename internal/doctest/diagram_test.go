@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The diagram of the README has every transition that changes the state, and no other.
+// The README's diagram has exactly the transitions that change the state.
 func TestDiagramHasEveryTransition(t *testing.T) {
 	var want []string
 	for _, tr := range tdf.Transitions {
@@ -33,10 +33,10 @@ func edge(verb, from, to string) string { return from + " -> " + to + ": " + ver
 
 var (
 	arrow = regexp.MustCompile(`^(.+) -->\|(.+)\| (.+)$`)
-	label = regexp.MustCompile(`\(\[\w+\]\)`) // of the nodes that are no states
+	label = regexp.MustCompile(`\(\[\w+\]\)`) // label of a node that is not a state
 )
 
-// edges returns the edges of a flowchart. An edge of a subgraph is one of each node in it.
+// edges returns the edges of a flowchart. It expands an edge of a subgraph to edges of its nodes.
 func edges(t testing.TB, chart string) (all []string) {
 	t.Helper()
 	nodes := subgraphs(chart)
@@ -46,7 +46,7 @@ func edges(t testing.TB, chart string) (all []string) {
 		m := arrow.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "--") {
-				t.Errorf("the diagram has an edge that is not understood: %s", line)
+				t.Errorf("the test cannot parse an edge of the diagram: %s", line)
 			}
 			continue
 		}

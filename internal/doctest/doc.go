@@ -1,4 +1,3 @@
-// Package doctest tests the project's pages against its code: that links lead somewhere, that
-// tables have every row and no other, that the README's diagram has every transition, and that the tutorial's manager works
-// (docs/development.md). It has no code but tests.
+// Package doctest tests the project's pages against its code (docs/development.md): links, tables, the README's diagram,
+// and the tutorial's manager. It has only tests.
 package doctest

@@ -10,7 +10,7 @@ import (
 
 const module = "github.com/tdf-framework/tdf"
 
-// imports returns, for each folder with Go files, what they import; of tests, or of the others.
+// imports returns the imports of each folder's Go files: those of tests, or those of other files.
 func imports(t testing.TB, ofTests bool) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -30,7 +30,7 @@ func imports(t testing.TB, ofTests bool) map[string][]string {
 	return all
 }
 
-// within returns the folder of a package of this project.
+// within returns the folder of an imported package. It returns false if the package is not of this project.
 func within(imported string) (folder string, ok bool) {
 	if imported == module {
 		return ".", true
@@ -38,7 +38,7 @@ func within(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// Each package imports what the table of packages allows it to, and is in that table.
+// Each package is in the table of packages, and imports only the packages that the table allows.
 func TestImportRules(t *testing.T) {
 	allowed := map[string][]string{}
 	for _, row := range rows(t, "ARCHITECTURE.md", "## Packages") {
@@ -47,7 +47,7 @@ func TestImportRules(t *testing.T) {
 	found := imports(t, false)
 	for _, folder := range slices.Sorted(maps.Keys(allowed)) {
 		if _, ok := found[folder]; !ok {
-			t.Errorf("ARCHITECTURE.md lists %s, which has no Go files", folder)
+			t.Errorf("ARCHITECTURE.md lists %s, but it has no Go files", folder)
 		}
 	}
 	for folder, imported := range found {
@@ -58,13 +58,13 @@ func TestImportRules(t *testing.T) {
 		}
 		for _, path := range imported {
 			if other, ok := within(path); ok && !slices.Contains(may, other) {
-				t.Errorf("%s imports %s, and may import %v only", folder, other, may)
+				t.Errorf("%s imports %s, but ARCHITECTURE.md allows only %v", folder, other, may)
 			}
 		}
 	}
 }
 
-// The table of dependencies has every imported module and no other, and says which are for tests.
+// The table of dependencies has exactly the imported modules, and marks those that only tests import.
 func TestDependencies(t *testing.T) {
 	code, tests := imports(t, false), imports(t, true)
 	for folder := range code {
@@ -74,25 +74,25 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	used, tested := foreign(code), foreign(tests)
-	var told []string
+	var listed []string
 	for _, row := range rows(t, "docs/development.md", "## Dependencies") {
 		forTests := strings.HasPrefix(row[1], "tests:")
 		for _, m := range names(row[0]) {
-			told = append(told, m)
+			listed = append(listed, m)
 			of := func(path string) bool { return path == m || strings.HasPrefix(path, m+"/") }
 			if slices.ContainsFunc(used, of) == forTests || !slices.ContainsFunc(append(used, tested...), of) {
-				t.Errorf("docs/development.md says of %s %q, and that is not how it is imported", m, row[1])
+				t.Errorf("docs/development.md says %[2]q about %[1]s, which contradicts its imports", m, row[1])
 			}
 		}
 	}
 	for _, path := range append(used, tested...) {
-		if !slices.ContainsFunc(told, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }) {
+		if !slices.ContainsFunc(listed, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }) {
 			t.Errorf("docs/development.md does not list %s", path)
 		}
 	}
 }
 
-// helpsTests says that only tests import the package, as internal/redistest.
+// helpsTests reports whether only tests import the package, such as internal/redistest.
 func helpsTests(folder string) bool {
 	return strings.HasPrefix(folder, "internal/") && strings.HasSuffix(folder, "test")
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Every warning and error that the components log is explained, and nothing is that they do not log.
+// docs/operations.md explains every warning and error of the components, and no message that they do not log.
 func TestLoggedMessagesAreExplained(t *testing.T) {
-	logged := map[string]bool{} // by message; true: a warning or an error
+	logged := map[string]bool{} // by message; true for warnings and errors
 	for _, file := range files(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "examples", "internal"}, top(file)) {
 			continue
@@ -34,7 +34,7 @@ func TestLoggedMessagesAreExplained(t *testing.T) {
 	}
 	for _, row := range rows(t, "docs/operations.md", "## Logs") {
 		if _, ok := logged[names(row[0])[0]]; !ok {
-			t.Errorf("docs/operations.md explains %s, which nobody logs", row[0])
+			t.Errorf("docs/operations.md explains %s, but no component logs it", row[0])
 		}
 	}
 }

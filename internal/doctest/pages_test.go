@@ -21,7 +21,7 @@ func read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// files returns the project's files with one of the endings, by their paths from the root.
+// files returns the paths of the project's files with one of the endings, relative to the root.
 func files(t testing.TB, endings ...string) []string {
 	t.Helper()
 	var found []string
@@ -46,7 +46,7 @@ var code = regexp.MustCompile("(?s)```.*?```")
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range files(t, ".md") {
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
@@ -56,7 +56,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			links++
 			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1])
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
 			}
 		}
 	}
@@ -65,13 +65,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// A reference is docs/page.md, or docs/page.md, "Heading"; it may be broken over two lines of a comment.
+// A reference is docs/page.md, or docs/page.md, "Heading". It may span two lines of a comment.
 var (
 	reference  = regexp.MustCompile(`(docs/[a-z]+\.md)(?:,\s+"([^"]+)")?`)
 	lineBreaks = regexp.MustCompile(`\s*\n\s*(?://|--|#)?\s*`)
 )
 
-func TestReferencesOfTheCodeAreThere(t *testing.T) {
+func TestReferences(t *testing.T) {
 	found := 0
 	for _, file := range files(t, ".go", ".lua", ".md", ".cfg") {
 		if strings.HasPrefix(file, "internal/doctest/") {
@@ -90,12 +90,12 @@ func TestReferencesOfTheCodeAreThere(t *testing.T) {
 	}
 }
 
-// missing says what of a page and its heading is not there; "" for nothing.
+// missing returns the problem of a reference, or "".
 func missing(t testing.TB, page, heading string) string {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	switch {
 	case err != nil:
-		return "which is not there"
+		return "which does not exist"
 	case heading != "" && !slices.Contains(headings(string(text)), heading):
 		return "which has no heading " + heading
 	}
@@ -114,14 +114,14 @@ func headings(page string) []string {
 	return all
 }
 
-// What stands in backticks and looks like a file, or a directory, is one.
+// path matches the path of a file or a directory in backticks.
 var path = regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)*(?:\\.(?:go|lua|md|cfg|mod)|/))`")
 
-func TestFilesOfTheArchitectureAreThere(t *testing.T) {
+func TestFilesOfArchitecture(t *testing.T) {
 	found := path.FindAllStringSubmatch(read(t, "ARCHITECTURE.md"), -1)
 	for _, m := range found {
 		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
-			t.Errorf("ARCHITECTURE.md names %s, which is not there", m[1])
+			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
 		}
 	}
 	if len(found) < 40 {
@@ -129,8 +129,8 @@ func TestFilesOfTheArchitectureAreThere(t *testing.T) {
 	}
 }
 
-// The Go code of the page that is no program is an example of the package worker.
-func TestShownRunnerIsAnExample(t *testing.T) {
+// The Go code of a section of docs/programs.md is in an example of the package worker.
+func TestShownRunnerIsInExample(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "docs/programs.md"), "## Rounds without a process\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
@@ -139,22 +139,22 @@ func TestShownRunnerIsAnExample(t *testing.T) {
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```\n")
 		if !strings.Contains(example, flat(block)) {
-			t.Errorf("worker/example_test.go does not have this:\n%s", block)
+			t.Errorf("worker/example_test.go does not contain:\n%s", block)
 		}
 	}
 	if len(blocks) != 2 {
-		t.Errorf("%d blocks of code", len(blocks))
+		t.Errorf("%d blocks of code, want 2", len(blocks))
 	}
 }
 
-// The programs that a page shows are those that are tried.
-func TestShownProgramsAreTried(t *testing.T) {
+// docs/programs.md shows the programs that tests of worker/rounddir run.
+func TestShownProgramsAreTested(t *testing.T) {
 	page := read(t, "docs/programs.md")
 	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {
 		_, rest, found := strings.Cut(page, "\n```"+language+"\n")
 		block, _, closed := strings.Cut(rest, "```\n")
 		if !found || !closed || block != read(t, "worker/rounddir/testdata/"+file) {
-			t.Errorf("docs/programs.md does not show worker/rounddir/testdata/%s as it is", file)
+			t.Errorf("docs/programs.md does not show worker/rounddir/testdata/%s unchanged", file)
 		}
 	}
 }

@@ -37,16 +37,16 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// compare reports what is in one of the sets only.
-func compare(t testing.TB, what string, inCode, onPage []string) {
+// compare reports the names that are in only one of the sets.
+func compare(t testing.TB, kind string, inCode, onPage []string) {
 	t.Helper()
 	set := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 	if diff := cmp.Diff(set(inCode), set(onPage)); diff != "" {
-		t.Errorf("%s, code against %s (-code +page):\n%s", what, redisPage, diff)
+		t.Errorf("%s, code against %s (-code +page):\n%s", kind, redisPage, diff)
 	}
 }
 
-// Every key that the code builds is on the page, and every key on the page is built.
+// The page has exactly the keys that the code builds.
 func TestKeys(t *testing.T) {
 	var built []string
 	for _, list := range tdf.Lists {
@@ -80,11 +80,11 @@ func beginning(e ast.Expr) []string {
 	if s, ok := text(e); ok {
 		return []string{s}
 	}
-	return nil // the list of a state
+	return nil // a list of a state, which tdf.Lists has
 }
 
-// constants returns the string constants of a file whose names begin so, or are of that type.
-func constants(t testing.TB, path string, begins ...string) []string {
+// constants returns the string constants of a file whose name has one of the prefixes, or whose type is one of them.
+func constants(t testing.TB, path string, prefixes ...string) []string {
 	values := map[string]bool{}
 	ast.Inspect(syntax(t, path), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -94,7 +94,7 @@ func constants(t testing.TB, path string, begins ...string) []string {
 		kind, _ := spec.Type.(*ast.Ident)
 		for i, name := range spec.Names {
 			of := func(b string) bool { return strings.HasPrefix(name.Name, b) || kind != nil && kind.Name == b }
-			if i < len(spec.Values) && slices.ContainsFunc(begins, of) {
+			if i < len(spec.Values) && slices.ContainsFunc(prefixes, of) {
 				if s, ok := text(spec.Values[i]); ok {
 					values[s] = true
 				}
@@ -103,15 +103,15 @@ func constants(t testing.TB, path string, begins ...string) []string {
 		return true
 	})
 	if len(values) == 0 {
-		t.Errorf("%s has no constants %v", path, begins)
+		t.Errorf("%s has no constants %v", path, prefixes)
 	}
 	return slices.Collect(maps.Keys(values))
 }
 
-// Every property that the code names is on the page, and the other way round.
+// The page has exactly the properties that the code names.
 func TestProperties(t *testing.T) {
-	properties := append(constants(t, "task.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
-	ofRound := append(constants(t, "task.go", "Round", "round"), "$state")
+	properties := append(constants(t, "parse.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
+	ofRound := append(constants(t, "parse.go", "Round", "round"), "$state")
 	var listed, listedOfRound []string
 	for _, name := range first(rows(t, redisPage, "## A task")) {
 		if of, ok := strings.CutPrefix(name, "$round:"); ok {
@@ -124,7 +124,7 @@ func TestProperties(t *testing.T) {
 	compare(t, "properties of a round", ofRound, listedOfRound)
 }
 
-// A task that is opened by default has the defaults that the page tells.
+// The page has the defaults of a new task.
 func TestDefaults(t *testing.T) {
 	defaults := map[string]string{"max_losses": strconv.Itoa(tdf.Defaults("", "", "").MaxLosses), "fail_on": string(tdf.FailOnStderr)}
 	d := tdf.Defaults("", "", "")
@@ -133,8 +133,8 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, row := range rows(t, redisPage, "## A task") {
 		value, known := defaults[names(row[0])[0]]
-		if told := strings.Replace(row[2], "empty", "", 1); known && told != value && told != "required" {
-			t.Errorf("%s is %q by default, and the page says %q", row[0], value, row[2])
+		if listed := strings.Replace(row[2], "empty", "", 1); known && listed != value && listed != "required" {
+			t.Errorf("the default of %s is %q, but the page has %q", row[0], value, row[2])
 		}
 	}
 }

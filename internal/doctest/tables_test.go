@@ -8,7 +8,7 @@ import (
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// rows returns the cells of a page's table rows below a heading, without the table's own head.
+// rows returns the cells of the table rows below a heading, without the head of the table.
 func rows(t testing.TB, page, heading string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, page), "\n"+heading+"\n")
@@ -30,7 +30,7 @@ func rows(t testing.TB, page, heading string) [][]string {
 	return all
 }
 
-// names returns what stands in backticks.
+// names returns the texts in backticks.
 func names(cell string) []string {
 	var all []string
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {

@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/examples/local"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// block returns the first block of that language on the page, without the indentation of a list.
+// block returns the page's first block of code in a language, without the indentation of a list.
 func block(t testing.TB, page, language string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?ms)^( *)```" + language + "\n(.*?)^ *```$").FindStringSubmatch(read(t, page))
@@ -28,9 +28,8 @@ func block(t testing.TB, page, language string) string {
 
 const tutorial = "docs/tutorial.md"
 
-// The manager of the tutorial is short, compiles, reads the tutorial's configuration, and prints what the tutorial
-// says: lines in the order in which the tasks finish.
-func TestManagerOfTheTutorial(t *testing.T) {
+// The tutorial's manager is short, and prints the lines that the tutorial shows. Their order depends on the tasks.
+func TestTutorial(t *testing.T) {
 	source := block(t, tutorial, "go")
 	if n := strings.Count(source, "\n"); n >= 40 {
 		t.Errorf("the manager has %d lines, want fewer than 40", n)
@@ -41,7 +40,7 @@ func TestManagerOfTheTutorial(t *testing.T) {
 	write(t, filepath.Join(dir, "tdf.cfg"), block(t, tutorial, "ini"))
 	manager := filepath.Join(dir, "manager")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", manager, filepath.Join(dir, "main.go"))
-	build.Dir = root // the module that its imports come from
+	build.Dir = root // the module of its imports
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -52,7 +51,7 @@ func TestManagerOfTheTutorial(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := string(out), block(t, tutorial, "text"); !slices.Equal(sortedLines(got), sortedLines(want)) {
-		t.Errorf("it printed\n%swant\n%s", got, want)
+		t.Errorf("the manager printed\n%swant\n%s", got, want)
 	}
 }
 
@@ -66,7 +65,7 @@ func serving(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	namespace := redistest.Namespace(t)
-	t.Setenv("LC_ALL", "C") // the language of expr's error
+	t.Setenv("LC_ALL", "C") // language of expr's error message
 	t.Setenv("TDF_CFG_REDIS_PASSWORD", "None")
 	t.Setenv("TDF_CFG_REDIS_HOST", host)
 	t.Setenv("TDF_CFG_REDIS_PORT", port)
@@ -74,7 +73,7 @@ func serving(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tdf, err := local.StartOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
+	tdf, err := local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

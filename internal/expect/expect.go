@@ -1,4 +1,4 @@
-// Package expect has what tests of all packages say again and again.
+// Package expect has common checks of tests.
 package expect
 
 import (
@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for a state: a machine may stand still for some seconds, and a test
-// that fails waits in vain once.
-const patience = time.Minute
+// timeout is the longest wait of a test. It is long, because a busy machine may stand still for some seconds.
+const timeout = time.Minute
 
-// NoError ends the test if there is an error.
+// NoError ends the test if err is not nil.
 func NoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -18,13 +17,13 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until ok returns true, and ends the test with the name of the state if that takes a minute.
-func Eventually(t testing.TB, what string, ok func() bool) {
+// Eventually waits until ok returns true. After a minute it ends the test with an error that contains state.
+func Eventually(t testing.TB, state string, ok func() bool) {
 	t.Helper()
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(timeout)
 	for !ok() {
 		if time.Now().After(limit) {
-			t.Fatal("did not happen: " + what)
+			t.Fatal("timed out waiting for: " + state)
 		}
 		<-time.After(time.Millisecond)
 	}

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process makes this process non-dumpable (PR_SET_DUMPABLE, proc(5)), until it ends: other processes of its user
-// can no longer read its environment and memory in /proc, or trace it. Processes with CAP_SYS_PTRACE, root's
-// for example, still can. This process leaves no core dump. Its children are as usual after their exec.
+// Process makes this process non-dumpable (PR_SET_DUMPABLE, proc(5)). Other processes of its user can then neither trace
+// it nor read its environment and memory in /proc. Processes with CAP_SYS_PTRACE, such as root's, still can. This
+// process leaves no core dump. Its children become dumpable at their exec.
 func Process() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }

@@ -1,4 +1,4 @@
-// Package leaktest fails a package's tests for goroutines that they leave behind.
+// Package leaktest fails a package's tests if they leave goroutines running.
 package leaktest
 
 import (
@@ -10,12 +10,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end: on a busy machine longer than the half second
-// that goleak waits.
-const patience = 30 * time.Second
+// timeout is the time in which goroutines must end. On a busy machine they need longer than goleak's half second.
+const timeout = 30 * time.Second
 
-// M runs a package's tests like the [testing.M] in it, and fails if they leave a goroutine behind, but for
-// those that look after a Redis of package redistest, which one shared by all tests keeps to the end.
+// M runs a package's tests like [testing.M], and fails if a goroutine is left. It ignores the goroutines that supervise
+// a Redis of package redistest, because tests share a Redis until the process ends.
 type M struct{ *testing.M }
 
 // Run returns the exit status.
@@ -24,15 +23,16 @@ func (m M) Run() int {
 	if status != 0 {
 		return status
 	}
-	if err := left(patience); err != nil {
+	if err := left(timeout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func left(patience time.Duration) error {
-	for end := time.Now().Add(patience); ; {
+// left returns an error if goroutines are left after the timeout.
+func left(timeout time.Duration) error {
+	for end := time.Now().Add(timeout); ; {
 		err := goleak.Find(goleak.IgnoreAnyFunction("github.com/tdf-framework/tdf/internal/redistest.(*process).supervise"))
 		if err == nil || time.Now().After(end) {
 			return err

@@ -2,7 +2,8 @@ package local
 
 import "syscall"
 
-// apart: a child in a process group of its own, which ends when the thread that started it does.
+// apart returns the attributes of a child with its own process group. The kernel kills the child when the thread that
+// started it ends.
 func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

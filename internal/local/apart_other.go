@@ -4,5 +4,5 @@ package local
 
 import "syscall"
 
-// apart: a child in a process group of its own. Nothing ends it when this process is killed.
+// apart returns the attributes of a child with its own process group. The child outlives this process if it is killed.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

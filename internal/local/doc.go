@@ -1,4 +1,4 @@
-// Package local runs all of TDF in one process: a server, workers, and a Redis, which is the embedded one or
-// a redis-server that this process starts and ends. It is what tdf up does; in earnest, server and
-// workers are processes of their own.
+// Package local runs a server, workers and a Redis for tdf up, examples and tests. Server and workers run in this
+// process. The Redis is the embedded one, or a redis-server that this process starts and stops. In production, server
+// and workers are separate processes.
 package local

@@ -14,23 +14,24 @@ import (
 	"github.com/tdf-framework/tdf/worker"
 )
 
-// A Config says what to run. Server and Worker name the Redis to use.
+// A Config is the configuration of a TDF. Server and Worker name the Redis to use.
 type Config struct {
 	Server config.Server
-	Worker config.Worker // without a Directory, a temporary one is made, and removed at the end
+	Worker config.Worker // if Directory is "", Start makes a temporary one, and Stop removes it
 
-	Name    string   // of the server
-	Workers []string // their names
-	Version string   // of the release
+	Name    string   // the server's name
+	Workers []string // the workers' names
+	Version string   // version of the release
+	Shared  bool     // this process has other children, which workers must not mistake for orphans of programs
 	Log     *slog.Logger
 }
 
 // A TDF is a server and workers that run in this process.
 type TDF struct {
-	Directory string // where the workers' programs are
+	Directory string // the workers' working directory
 
 	cfg       Config
-	temporary bool              // Directory goes when this ends
+	temporary bool              // Stop removes Directory
 	store     *redisstate.Store // of the server
 	workers   []*worker.Worker
 
@@ -39,7 +40,7 @@ type TDF struct {
 	failed                   chan error
 }
 
-// Start starts a server and workers; ctx bounds the wait for Redis only.
+// Start starts a server and workers. ctx bounds only the wait for Redis.
 func Start(ctx context.Context, cfg Config) (*TDF, error) {
 	t := &TDF{cfg: cfg, Directory: cfg.Worker.Directory, failed: make(chan error, 1)}
 	if err := t.start(ctx); err != nil {
@@ -60,7 +61,7 @@ func (t *TDF) start(ctx context.Context) error {
 		return err
 	}
 	t.store = store
-	for _, name := range t.cfg.Workers { // all of them before any runs: an error of one is an error of all
+	for _, name := range t.cfg.Workers { // make all workers before any runs, because an error concerns all of them
 		if err := t.newWorker(name); err != nil {
 			return err
 		}
@@ -81,17 +82,20 @@ func (t *TDF) makeDirectory() (err error) {
 	return err
 }
 
-// newWorker makes a worker that has the process for itself (worker.WithSole) as far as orphans go, though there
-// are several, and a redis-server. Where there are no cgroups, nothing tells whose an orphan is that has cleared its
-// environment and begun a session of its own. Then all programs that run here are suspects, whichever worker's they
-// are, since the workers share what they know of this process's children: it is ended with the last of them, so
-// that no program loses one of its own to another's end. Without Sole it would outlive all of this. The
-// redis-server is no suspect's: it is there before the first worker, and what is there then is left alone. (Only while a
-// worker fetches a program, which it tells all of them, an orphan may be a fetcher's, and is left alone, too.)
+// newWorker makes a worker. Unless the process is shared, the worker is alone (see worker.WithSole): it may kill orphans
+// of programs, although the process has several workers and a redis-server. This is safe:
+//   - Without cgroups, an orphan without environment and session may belong to any running program. The workers share
+//     their knowledge of this process's children. So the orphan is killed with the last of these programs.
+//   - The redis-server starts before the first worker, and workers ignore processes from before their start.
+//   - While a worker fetches a program, no worker kills orphans, because an orphan may belong to the fetch.
 func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
 	cfg.Directory = t.Directory
-	w, err := worker.New(name, cfg, worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version), worker.WithSole())
+	options := []worker.Option{worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version)}
+	if !t.cfg.Shared {
+		options = append(options, worker.WithSole())
+	}
+	w, err := worker.New(name, cfg, options...)
 	if err != nil {
 		return err
 	}
@@ -99,22 +103,21 @@ func (t *TDF) newWorker(name string) error {
 	return nil
 }
 
-func (t *TDF) run(all *sync.WaitGroup, ctx context.Context, what string, run func(context.Context) error) {
+func (t *TDF) run(all *sync.WaitGroup, ctx context.Context, component string, run func(context.Context) error) {
 	all.Go(func() {
 		if err := run(ctx); err != nil {
 			select {
-			case t.failed <- fmt.Errorf("%s: %w", what, err):
-			default: // one reason is enough
+			case t.failed <- fmt.Errorf("%s: %w", component, err):
+			default: // report only the first error
 			}
 		}
 	})
 }
 
-// Failed has the reason when a part has ended by itself.
+// Failed returns a channel with the error of the first component that failed.
 func (t *TDF) Failed() <-chan error { return t.failed }
 
-// Stop ends the workers, which lets their programs finish for the grace of the configuration, and then the
-// server.
+// Stop stops the workers and then the server. Running programs may finish within the workers' grace.
 func (t *TDF) Stop() error {
 	t.stopWorking()
 	t.working.Wait()
@@ -129,7 +132,7 @@ func (t *TDF) Stop() error {
 	return os.RemoveAll(t.Directory)
 }
 
-// StopNow cuts the grace of a Stop short: programs are killed, and their tasks released.
+// StopNow ends the grace of Stop: the workers kill their programs and release the tasks.
 func (t *TDF) StopNow() {
 	for _, w := range t.workers {
 		w.StopNow()

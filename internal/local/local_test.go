@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 )
+
+var eventually = expect.Eventually
 
 func configured(t *testing.T, at config.Redis, workers int) Config {
 	t.Helper()
@@ -49,7 +51,7 @@ func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	until(t, func() bool {
+	eventually(t, "all workers work", func() bool {
 		workers, err := store.Workers(t.Context())
 		working := 0
 		for _, w := range workers {
@@ -62,21 +64,7 @@ func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	return running, store
 }
 
-func until(t *testing.T, is func() bool) {
-	t.Helper()
-	tick, limit := time.NewTicker(5*time.Millisecond), time.NewTimer(time.Minute)
-	defer tick.Stop()
-	defer limit.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatal("waited in vain")
-		}
-	}
-}
-
-// open puts a program where the workers look for it, and opens tasks for it.
+// open puts a program into the working directory, and opens tasks for it.
 func open(t *testing.T, running *TDF, store *redisstate.Store, script string, inputs ...string) {
 	t.Helper()
 	dir := filepath.Join(running.Directory, "p")
@@ -102,16 +90,16 @@ func counts(t *testing.T, store *redisstate.Store) redisstate.Counts {
 	return c
 }
 
-// orphaning leaves a process behind that nothing ties to it: in a session of its own, without its environment. Where there
-// are cgroups, they know it all the same.
+// orphaning is a program that leaves an orphan, with its own session and an empty environment. Only a cgroup would show
+// that the orphan belongs to the program.
 const orphaning = `setsid -f env -i /bin/sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec /bin/sleep 4242' "$1" </dev/null >/dev/null 2>&1
 while [ ! -e "$1" ]; do sleep 0.01; done
 sleep 0.05
 echo done
 `
 
-// What programs leave behind is ended, whichever worker ran them; the redis-server lives until it is told to stop.
-func TestOrphansAreEndedAndRedisIsNot(t *testing.T) {
+// The workers kill orphans of all programs. They do not kill the redis-server.
+func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 	r, at := serve(t, t.TempDir(), "")
 	pid := serverPID(t, client(t, at))
 	running, store := start(t, configured(t, at, 2))
@@ -121,14 +109,14 @@ func TestOrphansAreEndedAndRedisIsNot(t *testing.T) {
 		files = append(files, filepath.Join(dir, strconv.Itoa(i)))
 	}
 	open(t, running, store, orphaning, files...)
-	until(t, func() bool { return counts(t, store)[tdf.Succeeded] == int64(len(files)) })
+	eventually(t, "all tasks have succeeded", func() bool { return counts(t, store)[tdf.Succeeded] == int64(len(files)) })
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		orphan, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-		gone(t, orphan)
+		waitForEnd(t, orphan)
 	}
 	if again := serverPID(t, client(t, at)); again != pid {
 		t.Errorf("redis-server is process %d, and was %d", again, pid)
@@ -137,14 +125,14 @@ func TestOrphansAreEndedAndRedisIsNot(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(running.Directory); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the temporary directory is still there: %v", err)
+		t.Errorf("the temporary directory still exists: %v", err)
 	}
 	r.Stop()
-	gone(t, pid)
+	waitForEnd(t, pid)
 }
 
-// Two of them, each with an embedded Redis, do not meet; a directory that was given stays.
-func TestSeveralAtOnce(t *testing.T) {
+// Two TDFs, each with its own embedded Redis, run independently. Stop keeps a working directory of the configuration.
+func TestTwoAtOnce(t *testing.T) {
 	for i := range 2 {
 		cfg := configured(t, embeddedRedis(t), 2)
 		cfg.Worker.Directory = filepath.Join(t.TempDir(), "work")
@@ -158,27 +146,27 @@ func TestSeveralAtOnce(t *testing.T) {
 			}
 		}()
 		open(t, running, store, "echo $1", strconv.Itoa(i))
-		until(t, func() bool { return counts(t, store).String() == "succeeded 1" })
+		eventually(t, "the task has succeeded", func() bool { return counts(t, store).String() == "succeeded 1" })
 	}
 }
 
-// Told to stop at once, it gives back what runs.
+// StopNow releases the running tasks.
 func TestStopNow(t *testing.T) {
 	cfg := configured(t, embeddedRedis(t), 1)
 	cfg.Worker.Grace = config.Forever
 	running, store := start(t, cfg)
 	open(t, running, store, "exec sleep 4242", "")
-	until(t, func() bool { return counts(t, store)[tdf.Running] == 1 })
+	eventually(t, "the task runs", func() bool { return counts(t, store)[tdf.Running] == 1 })
 	running.StopNow()
 	if err := running.Stop(); err != nil {
 		t.Error(err)
 	}
 	if c := counts(t, store); c[tdf.Open] != 1 {
-		t.Errorf("there are %v", c)
+		t.Errorf("counts after StopNow: %v", c)
 	}
 }
 
-// What is wrong with a worker is told, and nothing is left running.
+// Start and Failed return errors of a worker. Nothing is left running.
 func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// With this in its environment, the test's program is a process that serves a Redis and waits for its end.
+// servesIn is a variable that makes the test program serve a Redis in the directory that it names.
 const servesIn = "LOCAL_TEST_SERVES_IN"
 
 func TestMain(m *testing.M) {

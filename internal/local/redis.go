@@ -16,22 +16,22 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// A Redis is one that runs as long as this process wants.
+// A Redis is a running Redis. It is the embedded one or a redis-server.
 type Redis struct {
 	stop  func()
-	ended chan struct{} // closed when it has ended
-	err   error         // why, where nobody told it to
+	ended chan struct{} // closed when Redis has ended
+	err   error         // why Redis ended, unless Stop was called
 }
 
-// Errors of starting one.
+// Errors of [Embedded] and [Serve].
 var (
-	ErrTaken     = errors.New("something listens there already")
-	ErrInUse     = errors.New("another redis-server uses that directory")
-	ErrSnapshot  = errors.New("there is a snapshot, dump.rdb, and no append-only file: it would not be loaded; start redis-server on it, have it write one (CONFIG SET appendonly yes), and end it")
-	ErrNoProgram = errors.New("no redis-server is in PATH: install one (apt install redis-server, dnf install redis, brew install redis), or do without --data")
+	ErrTaken     = errors.New("the address is in use")
+	ErrInUse     = errors.New("another redis-server uses the directory")
+	ErrSnapshot  = errors.New("the directory has a snapshot, dump.rdb, but no append-only file, so redis-server would ignore the snapshot; start a redis-server there, run CONFIG SET appendonly yes, and stop it")
+	ErrNoProgram = errors.New("no redis-server in PATH; install it (apt install redis-server, dnf install redis, brew install redis), or leave out --data")
 )
 
-// Embedded starts the embedded Redis, which keeps nothing when it ends. The error may be [ErrTaken].
+// Embedded starts the embedded Redis, which loses its data at its end. The error may be [ErrTaken].
 func Embedded(at config.Redis) (*Redis, error) {
 	r, err := embedded.Start(at.Addr(), embedded.Password(at.Password))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -43,10 +43,10 @@ func Embedded(at config.Redis) (*Redis, error) {
 	return &Redis{stop: r.Close, ended: make(chan struct{})}, nil
 }
 
-// Ended is closed when Redis has ended; then Err says why.
+// Ended returns a channel that is closed when Redis has ended. Err then has the reason.
 func (r *Redis) Ended() <-chan struct{} { return r.ended }
 
-// Err is nil as long as Redis runs, and when it was told to stop.
+// Err returns why Redis ended. It returns nil while Redis runs, and after Stop.
 func (r *Redis) Err() error {
 	select {
 	case <-r.ended:
@@ -56,15 +56,15 @@ func (r *Redis) Err() error {
 	}
 }
 
-// Stop ends it, and returns when it is gone.
+// Stop stops Redis, and returns when it has ended.
 func (r *Redis) Stop() { r.stop() }
 
-// patience is how long a redis-server may take to write what it has and end.
-const patience = 20 * time.Second
+// stopTimeout is the time in which a redis-server must write its data and end.
+const stopTimeout = 20 * time.Second
 
-// Serve starts a redis-server that keeps its data in dir, in an append-only file, and logs to redis.log
-// there. It ends with this process, however that ends, and gets none of the signals of its terminal. The
-// error may be one of those above.
+// Serve starts a redis-server with an append-only file in dir. Its log is redis.log in dir. The redis-server ends with
+// this process, even if this process is killed. It gets no signals from the terminal. The error may be
+// [ErrTaken], [ErrInUse], [ErrSnapshot] or [ErrNoProgram].
 func Serve(at config.Redis, dir string) (*Redis, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -80,15 +80,15 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() // the server has it
-	if err := mayServe(at, dir); err != nil {
+	defer lock.Close() // the redis-server keeps its copy open
+	if err := checkBefore(at, dir); err != nil {
 		return nil, err
 	}
 	log, err := os.OpenFile(filepath.Join(dir, "redis.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-") // its configuration comes by stdin: arguments can be seen by all
+	cmd := exec.Command(path, "-") // configuration by stdin, because other users can see arguments
 	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, apart()
 	cmd.ExtraFiles = []*os.File{lock}
@@ -100,7 +100,7 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	return r, nil
 }
 
-// awaitListening returns when connections are accepted, or Redis has ended.
+// awaitListening returns when Redis accepts connections or has ended.
 func (r *Redis) awaitListening(addr string) {
 	for {
 		if c, err := net.Dial("tcp", addr); err == nil {
@@ -115,7 +115,7 @@ func (r *Redis) awaitListening(addr string) {
 	}
 }
 
-// lockDirectory sees to it that no two servers write the same file; the lock is held as long as one has it open.
+// lockDirectory locks dir, so that no two redis-servers write the same file. The lock holds while the file is open.
 func lockDirectory(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "tdf.lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -129,10 +129,11 @@ func lockDirectory(dir string) (*os.File, error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, ErrInUse
 	}
-	return nil, fmt.Errorf("locking %s: %w", dir, err)
+	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-func mayServe(at config.Redis, dir string) error {
+// checkBefore returns the errors of a start that redis-server itself would not report clearly.
+func checkBefore(at config.Redis, dir string) error {
 	_, noFile := os.Stat(filepath.Join(dir, "appendonlydir"))
 	if _, err := os.Stat(filepath.Join(dir, "dump.rdb")); err == nil && noFile != nil {
 		return ErrSnapshot
@@ -147,7 +148,7 @@ func mayServe(at config.Redis, dir string) error {
 	return l.Close()
 }
 
-// serverConfig leaves nothing to the defaults of a distribution that may cost tasks.
+// serverConfig sets every key that could lose tasks with a distribution's default.
 func serverConfig(at config.Redis, dir string) string {
 	lines := [][]string{
 		{"bind", at.Host},
@@ -172,7 +173,7 @@ func serverConfig(at config.Redis, dir string) string {
 	return b.String()
 }
 
-// quote writes a value as redis-server reads it, whatever bytes are in it.
+// quote quotes any bytes for redis-server's configuration.
 func quote(value string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -184,19 +185,19 @@ func quote(value string) string {
 
 func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 	r := &Redis{ended: make(chan struct{})}
-	told := make(chan struct{})
+	stopping := make(chan struct{})
 	began, _ := log.Seek(0, 2)
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the kernel ends the child with this thread, which ends with the child
+		runtime.LockOSThread() // the kernel kills the child when this thread ends, so the thread waits for the child
 		err := cmd.Start()
 		started <- err
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // the workers may have waited for it already, as they do for any child that ended
+		_ = cmd.Wait() // fails if a worker has already waited for this child
 		select {
-		case <-told:
+		case <-stopping:
 		default:
 			r.err = fmt.Errorf("redis-server has ended: %s", lastLines(log, began))
 		}
@@ -208,11 +209,11 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 		return nil, err
 	}
 	r.stop = func() {
-		close(told)
+		close(stopping)
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-r.ended:
-		case <-time.After(patience):
+		case <-time.After(stopTimeout):
 			_ = cmd.Process.Kill()
 			<-r.ended
 		}
@@ -220,12 +221,12 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 	return r, nil
 }
 
-// lastLines returns the end of what was logged since then.
+// lastLines returns the last lines of the log after the offset began.
 func lastLines(log *os.File, began int64) string {
-	const most = 1000
-	text := make([]byte, most)
+	const limit = 1000 // bytes
+	text := make([]byte, limit)
 	end, _ := log.Seek(0, 2)
-	n, _ := log.ReadAt(text, max(began, end-most))
+	n, _ := log.ReadAt(text, max(began, end-limit))
 	lines := strings.Split(strings.TrimSpace(string(text[:n])), "\n")
 	return strings.Join(lines[max(0, len(lines)-3):], "\n")
 }

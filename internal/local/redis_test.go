@@ -3,6 +3,7 @@ package local
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -17,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 )
 
-// freeAddr returns an address that nobody listens on at the moment.
+// freeAddr returns an address that is free at the moment.
 func freeAddr() (config.Redis, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,7 +28,7 @@ func freeAddr() (config.Redis, error) {
 	return config.Redis{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}, nil
 }
 
-// atFree starts a Redis at a free address, at another where somebody was quicker.
+// atFree starts a Redis at a free address. It tries another address if the first is taken meanwhile.
 func atFree(start func(at config.Redis) (*Redis, error)) (*Redis, config.Redis, error) {
 	for {
 		at, err := freeAddr()
@@ -54,7 +55,7 @@ func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
 	return r, at
 }
 
-// embeddedRedis starts one that ends with the test.
+// embeddedRedis starts an embedded Redis that ends with the test.
 func embeddedRedis(t *testing.T) config.Redis {
 	t.Helper()
 	r, at, err := atFree(Embedded)
@@ -71,7 +72,7 @@ func client(t *testing.T, at config.Redis) *redis.Client {
 	return c
 }
 
-// serverPID asks a Redis for its process.
+// serverPID returns the process id of a Redis.
 func serverPID(t *testing.T, c *redis.Client) int {
 	t.Helper()
 	for line := range strings.Lines(c.Info(t.Context(), "server").Val()) {
@@ -80,21 +81,21 @@ func serverPID(t *testing.T, c *redis.Client) int {
 			return n
 		}
 	}
-	t.Fatal("the server does not tell its process")
+	t.Fatal("INFO has no process_id")
 	return 0
 }
 
-// gone waits for the end of a process. One that ended and is not waited for counts as gone.
-func gone(t *testing.T, pid int) {
+// waitForEnd waits for the end of a process. A zombie has ended.
+func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
-	until(t, func() bool {
+	eventually(t, fmt.Sprintf("process %d ends", pid), func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
 }
 
-// What a server was told is there when it is started again, and nobody gets in without the password.
-func TestServeKeeps(t *testing.T) {
+// A redis-server keeps its data over a restart, and requires its password.
+func TestServeKeepsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a 'dir'", "made")
 	const password = "p \"'\\#\xff\n;"
 	r, at := serve(t, dir, password)
@@ -108,11 +109,11 @@ func TestServeKeeps(t *testing.T) {
 		}
 	}
 	if args, err := os.ReadFile("/proc/" + strconv.Itoa(serverPID(t, c)) + "/cmdline"); err != nil || strings.Contains(string(args), "p \"") {
-		t.Errorf("its arguments are %q, %v", args, err)
+		t.Errorf("redis-server's arguments are %q, %v", args, err)
 	}
 	r.Stop()
 	if r.Err() != nil {
-		t.Errorf("it ended with %v", r.Err())
+		t.Errorf("redis-server ended with %v", r.Err())
 	}
 	r, at = serve(t, dir, "")
 	defer r.Stop()
@@ -126,24 +127,24 @@ func TestServeRefuses(t *testing.T) {
 	r, at := serve(t, dir, "")
 	defer r.Stop()
 	if _, err := Serve(at, t.TempDir()); !errors.Is(err, ErrTaken) {
-		t.Errorf("a second one on the port: %v", err)
+		t.Errorf("a second redis-server on the port: %v", err)
 	}
 	if _, err := Embedded(at); !errors.Is(err, ErrTaken) {
-		t.Errorf("an embedded one on the port: %v", err)
+		t.Errorf("an embedded Redis on the port: %v", err)
 	}
 	other, err := freeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Serve(other, dir); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second one in the directory: %v", err)
+		t.Errorf("a second redis-server in the directory: %v", err)
 	}
 	snapshot := t.TempDir()
 	if err := os.WriteFile(filepath.Join(snapshot, "dump.rdb"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Serve(other, snapshot); !errors.Is(err, ErrSnapshot) {
-		t.Errorf("beside a snapshot: %v", err)
+		t.Errorf("in a directory with a snapshot: %v", err)
 	}
 	t.Setenv("PATH", snapshot)
 	if _, err := Serve(other, t.TempDir()); !errors.Is(err, ErrNoProgram) {
@@ -151,13 +152,13 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// A server that ends by itself says why.
+// Err explains why a redis-server ended without Stop.
 func TestServeEnds(t *testing.T) {
 	r, at := serve(t, t.TempDir(), "")
 	client(t, at).Do(t.Context(), "shutdown", "nosave", "force")
 	<-r.Ended()
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "redis-server has ended") || !strings.Contains(err.Error(), "User requested shutdown") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("redis-server ended with %v", err)
 	}
 	r.Stop()
 	broken := t.TempDir()
@@ -167,11 +168,11 @@ func TestServeEnds(t *testing.T) {
 	r, _ = serve(t, broken, "")
 	<-r.Ended()
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "appendonlydir") {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("redis-server ended with %v", err)
 	}
 }
 
-// Whoever kills this process ends the server, too; a Ctrl-C at the terminal does not reach it.
+// The redis-server ends when this process is killed. A Ctrl-C at the terminal does not reach it.
 func TestServeDiesWithItsParent(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.Command(os.Args[0])
@@ -194,14 +195,14 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	}
 	pid := childOf(t, parent.Process.Pid)
 	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-		t.Errorf("its process group is %d, %v", group, err)
+		t.Errorf("redis-server's process group is %d, %v", group, err)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	gone(t, pid)
-	until(t, func() bool { // the lock goes with the last of its threads
+	waitForEnd(t, pid)
+	eventually(t, "the directory's lock is free", func() bool { // the last thread of redis-server releases it
 		at, err := freeAddr()
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +215,7 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	})
 }
 
-// childOf finds the one child of a process, by what each process says of its parent: not every kernel lists children.
+// childOf finds the only child of a process. It searches all processes, because not every kernel lists children.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -222,7 +223,7 @@ func childOf(t *testing.T, parent int) int {
 		t.Fatal(err)
 	}
 	for _, path := range all {
-		text, _ := os.ReadFile(path) // it may be gone
+		text, _ := os.ReadFile(path) // fails if the process has ended
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -232,6 +233,6 @@ func childOf(t *testing.T, parent int) int {
 			return pid
 		}
 	}
-	t.Fatal("it has no child")
+	t.Fatalf("process %d has no child", parent)
 	return 0
 }

@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// A File holds a password as long as it is open.
+// A File is a password file. It is valid until Close.
 type File struct {
 	Path, Password string
 
 	file *os.File
 }
 
-// ErrHeld says that a process that lives keeps a password for that address.
-var ErrHeld = errors.New("another process of this user keeps a password for that address")
+// ErrHeld means that another running process has a password file for the address.
+var ErrHeld = errors.New("another process of this user has a password file for that address")
 
-// Create makes a password for a Redis at a loopback address, and the file that tells it. The error may be [ErrHeld].
+// Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
 func Create(host string, port int) (*File, error) {
-	path, err := place(host, port)
+	path, err := pathOf(host, port)
 	if err != nil {
 		return nil, err
 	}
-	f, err := hold(path)
+	f, err := lockFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +46,11 @@ func Create(host string, port int) (*File, error) {
 	return made, nil
 }
 
-// place returns the path of the file in the first directory that can be used.
-func place(host string, port int) (string, error) {
+// pathOf returns the path of the file in the first usable directory.
+func pathOf(host string, port int) (string, error) {
 	var problems []error
 	for _, dir := range directories() {
-		err := makeOwn(dir)
+		err := makeOwnDirectory(dir)
 		if err == nil {
 			return filepath.Join(dir, nameOf(host, port)), nil
 		}
@@ -65,51 +65,52 @@ func (f *File) Close() error {
 }
 
 const (
-	holdTries = 50                    // others look at a file that nobody holds by locking it for a moment
-	holdPause = 10 * time.Millisecond // between two tries
+	lockTries = 50                    // readers lock an unlocked file for a moment
+	lockPause = 10 * time.Millisecond // between two tries
 )
 
-// hold opens a file, makes it if need be, and locks it.
-func hold(path string) (*os.File, error) {
+// lockFile opens or creates a file, and locks it.
+func lockFile(path string) (*os.File, error) {
 	for try := 0; ; try++ {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("open password file: %w", err)
 		}
-		err = isOwn(f)
+		err = checkOwnFile(f)
 		if err == nil {
 			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		}
-		if err == nil && isAt(f, path) {
+		if err == nil && isFileAt(f, path) {
 			return f, nil
 		}
 		f.Close()
 		switch held := errors.Is(err, syscall.EWOULDBLOCK); {
 		case err != nil && !held:
 			return nil, fmt.Errorf("lock password file: %w", err)
-		case try >= holdTries && held:
+		case try >= lockTries && held:
 			return nil, ErrHeld
-		case try >= holdTries:
-			return nil, fmt.Errorf("lock password file: %s is replaced again and again", path)
+		case try >= lockTries:
+			return nil, fmt.Errorf("lock password file: another process keeps replacing %s", path)
 		}
-		time.Sleep(holdPause)
+		time.Sleep(lockPause)
 	}
 }
 
-// isAt says whether a path leads to an open file: its last holder may have removed it.
-func isAt(f *os.File, path string) bool {
+// isFileAt reports whether f is still the file at path. The last holder may have removed it.
+func isFileAt(f *os.File, path string) bool {
 	a, err := f.Stat()
 	b, err2 := os.Lstat(path)
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// Find returns the password of the Redis that a tdf up of this user runs at a loopback address; "" if there is none.
+// Find returns the password of the Redis that tdf up of this user runs at a loopback address. It returns "" if none
+// runs.
 func Find(host string, port int) string {
 	if !isLoopback(host) {
 		return ""
 	}
 	for _, dir := range directories() {
-		if isOwnDirectory(dir) != nil {
+		if checkOwnDirectory(dir) != nil {
 			continue
 		}
 		if password := read(filepath.Join(dir, nameOf(host, port))); password != "" {
@@ -119,8 +120,7 @@ func Find(host string, port int) string {
 	return ""
 }
 
-// longest is how much of a file is read, in bytes.
-const longest = 1 << 10
+const maxFile = 1 << 10 // bytes
 
 func read(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -128,10 +128,10 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if isOwn(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // nobody holds it
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // not locked
 		return ""
 	}
-	text, err := io.ReadAll(io.LimitReader(f, longest))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return ""
 	}
@@ -143,7 +143,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// nameOf names the file of an address. A home directory may be shared with other machines, so this one's name is in it.
+// nameOf returns the name of the file. It contains the machine's name, because machines may share a home directory.
 func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -152,7 +152,7 @@ func nameOf(host string, port int) string {
 	return fmt.Sprintf("redis-%s-%s", machine, net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// directories are those where the file may be, the preferred one first.
+// directories returns the possible directories of the file, in order of preference.
 func directories() []string {
 	var dirs []string
 	if dir, err := os.UserConfigDir(); err == nil {
@@ -161,40 +161,40 @@ func directories() []string {
 	return append(dirs, filepath.Join(os.TempDir(), "tdf-"+strconv.Itoa(os.Geteuid())))
 }
 
-// makeOwn makes a directory unless it is there, and makes sure that nobody else can write to it.
-func makeOwn(dir string) error {
+// makeOwnDirectory makes a directory if it does not exist, and checks that only this user can write to it.
+func makeOwnDirectory(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return isOwnDirectory(dir)
+	return checkOwnDirectory(dir)
 }
 
-func isOwnDirectory(dir string) error {
+func checkOwnDirectory(dir string) error {
 	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return ownedBy(d, 0o022)
+	return checkOwner(d, 0o022)
 }
 
-// isOwn says why a file cannot be trusted: nil if it is a regular file that only this user can read.
-func isOwn(f *os.File) error {
+// checkOwnFile returns an error unless f is a regular file that only this user can read.
+func checkOwnFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", f.Name())
+		return fmt.Errorf("%s is not a regular file", f.Name())
 	}
-	return ownedBy(f, 0o077)
+	return checkOwner(f, 0o077)
 }
 
-// ownedBy says why a file may be somebody else's: its owner, or a right of others.
-func ownedBy(f *os.File, denied os.FileMode) error {
+// checkOwner returns an error if a file belongs to another user, or has one of the denied permissions.
+func checkOwner(f *os.File, denied os.FileMode) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func ownedBy(f *os.File, denied os.FileMode) error {
 		return fmt.Errorf("%s belongs to another user", f.Name())
 	}
 	if info.Mode().Perm()&denied != 0 {
-		return fmt.Errorf("%s: its mode is %v: others may change or read it", f.Name(), info.Mode().Perm())
+		return fmt.Errorf("%s has the mode %v: other users can read or change it", f.Name(), info.Mode().Perm())
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// at has the files of this test below a directory of its own, and returns where they are.
-func at(t *testing.T) (config, temporary string) {
+// useTempDirs makes the test use temporary directories, and returns them.
+func useTempDirs(t *testing.T) (config, temporary string) {
 	t.Helper()
 	config, temporary = t.TempDir(), t.TempDir()
 	t.Setenv("HOME", config)
@@ -30,7 +30,7 @@ func create(t *testing.T, host string, port int) *File {
 }
 
 func TestFind(t *testing.T) {
-	dir, _ := at(t)
+	dir, _ := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	other := create(t, "127.0.0.1", 6380)
 	if len(f.Password) < 26 || f.Password == other.Password || filepath.Dir(f.Path) != dir {
@@ -47,24 +47,24 @@ func TestFind(t *testing.T) {
 		}
 	}
 	if _, err := Create("localhost", 6379); !errors.Is(err, ErrHeld) {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("a second file for the address: %v", err)
 	}
 	if err := errors.Join(f.Close(), other.Close()); err != nil {
 		t.Error(err)
 	}
 	if got := Find("127.0.0.1", 6379); got != "" {
-		t.Errorf("found %q afterwards", got)
+		t.Errorf("found %q after Close", got)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v are left, %v", left, err)
+		t.Errorf("files left: %v, %v", left, err)
 	}
 }
 
-// What a process left that was killed counts for nothing, and is in nobody's way.
+// The file of a killed process is ignored, and can be replaced.
 func TestStale(t *testing.T) {
-	at(t)
+	useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
-	f.file.Close() // as the kernel does
+	f.file.Close() // as the kernel does when it kills a process
 	if got := Find("127.0.0.1", 6379); got != "" {
 		t.Errorf("found %q", got)
 	}
@@ -75,9 +75,9 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// Files that others could read or have made are not used, and links are not followed.
+// Files that other users could read or make are ignored, and links are not followed.
 func TestUntrusted(t *testing.T) {
-	dir, temporary := at(t)
+	dir, temporary := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	defer f.Close()
 	for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestUntrusted(t *testing.T) {
 		t.Errorf("through a link: found %q", got)
 	}
 	if _, err := Create("127.0.0.1", 6380); err == nil {
-		t.Error("made one through a link")
+		t.Error("Create follows a link")
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -117,13 +117,13 @@ func TestUntrusted(t *testing.T) {
 	elsewhere := create(t, "127.0.0.1", 6381)
 	defer elsewhere.Close()
 	if !strings.HasPrefix(elsewhere.Path, temporary) || Find("127.0.0.1", 6381) != elsewhere.Password {
-		t.Errorf("beside a directory of others: %s, found %q", elsewhere.Path, Find("127.0.0.1", 6381))
+		t.Errorf("with a directory that others can write to: %s, found %q", elsewhere.Path, Find("127.0.0.1", 6381))
 	}
 }
 
-// Where there is no place for a file, the error names what is wrong.
-func TestNoPlace(t *testing.T) {
-	dir, temporary := at(t)
+// If no directory is usable, the error names the directory.
+func TestNoDirectory(t *testing.T) {
+	dir, temporary := useTempDirs(t)
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

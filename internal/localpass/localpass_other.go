@@ -2,5 +2,5 @@
 
 package localpass
 
-// Find returns "": tdf up does not run here.
+// Find returns "", because tdf up does not run on this system.
 func Find(string, int) string { return "" }

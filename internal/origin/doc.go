@@ -1,4 +1,3 @@
-// Package origin makes http requests whose credentials stay with the scheme, host and port that they were given for,
-// and errors that show none of them (docs/programs.md, "Sources"). Workers that fetch programs and managers that explain
-// tasks use the same rules.
+// Package origin makes http requests that send credentials only to their scheme, host and port. Its errors contain no
+// credentials (docs/programs.md, "Sources"). Workers fetch programs with it, and managers check sources with it.
 package origin

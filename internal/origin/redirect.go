@@ -10,15 +10,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-const mostRedirects = 10
+const maxRedirects = 10
 
-// Client returns a client that follows at most 10 redirects, to http and https only. Credentials and the Referer header
-// do not go to another origin. Its errors are for [Reason].
+// Client returns a client that follows at most 10 redirects, to http and https only. It sends no credentials and no
+// Referer header to another origin. Pass its errors to [Reason].
 func Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
 }
 
-// checkRedirect follows what leads, in few steps, to http or https.
+// checkRedirect refuses a redirect with an error, or removes the headers that the next request must not have.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	to := tdf.HideCredentials(req.URL.String())
 	last := via[len(via)-1].URL
@@ -27,23 +27,23 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return refuse("redirected to %s, which is neither http nor https", to)
 	case req.URL.Scheme == tdf.SchemeHTTP && last.Scheme == tdf.SchemeHTTPS:
 		return refuse("redirected from https to %s, which is not encrypted", to)
-	case len(via) > mostRedirects:
-		return refuse("more than %d redirects", mostRedirects)
+	case len(via) > maxRedirects:
+		return refuse("more than %d redirects", maxRedirects)
 	}
 	for _, earlier := range via {
 		if earlier.URL.String() == req.URL.String() {
-			return refuse("the redirects go in a circle, back to %s", to)
+			return refuse("the redirects form a loop through %s", to)
 		}
 	}
-	req.Header.Del("Referer") // it would tell the next host what is in our query
-	if of(req.URL) != of(via[0].URL) {
-		req.Header.Del("Authorization") // net/http passes it on to other ports and to subdomains
+	req.Header.Del("Referer") // contains the query, which may have a token
+	if originOf(req.URL) != originOf(via[0].URL) {
+		req.Header.Del("Authorization") // net/http sends it to other ports and to subdomains
 	}
 	return nil
 }
 
-// of returns what credentials are given for: scheme, host and port.
-func of(u *url.URL) string {
+// originOf returns the scheme, host and port that credentials belong to.
+func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = u.Scheme
@@ -53,7 +53,7 @@ func of(u *url.URL) string {
 
 var standardPorts = map[string]string{tdf.SchemeHTTP: "80", tdf.SchemeHTTPS: "443"}
 
-// locations refuses a Location that is no URL, before net/http quotes all of it in an error.
+// locations refuses an invalid Location. net/http would quote it in an error.
 type locations struct{ http.RoundTripper }
 
 func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -68,7 +68,7 @@ func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A RedirectError says why a redirect is not followed. Another try would end in the same way.
+// A RedirectError is a refused redirect. A retry is pointless.
 type RedirectError struct{ reason string }
 
 func (e *RedirectError) Error() string { return e.reason }

@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// NewRequest returns a request without a body. Credentials of the URL become a header, which [Client] keeps from other
-// origins and which no error shows. The error does not quote the URL.
+// NewRequest returns a request without a body. It moves the URL's credentials to a header, because errors quote URLs.
+// Its own error does not quote the URL.
 func NewRequest(ctx context.Context, method, location string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, location, nil)
 	if err != nil {
@@ -24,8 +24,8 @@ func NewRequest(ctx context.Context, method, location string) (*http.Request, er
 	return req, nil
 }
 
-// Reason returns the cause of an error of [Client] without the URL that net/http quotes, and without credentials and
-// queries in the rest. The error is a *[RedirectError] if the server redirected to where the client does not go.
+// Reason returns the cause of an error of [Client], without the quoted URL, credentials and queries. It returns a
+// *[RedirectError] if the client refused a redirect.
 func Reason(err error) error {
 	if quoting := (&url.Error{}); errors.As(err, &quoting) {
 		err = quoting.Err
@@ -33,19 +33,18 @@ func Reason(err error) error {
 	if refused := (&RedirectError{}); errors.As(err, &refused) {
 		return refused
 	}
-	return hidden{err}
+	return redacted{err}
 }
 
-// hidden keeps what stands between :// and @, and queries, out of a text that others wrote: a
-// proxy's URL, or where a server led.
-type hidden struct{ err error }
+// redacted removes credentials and queries of URLs from an error, such as those of a proxy or of a redirect.
+type redacted struct{ err error }
 
 var (
 	userinfo = regexp.MustCompile(`://\S*@`)
 	query    = regexp.MustCompile(`\?[^\s"']+`)
 )
 
-func (h hidden) Error() string {
-	return query.ReplaceAllString(userinfo.ReplaceAllString(h.err.Error(), "://***@"), "?***")
+func (r redacted) Error() string {
+	return query.ReplaceAllString(userinfo.ReplaceAllString(r.err.Error(), "://***@"), "?***")
 }
-func (h hidden) Unwrap() error { return h.err }
+func (r redacted) Unwrap() error { return r.err }

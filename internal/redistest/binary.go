@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// oldest is the first major version of Redis that has all that the project uses.
+// oldest is the first major version of Redis with all features that the project uses.
 const oldest = 7
 
-var errMissing = errors.New("redis-server is needed: apt-get install redis-server (make test does it)")
+var errMissing = errors.New("redis-server is not installed: apt-get install redis-server (make test does it)")
 
-// binary is findBinary, once.
+// binary calls findBinary once.
 var binary = sync.OnceValues(findBinary)
 
-// findBinary returns the path of a redis-server that is new enough.
+// findBinary returns the path of redis-server. It returns an error if that is missing or too old.
 func findBinary() (string, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -32,14 +32,14 @@ func findBinary() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+)\.(\d+)`)
 
-// checkVersion reads what redis-server --version printed: "Redis server v=7.0.15 sha=…".
+// checkVersion checks the output of redis-server --version: "Redis server v=7.0.15 sha=…".
 func checkVersion(path, printed string) error {
 	found := versionPattern.FindStringSubmatch(printed)
 	if found == nil {
-		return fmt.Errorf("redis-server %d.0 or later is needed: %s says %q", oldest, path, printed)
+		return fmt.Errorf("redis-server %d.0 or later is needed: %s --version prints %q", oldest, path, printed)
 	}
 	if major, err := strconv.Atoi(found[1]); err != nil || major < oldest {
-		return fmt.Errorf("redis-server %d.0 or later is needed, %s is %s.%s: see https://redis.io/docs/install",
+		return fmt.Errorf("redis-server %d.0 or later is needed, and %s is %s.%s; see https://redis.io/docs/install",
 			oldest, path, found[1], found[2])
 	}
 	return nil

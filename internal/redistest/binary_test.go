@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-func TestBinaryThatCannotBeUsedIsNamed(t *testing.T) {
+func TestUnusableBinary(t *testing.T) {
 	tests := map[string]struct {
-		script string // of a redis-server in PATH; "" for none
+		script string // the redis-server in PATH; "": no redis-server
 		want   string
 	}{
-		"missing":    {"", "apt-get install redis-server"},
-		"too old":    {"echo 'Redis server v=6.0.16 sha=00000000:0'", "7.0 or later is needed, "},
-		"not Redis":  {"echo hello", `says "hello`},
-		"breaks off": {"exit 3", "exit status 3"},
+		"missing":   {"", "apt-get install redis-server"},
+		"too old":   {"echo 'Redis server v=6.0.16 sha=00000000:0'", "7.0 or later is needed"},
+		"not Redis": {"echo hello", `prints "hello`},
+		"fails":     {"exit 3", "exit status 3"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,6 @@
-// Package redistest gives tests a real Redis: servers of their own that can be killed and
-// started again, one server that all tests of a process share, and a proxy that loses
-// replies, cuts connections and holds them (docs/development.md).
+// Package redistest gives tests a real Redis (docs/development.md): a server for each test that can be killed and
+// restarted, a server that all tests of a process share, and a proxy that drops replies and delays or cuts connections.
 //
-// A server belongs to the test process and never outlives it, however that ends. Nothing
-// here skips a test: where redis-server is missing or too old, the test fails and says
-// what to install.
+// A server ends with the test process, even if that is killed. If redis-server is missing or too old, tests fail, and
+// name what to install.
 package redistest

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A direction is one of the two that a link has.
+// A direction is a direction of a link.
 type direction int
 
 const (
@@ -15,14 +15,13 @@ const (
 	toClient
 )
 
-// A limited link carries something so often, and makes up for a delay of the test's own host that is no longer
-// than the burst.
+// Properties of a limited link.
 const (
 	piecesPerSecond = 50
-	burst           = 200 * time.Millisecond
+	burst           = 200 * time.Millisecond // the longest delay of the test's host that the link makes up for
 )
 
-// A link is one client's connection and the one to Redis that serves it.
+// A link is a client's connection and its connection to Redis.
 type link struct {
 	proxy         *Proxy
 	client, redis net.Conn
@@ -30,7 +29,7 @@ type link struct {
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending []bool // for each command without a reply yet, in order: is its reply to be dropped
+	pending []bool // for each unanswered command, in order: drop its reply?
 }
 
 func (l *link) close() {
@@ -41,7 +40,7 @@ func (l *link) close() {
 	})
 }
 
-// run passes on both directions until one of them ends.
+// run passes commands and replies until a connection ends.
 func (l *link) run() {
 	var both sync.WaitGroup
 	both.Go(l.passCommands)
@@ -60,7 +59,7 @@ func (l *link) passCommands() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		l.push(l.proxy.claimDrop(command.words)) // before its reply can come
+		l.push(l.proxy.claimDrop(command.words)) // before the reply can arrive
 		if !l.pass(toRedis, l.redis, command.raw) {
 			return
 		}
@@ -88,7 +87,7 @@ func (l *link) passReplies() {
 	}
 }
 
-// pass writes a frame, in pieces where the link is limited. It reports false if a connection was closed.
+// pass writes a frame. If the link is limited, it writes pieces. It returns false if a connection was closed.
 func (l *link) pass(d direction, to net.Conn, raw []byte) bool {
 	for len(raw) > 0 {
 		piece, wait, resumed := l.proxy.reserve(d, len(raw))
@@ -117,7 +116,7 @@ func (l *link) push(drop bool) {
 	l.pending = append(l.pending, drop)
 }
 
-// pop matches a reply to its command. RESP2's messages to subscribers have none.
+// pop matches a reply to its command. Messages to subscribers in RESP2 have no command.
 func (l *link) pop() (drop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 
 var eventually = expect.Eventually
 
-// childVariable makes this test program one that starts a server, prints its address,
-// and exits when its standard input ends.
+// childVariable makes this test program start a server, print its address, and exit at the end of its standard input.
 const childVariable = "REDISTEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -36,8 +35,7 @@ func childMain() {
 	os.Exit(0)
 }
 
-// connect returns a client that sends every command once, and waits for its answer however long
-// that takes.
+// connect returns a client without retries and without timeouts.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})

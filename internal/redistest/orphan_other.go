@@ -10,8 +10,7 @@ import (
 
 func diesWithThread() *syscall.SysProcAttr { return nil }
 
-// watch has a shell kill pid when this process ends: the shell's standard input is a pipe
-// whose other end only this process holds.
+// watch starts a shell that kills pid when this process ends. The shell reads a pipe that only this process holds.
 func watch(pid int) (stop func()) {
 	shell := exec.Command("sh", "-c", "read line; kill -9 "+strconv.Itoa(pid))
 	if _, err := shell.StdinPipe(); err != nil {
@@ -20,7 +19,7 @@ func watch(pid int) (stop func()) {
 	if err := shell.Start(); err != nil {
 		return func() {}
 	}
-	return func() { // pid may be another's from now on
+	return func() { // another process may get pid now
 		shell.Process.Kill()
 		shell.Wait()
 	}

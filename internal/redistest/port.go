@@ -8,15 +8,12 @@ import (
 	"strconv"
 )
 
-// Ports below the range that systems hand out by themselves (from 32768 on Linux): there,
-// while a server is down, a client's own connection could take its port. A cluster's bus
-// listens 10000 up.
+// The ports lie below the range of outgoing connections (from 32768 on Linux), which could take the port of a stopped
+// server. The bus of a cluster uses ports 10000 higher.
 const firstPort, endPort = 20000, 30000
 
-// listenFree listens on a port of 127.0.0.1 that nobody else listens on. Until the claim is closed,
-// no other user of this package gets that port, in whatever process, also while nobody listens
-// there: a server that is down, or a proxy that refuses, finds it free when it comes back. The
-// claim is the UDP port of that number.
+// listenFree listens on a free port of 127.0.0.1. Until the claim is closed, no other process with this package gets
+// the port. So a stopped server or a refusing proxy gets its port back. The claim is the UDP port of the same number.
 func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	for range 1000 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort)))
@@ -33,7 +30,7 @@ func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
 }
 
-// freePort returns an address of 127.0.0.1 that nobody listens on at the moment, and the claim to it.
+// freePort returns a free address of 127.0.0.1, and its claim.
 func freePort() (addr string, claim io.Closer, err error) {
 	listener, claim, err := listenFree()
 	if err != nil {

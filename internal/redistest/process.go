@@ -12,19 +12,17 @@ import (
 	"time"
 )
 
-// startLimit bounds the wait for a server that neither gets ready nor ends. Loading a large
-// append-only file takes seconds.
+// startLimit is the longest wait for a server to get ready. Loading a large append-only file takes seconds.
 const startLimit = time.Minute
 
 // A process is one run of redis-server.
 type process struct {
 	cmd  *exec.Cmd
-	log  *os.File      // without a name in the file system: gone with its last reader
+	log  *os.File      // already removed from its directory, so it needs no cleanup
 	done chan struct{} // closed when the process has ended
 }
 
-// launch starts redis-server in dir and returns when it accepts connections. The error
-// holds what the server logged.
+// launch starts redis-server in dir, and returns when it accepts connections. The error contains the server's log.
 func launch(dir string, args []string) (*process, error) {
 	path, err := binary()
 	if err != nil {
@@ -48,10 +46,10 @@ func launch(dir string, args []string) (*process, error) {
 	return p, p.awaitReady()
 }
 
-// supervise runs the process on a thread of its own and stays until it ends: the kernel
-// kills the process when that thread does, and so, at the latest, with the test process.
+// supervise runs the process on its own thread, and waits for its end. The kernel kills the process when the thread
+// ends, and so with the test process.
 func (p *process) supervise(started chan<- error) {
-	runtime.LockOSThread() // never unlocked: the thread ends here, not before
+	runtime.LockOSThread() // never unlocked: the thread ends with this function
 	p.cmd.SysProcAttr = diesWithThread()
 	err := p.cmd.Start()
 	started <- err
@@ -59,13 +57,12 @@ func (p *process) supervise(started chan<- error) {
 		return
 	}
 	stopWatch := watch(p.cmd.Process.Pid)
-	p.cmd.Wait() // how it ended is in its log
+	p.cmd.Wait() // the log explains an error
 	stopWatch()
 	close(p.done)
 }
 
-// awaitReady polls the server's own log: that answers for this process, where a connection
-// to the port might reach another one.
+// awaitReady polls the server's log. A connection to the port could reach another process.
 func (p *process) awaitReady() error {
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
@@ -87,8 +84,7 @@ func (p *process) awaitReady() error {
 	}
 }
 
-// logged returns the server's log so far. It leaves the file's offset alone, which the
-// server shares.
+// logged returns the server's log so far. It does not move the file's offset, which the server shares.
 func (p *process) logged() string {
 	text, err := io.ReadAll(io.NewSectionReader(p.log, 0, 1<<20))
 	if err != nil {
@@ -97,7 +93,7 @@ func (p *process) logged() string {
 	return string(text)
 }
 
-// signal sends sig and waits for the end. A process that has ended is left alone.
+// signal sends sig, and waits for the end of the process. It does nothing if the process has ended.
 func (p *process) signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %v to redis-server: %w", sig, err)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A Proxy stands between clients and a Redis and does what bad networks do. At first it
-// passes everything on. Its methods may be called from any goroutine, at any time.
+// A Proxy simulates a bad network between clients and a Redis. At first it passes everything. It is safe for concurrent
+// use.
 type Proxy struct {
-	Addr string // host:port, for the clients
+	Addr string // host:port for clients
 
 	t      testing.TB
 	target string
-	links  sync.WaitGroup // one for each link and for the listener's loop
+	links  sync.WaitGroup // goroutines of the links and of the listener
 
 	mu       sync.Mutex
 	listener net.Listener // nil while connections are refused
@@ -29,15 +29,15 @@ type Proxy struct {
 	free     [2]time.Time // when a limited link can carry more, by direction
 }
 
-// A fault is what the proxy does instead of passing everything on.
+// A fault is the proxy's current misbehavior.
 type fault struct {
-	drops int                         // replies still to be dropped
-	match func(command []string) bool // of which commands
-	delay time.Duration               // of every frame
+	drops int                         // number of replies to drop
+	match func(command []string) bool // selects the commands whose replies are dropped
+	delay time.Duration               // delay of every frame
 	rate  int                         // bytes per second in each direction; 0: no limit
 }
 
-// NewProxy starts a proxy for the Redis at target, host:port. It ends with the test.
+// NewProxy starts a proxy for the Redis at target (host:port). The proxy ends with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, claim, err := listenFree()
@@ -64,49 +64,46 @@ func Scripts(command []string) bool {
 	return slices.Contains(names, strings.ToUpper(command[0]))
 }
 
-// DropReplies has the next n commands that match run, and closes each one's connection
-// when its reply has come from Redis, without passing the reply on. Commands that follow
-// in the same pipeline are lost with it.
+// DropReplies drops the replies of the next n commands that match. Redis runs the command. When its reply arrives, the
+// proxy closes the connection instead of passing the reply. Later commands of the same pipeline are lost, too.
 func (p *Proxy) DropReplies(n int, match func(command []string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault.drops, p.fault.match = n, match
 }
 
-// Dropped returns how many replies were dropped so far: whether a fault happened at all.
+// Dropped returns how many replies were dropped. Tests use it to check that the fault happened.
 func (p *Proxy) Dropped() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dropped
 }
 
-// Delay holds every command, and every reply, for d. What follows it waits behind it.
+// Delay delays every command and every reply by d. Their order stays.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault.delay = d
 }
 
-// Hang is a network that lost its way: connections stay, and nothing comes through until
-// Resume.
+// Hang holds all commands and replies until Resume. Connections stay open.
 func (p *Proxy) Hang() { p.Delay(math.MaxInt64) }
 
-// Limit makes the network slow: in each direction, all connections together carry at most so many bytes per
-// second, until Resume.
+// Limit limits the bytes per second of all connections together, in each direction, until Resume.
 func (p *Proxy) Limit(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault.rate = bytesPerSecond
 }
 
-// Held returns how many commands and replies are being held back right now.
+// Held returns how many commands and replies the proxy holds now.
 func (p *Proxy) Held() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Refuse has new connections refused. Those that exist live on: see Cut.
+// Refuse refuses new connections. Existing connections stay open (see Cut).
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +122,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Resume ends all faults: what was held is passed on, connections are accepted.
+// Resume ends all faults. The proxy passes held frames, and accepts connections.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +151,7 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// serve joins client to Redis. A Redis that is not there looks like a closed connection.
+// serve connects a client to Redis. If Redis does not listen, it closes the client's connection.
 func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	redis, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -170,7 +167,7 @@ func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	}
 }
 
-// enter makes l one that Cut closes; not if Refuse came since it was accepted.
+// enter registers l for Cut. It returns false if Refuse was called after the connection was accepted.
 func (p *Proxy) enter(listener net.Listener, l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +184,7 @@ func (p *Proxy) leave(l *link) {
 	delete(p.open, l)
 }
 
-// claimDrop reports whether the reply to command is to be dropped.
+// claimDrop reports whether to drop the reply to command, and counts it.
 func (p *Proxy) claimDrop(command []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,8 +201,7 @@ func (p *Proxy) countDrop() {
 	p.dropped++
 }
 
-// hold waits as long as frames are delayed, or until Resume. It reports false if the link
-// was closed meanwhile.
+// hold waits for the delay of a frame, or until Resume. It returns false if the link was closed meanwhile.
 func (p *Proxy) hold(l *link) bool {
 	p.mu.Lock()
 	delay, resumed := p.fault.delay, p.resumed
@@ -226,7 +222,7 @@ func (p *Proxy) hold(l *link) bool {
 	return true
 }
 
-// reserve returns how many of the next n bytes may pass, and when they will have passed.
+// reserve returns how many of the next n bytes may pass, and how long they take.
 func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// world is a namespace seen through a proxy, and straight.
+// world is a key that clients reach through a proxy, and directly.
 type world struct {
 	*Proxy
-	through, straight *redis.Client
-	key               string
+	through, direct *redis.Client
+	key             string
 }
 
 func newWorld(t *testing.T) *world {
@@ -25,10 +25,10 @@ func newWorld(t *testing.T) *world {
 	return &world{p, connect(t, p.Addr), connect(t, Shared(t)), Namespace(t)}
 }
 
-// value is the number that the key holds in truth.
+// value returns the number in the key, read without the proxy.
 func (w *world) value(t *testing.T) int {
 	t.Helper()
-	n, err := w.straight.Get(t.Context(), w.key).Int()
+	n, err := w.direct.Get(t.Context(), w.key).Int()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (w *world) count(t *testing.T) error {
 	return w.through.Eval(t.Context(), "return redis.call('INCR', KEYS[1])", []string{w.key}).Err()
 }
 
-func TestProxyPassesEverythingOn(t *testing.T) {
+func TestProxyPassesEverything(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("\x00\r\n$5\r\n", 100_000)
 	if err := w.through.Set(t.Context(), w.key, text, 0).Err(); err != nil {
@@ -59,7 +59,7 @@ func TestProxyPassesEverythingOn(t *testing.T) {
 	}
 }
 
-func TestProxyPassesMessagesOn(t *testing.T) {
+func TestProxyPassesMessages(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		w := newWorld(t)
 		client := redis.NewClient(&redis.Options{Addr: w.Addr, Protocol: protocol})
@@ -69,7 +69,7 @@ func TestProxyPassesMessagesOn(t *testing.T) {
 		if _, err := messages.Receive(t.Context()); err != nil { // the subscription
 			t.Fatal(err)
 		}
-		if err := w.straight.Publish(t.Context(), w.key, "hello").Err(); err != nil {
+		if err := w.direct.Publish(t.Context(), w.key, "hello").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := messages.ReceiveMessage(t.Context()); err != nil || got.Payload != "hello" {
@@ -86,7 +86,7 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	}
 	for i := range 2 {
 		if err := w.count(t); err == nil {
-			t.Error("the reply came")
+			t.Error("the reply was not dropped")
 		}
 		if got, want := w.value(t), i+2; got != want || w.Dropped() != i+1 {
 			t.Errorf("call %d: the value is %d, want %d; %d replies dropped", i+1, got, want, w.Dropped())
@@ -97,13 +97,13 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	}
 }
 
-func TestProxyShowsHowClientsSendAgain(t *testing.T) {
+func TestProxyShowsThatClientsRetry(t *testing.T) {
 	w := newWorld(t)
 	retrying := redis.NewClient(&redis.Options{Addr: w.Addr, MaxRetries: 3, ReadTimeout: -1})
 	defer retrying.Close()
 	w.DropReplies(2, func(command []string) bool { return command[0] == "incr" })
 	if n, err := retrying.Incr(t.Context(), w.key).Result(); err != nil || n != 3 {
-		t.Errorf("got %d, %v: two lost replies and a third one", n, err)
+		t.Errorf("got %d, %v; want 3, after two lost replies", n, err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestProxyDropsInPipelines(t *testing.T) {
 		after = p.IncrBy(t.Context(), w.key, 10)
 		return nil
 	}); err == nil {
-		t.Error("the pipeline got all its replies")
+		t.Error("the pipeline got all replies")
 	}
 	if before.Val() != 1 || after.Val() != 0 || w.value(t) != 11 {
 		t.Errorf("before: %d, dropped: %d, value %d", before.Val(), after.Val(), w.value(t))
@@ -130,7 +130,7 @@ func TestProxyRefuses(t *testing.T) {
 	}
 	w.Refuse()
 	if err := w.count(t); err != nil {
-		t.Errorf("on a connection from before: %v", err)
+		t.Errorf("on an existing connection: %v", err)
 	}
 	w.Cut()
 	eventually(t, "a refused connection", func() bool { return errors.Is(w.count(t), syscall.ECONNREFUSED) })
@@ -145,12 +145,12 @@ func TestProxyCutsABlockingCommand(t *testing.T) {
 	result := make(chan error)
 	go func() { result <- w.through.BLPop(t.Context(), 0, w.key).Err() }()
 	eventually(t, "a blocked client", func() bool {
-		clients, err := w.straight.ClientList(t.Context()).Result()
+		clients, err := w.direct.ClientList(t.Context()).Result()
 		return err == nil && strings.Contains(clients, "cmd=blpop")
 	})
 	w.Cut()
 	if err := <-result; err == nil {
-		t.Error("BLPOP had a result")
+		t.Error("BLPOP returned a result")
 	}
 }
 
@@ -176,16 +176,16 @@ func TestProxyHolds(t *testing.T) {
 	}
 }
 
-func TestProxyHangOutlastsADeadline(t *testing.T) {
+func TestProxyHangsUntilDeadline(t *testing.T) {
 	w := newWorld(t)
 	w.Hang()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := w.through.Ping(ctx).Err(); err == nil {
-		t.Error("PING had an answer")
+		t.Error("PING got a reply")
 	}
 	w.Cut()
-	eventually(t, "nothing held", func() bool { return w.Held() == 0 })
+	eventually(t, "no frame is held", func() bool { return w.Held() == 0 })
 }
 
 func TestProxyDelayEnds(t *testing.T) {
@@ -199,7 +199,7 @@ func TestProxyDelayEnds(t *testing.T) {
 func TestProxyLimits(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("x", 1<<20)
-	if err := w.straight.Set(t.Context(), w.key, text, 0).Err(); err != nil {
+	if err := w.direct.Set(t.Context(), w.key, text, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w.Limit(32 << 10)
@@ -212,13 +212,13 @@ func TestProxyLimits(t *testing.T) {
 		defer client.Close()
 		value, err := client.Get(t.Context(), w.key).Result()
 		if err == nil && value != text {
-			err = errors.New("another text came")
+			err = errors.New("the reply has another text")
 		}
 		got <- err
 	}()
 	select {
-	case err := <-got: // it takes half a minute
-		t.Errorf("it has come, %v", err)
+	case err := <-got: // the reply takes half a minute
+		t.Errorf("the limited reply arrived at once, %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	w.Resume()
@@ -227,13 +227,13 @@ func TestProxyLimits(t *testing.T) {
 	}
 }
 
-func TestProxyOfNoRedis(t *testing.T) {
+func TestProxyWithoutRedis(t *testing.T) {
 	s := Start(t)
 	p := NewProxy(t, s.Addr)
 	client := connect(t, p.Addr)
 	s.Kill()
 	if err := client.Ping(t.Context()).Err(); err == nil {
-		t.Error("PING had an answer")
+		t.Error("PING got a reply")
 	}
 	s.Restart()
 	if err := client.Ping(t.Context()).Err(); err != nil {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// A frame is one whole command or reply of the Redis protocol (RESP2 or RESP3).
+// A frame is a complete command or reply of the Redis protocol (RESP2 or RESP3).
 type frame struct {
-	raw   []byte   // as it came
-	words []string // its strings in order: for a command, its name and arguments
+	raw   []byte   // the bytes as received
+	words []string // all strings, in order; of a command, its name and arguments
 }
 
-// readFrame reads a frame of any kind, with all that it holds.
+// readFrame reads a frame of any kind.
 func readFrame(r *bufio.Reader) (frame, error) {
 	var f frame
 	err := f.readValue(r)
 	return f, err
 }
 
-// isPush reports whether f is out of band: no reply to any command.
+// isPush reports whether f is an out-of-band message, which is not a reply.
 func (f *frame) isPush() bool { return f.raw[0] == '>' }
 
 func (f *frame) readValue(r *bufio.Reader) error {
@@ -32,13 +32,13 @@ func (f *frame) readValue(r *bufio.Reader) error {
 	f.raw = append(f.raw, line...)
 	text := strings.TrimSpace(string(line[1:]))
 	switch line[0] {
-	case '$', '=', '!': // strings and errors with their length
+	case '$', '=', '!': // strings and errors with a length
 		return f.readString(r, text)
 	case '*', '~', '>':
 		return f.readValues(r, text, 1)
 	case '%':
 		return f.readValues(r, text, 2)
-	case '|': // attributes, and then the value that they belong to
+	case '|': // attributes, followed by their value
 		if err := f.readValues(r, text, 2); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (f *frame) readString(r *bufio.Reader, length string) error {
 	return nil
 }
 
-// readValues reads count times per values; RESP2's nil array has a count of -1.
+// readValues reads count·per values. RESP2's nil array has a count of -1.
 func (f *frame) readValues(r *bufio.Reader, count string, per int) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {

@@ -41,13 +41,13 @@ func TestReadFrame(t *testing.T) {
 				t.Error(diff)
 			}
 			if rest, err := io.ReadAll(r); err != nil || string(rest) != "+NEXT\r\n" {
-				t.Errorf("left over: %q, %v", rest, err)
+				t.Errorf("unread rest: %q, %v", rest, err)
 			}
 		})
 	}
 }
 
-func TestReadFrameOfSomethingElse(t *testing.T) {
+func TestReadInvalidFrame(t *testing.T) {
 	for _, raw := range []string{"", "+OK", "$x\r\n", "*?\r\n", "$5\r\nabc", "*2\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n"} {
 		if f, err := readFrame(bufio.NewReader(strings.NewReader(raw))); err == nil {
 			t.Errorf("%q was read as %q", raw, f.raw)

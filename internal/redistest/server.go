@@ -11,19 +11,18 @@ import (
 	"testing"
 )
 
-// A Server is a redis-server on 127.0.0.1. Its methods may be called in turn only, from
-// the goroutine of its test.
+// A Server is a redis-server on 127.0.0.1. Only the test's goroutine may call its methods.
 type Server struct {
-	Addr string // host:port, the same over all restarts
+	Addr string // host:port; stays the same over restarts
 
 	t       testing.TB
-	claim   io.Closer // to the port
+	claim   io.Closer // of the port
 	dir     string
 	args    []string
 	process *process
 }
 
-// An Option says how a server is started.
+// An Option changes the arguments of a server.
 type Option func(args []string) []string
 
 // Args adds command line arguments: Args("--maxmemory", "2mb"),
@@ -32,12 +31,11 @@ func Args(args ...string) Option {
 	return func(all []string) []string { return append(all, args...) }
 }
 
-// AOF keeps data in an append-only file, synced to disk as fsync says: "always",
-// "everysec" or "no".
+// AOF keeps the data in an append-only file. fsync is "always", "everysec" or "no".
 func AOF(fsync string) Option { return Args("--appendonly", "yes", "--appendfsync", fsync) }
 
-// Start starts a server that keeps nothing on disk, on a free port, in a new temporary
-// directory. It ends with the test, or with the test process if that comes first.
+// Start starts a server on a free port, in a temporary directory. Without [AOF] it keeps nothing on disk. It ends with
+// the test.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := start(t.TempDir(), opts)
@@ -52,7 +50,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// start tries again on another port as long as someone else is quicker to listen there.
+// start starts a server. If another process takes the port first, it tries another port.
 func start(dir string, opts []Option) (*Server, error) {
 	for {
 		addr, claim, err := freePort()
@@ -80,14 +78,13 @@ func arguments(addr string, opts []Option) []string {
 	return slices.Clip(args)
 }
 
-// Kill ends the server as kill -9 does. A server that has ended is left alone.
+// Kill kills the server with SIGKILL. It does nothing if the server has ended.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop ends the server as SIGTERM does: it syncs an append-only file first.
+// Stop stops the server with SIGTERM. The server syncs its append-only file first.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// Restart starts the server again on its port, with what it had on disk. One that runs is
-// killed first.
+// Restart kills the server if it runs, and starts it again with its port and its files.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -98,7 +95,7 @@ func (s *Server) Restart() {
 	s.process = process
 }
 
-// RestartEmpty is Restart after the loss of all that the server had on disk.
+// RestartEmpty removes the server's files before a Restart.
 func (s *Server) RestartEmpty() {
 	s.t.Helper()
 	s.Kill()
@@ -114,7 +111,7 @@ func (s *Server) RestartEmpty() {
 	s.Restart()
 }
 
-// Log returns what the server logged since it was last started.
+// Log returns the server's log since its last start.
 func (s *Server) Log() string { return s.process.logged() }
 
 func (s *Server) end(sig syscall.Signal) {

@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestServerStartsAgain(t *testing.T) {
+func TestRestart(t *testing.T) {
 	tests := map[string]struct {
 		options []Option
 		end     func(*Server)
 		again   func(*Server)
-		want    string // what is left of the value 1
+		want    string // the key's value after the restart; it was 1
 	}{
 		"killed, nothing on disk":  {nil, (*Server).Kill, (*Server).Restart, ""},
 		"stopped, nothing on disk": {nil, (*Server).Stop, (*Server).Restart, ""},
@@ -40,12 +40,12 @@ func TestServerStartsAgain(t *testing.T) {
 	}
 }
 
-func TestServerThatEndedIsGone(t *testing.T) {
+func TestKillAndStop(t *testing.T) {
 	for name, end := range map[string]func(*Server){"Kill": (*Server).Kill, "Stop": (*Server).Stop} {
 		t.Run(name, func(t *testing.T) {
 			s := Start(t)
 			end(s)
-			end(s) // does nothing
+			end(s) // does nothing the second time
 			if _, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("got %v, want a refused connection", err)
 			}
@@ -53,7 +53,7 @@ func TestServerThatEndedIsGone(t *testing.T) {
 	}
 }
 
-func TestServerTakesArguments(t *testing.T) {
+func TestArgs(t *testing.T) {
 	s := Start(t, Args("--requirepass", "se cret#"), Args("--maxmemory", "3mb"))
 	if err := connect(t, s.Addr).Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
 		t.Errorf("without password: got %v, want NOAUTH", err)
@@ -66,16 +66,16 @@ func TestServerTakesArguments(t *testing.T) {
 	}
 }
 
-func TestServerThatDoesNotStartShowsItsLog(t *testing.T) {
+func TestErrorOfStartHasTheLog(t *testing.T) {
 	_, err := start(t.TempDir(), []Option{Args("--maxmemory", "much")})
 	if err == nil || !strings.Contains(err.Error(), "'maxmemory \"much\"'") {
-		t.Errorf("got %v, want the server's own words", err)
+		t.Errorf("got %v, want the server's log", err)
 	}
 }
 
-func TestServerDirectoryMissing(t *testing.T) {
+func TestStartInMissingDirectory(t *testing.T) {
 	if _, err := start(t.TempDir()+"/none", nil); err == nil {
-		t.Error("started in a directory that is not there")
+		t.Error("the server started in a missing directory")
 	}
 }
 
@@ -87,12 +87,12 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// Whoever looks for a port does not find that of a server that is down, and will be back.
+// The port of a stopped server stays claimed.
 func TestPortsAreClaimed(t *testing.T) {
 	s := Start(t)
 	s.Kill()
 	if l, err := net.ListenPacket("udp", s.Addr); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("the claim is another's: %v, %v", l, err)
+		t.Errorf("the claim is free: %v, %v", l, err)
 	}
 	s.Restart()
 }

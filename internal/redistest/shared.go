@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// shared starts the one server that all tests of this process use. It ends with the process.
+// shared starts the server that all tests of this process share. The server ends with the process.
 var shared = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "redistest-*")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) // it needs a directory to start in, and keeps nothing there
+	defer os.RemoveAll(dir) // the server needs a directory only to start
 	s, err := start(dir, nil)
 	if err != nil {
 		return "", err
@@ -23,9 +23,8 @@ var shared = sync.OnceValues(func() (string, error) {
 	return s.Addr, nil
 })
 
-// Shared returns the address of a server without limits and passwords that all tests of the
-// process use side by side: each in a [Namespace] of its own, none with a FLUSHALL or a
-// CONFIG SET. A test that needs more than that has [Start].
+// Shared returns the address of a server that all tests of the process share. It has no password and no limits. Each
+// test needs its own [Namespace], and must not call FLUSHALL or CONFIG SET. Other tests use [Start].
 func Shared(t testing.TB) string {
 	t.Helper()
 	addr, err := shared()
@@ -36,13 +35,13 @@ func Shared(t testing.TB) string {
 }
 
 var (
-	namespaces atomic.Int64
-	notInAName = regexp.MustCompile(`[^A-Za-z0-9]+`)
+	namespaces    atomic.Int64
+	invalidInName = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// Namespace returns a name that no other test of the process gets, made of letters, digits
-// and dashes, and begun with the test's name.
+// Namespace returns a name that is unique in the process. It begins with the test's name, and has only letters, digits
+// and dashes.
 func Namespace(t testing.TB) string {
-	name := notInAName.ReplaceAllString(t.Name(), "-")
+	name := invalidInName.ReplaceAllString(t.Name(), "-")
 	return fmt.Sprintf("%.40s-%d", name, namespaces.Add(1))
 }

@@ -26,7 +26,7 @@ func TestNamespace(t *testing.T) {
 	t.Run("a name: {*}/"+strings.Repeat("long", 100), func(t *testing.T) {
 		one, two := Namespace(t), Namespace(t)
 		if one == two {
-			t.Errorf("twice the same: %s", one)
+			t.Errorf("two calls return %s", one)
 		}
 		if !regexp.MustCompile(`^[A-Za-z0-9-]{10,60}$`).MatchString(one) {
 			t.Errorf("got %q", one)
@@ -58,7 +58,7 @@ func TestServerEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// startChild starts this test program anew, as one that has a server at addr.
+// startChild starts this test program as a child, which runs a server at addr.
 func startChild(t *testing.T) (child *exec.Cmd, stdin io.Closer, addr string) {
 	t.Helper()
 	child = exec.Command(os.Args[0])

@@ -1,4 +1,4 @@
-// Package testlog is a log that a test reads while others write it.
+// Package testlog has a log that a test can read while other goroutines write to it.
 package testlog
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Buffer keeps what is written. It may be used by many goroutines.
+// A Buffer is a bytes.Buffer that is safe for concurrent use.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -19,12 +19,12 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String returns all that was written so far.
+// String returns the text written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
 
-// Count returns how often a text was written so far.
+// Count returns how often the log contains text.
 func (b *Buffer) Count(text string) int { return strings.Count(b.String(), text) }

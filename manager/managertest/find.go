@@ -85,18 +85,6 @@ func (s store) Texts(_ context.Context, of []redisstate.TextsOf, _ int64) ([][]s
 	return texts, nil
 }
 
-func (s store) Between(_ context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := int64(0)
-	for _, e := range s.tasks {
-		if slices.Contains(states, e.state()) && e.score >= from && e.score <= to {
-			n++
-		}
-	}
-	return n, nil
-}
-
 func (s store) LastID(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -191,18 +191,6 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	}
 }
 
-func TestPrograms(t *testing.T) {
-	m := managertest.New(t).Manager
-	first, err := m.PutProgram(t.Context(), []byte("archive"))
-	again, err2 := m.PutProgram(t.Context(), []byte("archive"))
-	if err := errors.Join(err, err2); err != nil || first != again || !strings.HasPrefix(first, "redis:") {
-		t.Errorf("got %q, then %q, %v", first, again, err)
-	}
-	if _, err := m.PutProgram(t.Context(), make([]byte, 64<<20+1)); err == nil {
-		t.Error("an archive of more than 64 MiB was stored")
-	}
-}
-
 func TestResultsComeByID(t *testing.T) {
 	tm := managertest.New(t)
 	m := tm.Manager
@@ -251,21 +239,6 @@ func TestWhatProgramsLeave(t *testing.T) {
 	}
 	if result != `{"n":2}` || tm.Tasks()[0].Rounds[0].Result != `{"n":1}` || !slices.Equal(checkpoints, []string{"", "half"}) {
 		t.Errorf("result %s, checkpoints %q", result, checkpoints)
-	}
-	var lines []string
-	for after, last := (manager.Update{}), false; !last; {
-		updates, err := tm.Manager.Updates(t.Context(), 1, after, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, u := range updates {
-			lines = append(lines, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
-			after = u
-		}
-		last = len(updates) == 0
-	}
-	if got := strings.Join(lines, ", "); got != "0-1 a, 0-2 b, 1-1 c" {
-		t.Errorf("updates %s", got)
 	}
 }
 

@@ -3,14 +3,11 @@ package managertest
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -118,44 +115,7 @@ func (s store) Counts(_ context.Context, groups ...string) (redisstate.Counts, e
 	return counts, nil
 }
 
-func (s store) Updates(_ context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var found []redisstate.Update
-	if e := s.tasks[id]; e != nil {
-		for _, u := range e.updates {
-			if len(found) < most && (u.Round > after.Round || u.Round == after.Round && u.Number > after.Number) {
-				found = append(found, u)
-			}
-		}
-	}
-	return found, nil
-}
-
-func (s store) Follow(context.Context, int64) error { return nil }
-
-// Workers: each task has one of its own, for a moment.
-func (s store) Workers(context.Context) ([]redisstate.SeenWorker, error) { return nil, nil }
-
-func (s store) Drain(context.Context, string, string) (known bool, err error) { return false, nil }
-
-func (s store) PutProgram(_ context.Context, archive []byte) (string, error) {
-	if len(archive) > redisstate.MaxProgram {
-		return "", fmt.Errorf("the archive has %d bytes; at most %d can be stored in redis", len(archive), redisstate.MaxProgram)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sum := sha256.Sum256(archive)
-	name := hex.EncodeToString(sum[:])
-	s.archives[name] = slices.Clone(archive)
-	return "redis:" + name, nil
-}
-
 func (s store) Close() error { return nil }
-
-func (s store) Attend(context.Context) (manager.Attendance, error) { return s, nil }
-
-func (s store) Leave() {}
 
 // Wait lets the test's time pass. That nothing will ever happen again fails the test.
 func (s store) Wait(ctx context.Context, most time.Duration) error {

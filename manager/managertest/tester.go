@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
 
 // T is what is used of a *testing.T.
@@ -47,7 +48,12 @@ func NewWith(t T, cfg config.Manager, options ...manager.Option) *Tester {
 
 // Another returns one more manager of the same tasks: one that starts anew, or runs beside the first.
 func (x *Tester) Another() *manager.Manager {
-	return manager.NewOn(store{x.world}, x.cfg, x.options...)
+	s := store{x.world}
+	options := make([]any, len(x.options))
+	for i, o := range x.options {
+		options[i] = o
+	}
+	return hooks.New(hooks.Setup{Store: s, Wait: s.Wait}, x.cfg, options...).(*manager.Manager)
 }
 
 // Program says what happens when a task's program of that name runs. A task of a program of

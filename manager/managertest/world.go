@@ -24,7 +24,6 @@ type world struct {
 	tasks    map[int64]*entry
 	lastID   int64
 	programs map[string]func(Run) Result
-	archives map[string][]byte
 	changed  tdf.Time // when anything happened last
 	done     int      // how many tasks were done so far
 	told     int      // how many of them the manager was woken for
@@ -45,7 +44,7 @@ func (e *entry) group() string { return e.hash["group"] }
 func newWorld(t T) *world {
 	return &world{
 		t: t, now: begin, changed: begin, tasks: map[int64]*entry{},
-		programs: map[string]func(Run) Result{}, archives: map[string][]byte{},
+		programs: map[string]func(Run) Result{},
 	}
 }
 

@@ -7,7 +7,7 @@ here = pathlib.Path(os.environ["TDF_DIR"])
 
 
 def put(name, text):
-    """Nobody ever sees a half of the file, not even after a crash."""
+    """Replace the file in one step, so that no reader sees half of it."""
     new = here / (name + ".new")
     with open(new, "w") as f:
         f.write(text)

@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// healthy is a namespace in which all is well.
+func healthy() vitals {
+	const now = 1_700_000_000
+	alive := Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4}, Seen: now}, true}
+	return vitals{
+		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, workers: []Worker{alive},
+		info: redisstate.Info{
+			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
+			"maxmemory_policy": "noeviction", "role": "master",
+		},
+		stats: Stats{
+			At: now, Server: now - 1, Slots: 4, Busy: 4, Counts: manager.Counts{tdf.Open: 10, tdf.Running: 4}, Waited: 500,
+			Memory: Memory{Used: 1e6, Limit: 100e6},
+		},
+	}
+}
+
+// Each thing that is not well is told by its words, with its cure, and nothing else is.
+func TestDiagnose(t *testing.T) {
+	v := healthy()
+	for _, d := range v.diagnose() {
+		if d.Severity != SeverityOK {
+			t.Errorf("all is well, and it says %+v", d)
+		}
+	}
+	idle := func(v *vitals) { v.stats.Counts = manager.Counts{tdf.Archived: 5}; v.stats.Waited = 0 }
+	for text, c := range map[string]struct {
+		severity string
+		change   func(*vitals)
+	}{
+		"its version is 6.2.1":                           {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
+		"it is an embedded one":                          {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.stats.Memory = Memory{} }},
+		"it keeps no append-only file":                   {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
+		"could not be written (aof_last_write_status is": {SeverityProblem, func(v *vitals) { v.info["aof_last_write_status"] = "err" }},
+		"could not be written (rdb_last_bgsave_status is": {
+			SeverityProblem, func(v *vitals) { v.info["rdb_last_bgsave_status"] = "err" },
+		},
+		"could not be written anew":            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
+		"throws keys away":                     {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"over a network without a password":    {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"it is a replica":                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
+		"has layout version 0":                 {SeverityNotice, func(v *vitals) { v.schema = "0" }},
+		"a dump is being loaded":               {SeverityProblem, func(v *vitals) { v.loading = true }},
+		"clock is -90 s off":                   {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
+		"none was ever seen":                   {SeverityProblem, func(v *vitals) { v.stats.Server = 0 }},
+		"none has been seen for 60 s":          {SeverityProblem, func(v *vitals) { v.stats.Server = v.stats.At - 60 }},
+		"none has been seen for 61 s":          {SeverityNotice, func(v *vitals) { v.stats.Server = v.stats.At - 61; idle(v) }},
+		"it is 45 s behind":                    {SeverityProblem, func(v *vitals) { v.stats.DueLag = 45 }},
+		"none is there: nothing runs":          {SeverityProblem, func(v *vitals) { v.workers = nil }},
+		"all of them drain, and claim nothing": {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
+		"stopped sending heartbeats: w2":       {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
+		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
+			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
+		}},
+		"program p is paused on 1 of 2 workers until a trial round: why": {SeverityNotice, func(v *vitals) {
+			v.workers = append(v.workers, v.workers[0])
+			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
+		}},
+		"waited for 500 s, though 3 slots are":    {SeverityProblem, func(v *vitals) { v.stats.Busy = 1 }},
+		"waited for 500 s, though 1 slot is free": {SeverityProblem, func(v *vitals) { v.stats.Busy = 3 }},
+		"waited for 501 s, though 2 slots are": {SeverityProblem, func(v *vitals) {
+			v.stats.Busy, v.stats.Waited, v.moved = 1, 501, v.stats.At-31
+			v.workers[0].Runs = []int64{1, 2}
+		}},
+		"7 has run for 900 s on w1, and most":     {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
+		"5.0 MB are left of maxmemory":            {SeverityProblem, func(v *vitals) { v.stats.Memory.Used = 95e6 }},
+		"199.0 MB are left of the machine's":      {SeverityNotice, func(v *vitals) { v.stats.Memory = Memory{Used: 1e6, System: 200e6} }},
+		"0.0 MB are left of maxmemory; an open t": {SeverityProblem, func(v *vitals) { v.stats.Memory.Used = 101e6 }},
+	} {
+		v := healthy()
+		c.change(&v)
+		var told []Diagnosis
+		for _, d := range v.diagnose() {
+			if d.Severity != SeverityOK {
+				told = append(told, d)
+			}
+		}
+		if len(told) != 1 || !strings.Contains(told[0].Text, text) || told[0].Severity != c.severity || told[0].Cure == "" {
+			t.Errorf("%s: it says %+v", text, told)
+		}
+	}
+}
+
+// A slot is free between any two tasks, and one of a worker that drains is for nobody: no alarm is raised.
+func TestDiagnoseABusyCampaign(t *testing.T) {
+	for name, change := range map[string]func(*vitals){
+		"something was claimed": func(v *vitals) { v.moved = v.stats.At - 29 },
+		"the workers are full":  func(v *vitals) { v.workers[0].Runs = []int64{1, 2, 3, 4} },
+		"the free ones drain": func(v *vitals) {
+			v.workers[0].Runs = []int64{1, 2, 3, 4}
+			v.workers = append(v.workers, Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4}}, true})
+			v.stats.Slots = 8
+		},
+	} {
+		v := healthy()
+		v.stats.Busy = 2
+		change(&v)
+		for _, d := range v.diagnose() {
+			if d.Severity != SeverityOK {
+				t.Errorf("%s: it says %+v", name, d)
+			}
+		}
+	}
+}
+
+// Whatever was claimed or has ended lately is seen, also where the task is open again.
+func TestVitalsOfMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		task  func(now tdf.Time) tdf.Hash
+		moved bool
+	}{
+		"runs since":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-5).String()} }, true},
+		"has run for long": {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-500).String()} }, false},
+		"has ended":        {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "failed", "0:failed": now.Add(-5).String()} }, true},
+		"was opened":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "open", "0:open": now.String()} }, false},
+		"was forgiven": {func(now tdf.Time) tdf.Hash {
+			return tdf.Hash{
+				"state": "open", "round": "1", "fails": "1", "max_fails": "9", "0:worker": "w", "0:running": "1000",
+				"0:failure": now.Add(-5).String(), "1:open": now.Add(-5).String(),
+			}
+		}, true},
+	} {
+		s, err := onEmbedded(t).redis(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := c.task(now)
+		h["program"], h["source"] = "p", "rsync:/p/run.sh"
+		if _, err := s.Put(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
+			t.Fatal(err)
+		}
+		v := vitals{stats: Stats{At: now}}
+		if err := vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
+			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
+		}
+	}
+}
+
+func silentSince(v *vitals, name string, ago tdf.Seconds) Worker {
+	return Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.stats.At.Add(-ago)}, false}
+}
+
+func aLongRun(id int64) longRun {
+	return longRun{&tdf.Task{ID: id, Properties: tdf.Defaults("p", "", ""), Rounds: tdf.Rounds{0: {Worker: "w1"}}}, 900, 3}
+}
+
+func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
+	v := healthy()
+	for i := range 30 {
+		v.workers = append(v.workers, silentSince(&v, fmt.Sprint("silent-", i), 60), silentSince(&v, "old", 90_000))
+		v.long = append(v.long, aLongRun(int64(i)))
+	}
+	texts := ""
+	for _, d := range v.diagnose() {
+		texts += d.Text + "\n"
+	}
+	for _, want := range []string{"silent-4 and 25 more", "10 more run for far longer"} {
+		if !strings.Contains(texts, want) {
+			t.Errorf("%q is not said:\n%s", want, texts)
+		}
+	}
+	if strings.Contains(texts, "old") {
+		t.Error("workers that are silent for a day are told of")
+	}
+}
+
+// A run is long by what is usual for its program, where that is known.
+func TestLongRuns(t *testing.T) {
+	const now = 10_000
+	ran := func(program string, seconds tdf.Seconds) *tdf.Task {
+		return &tdf.Task{Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Seconds: seconds}}}
+	}
+	runs := func(id int64, program string, since tdf.Time) *tdf.Task {
+		return &tdf.Task{ID: id, Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Entered: map[tdf.State]tdf.Time{tdf.Running: now - since}}}}
+	}
+	var ended []*tdf.Task
+	for i := range 100 {
+		ended = append(ended, ran("p", tdf.Seconds(1+i%10)), ran("quick", 0.01))
+	}
+	ended[0] = ran("p", 5000) // one that was long, too, makes it no usual thing
+	for range 9 {
+		ended = append(ended, ran("new", 1))
+	}
+	long := longRuns(now, []*tdf.Task{
+		runs(1, "p", 101), runs(2, "p", 99), runs(3, "quick", 59), runs(4, "quick", 61), runs(5, "new", 9000), runs(6, "unknown", 9000),
+	}, ended)
+	var ids []int64
+	for _, l := range long {
+		ids = append(ids, l.task.ID)
+	}
+	if fmt.Sprint(ids) != "[1 4]" || long[0].usual != 10 || long[0].runs != 101 {
+		t.Errorf("got %v, %+v", ids, long)
+	}
+}

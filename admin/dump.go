@@ -1,0 +1,234 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
+const dumpFormat = 1
+
+// A dumpLine is one line of a dump: it has one of these.
+type dumpLine struct {
+	Header  *dumpHeader  `json:"dump,omitempty"` // the first line
+	Program *dumpProgram `json:"program,omitempty"`
+	Task    *dumpTask    `json:"task,omitempty"`
+	End     *Dumped      `json:"end,omitempty"` // the last line
+}
+
+type dumpHeader struct {
+	Format    int      `json:"format"`
+	Schema    int      `json:"schema"`
+	Namespace string   `json:"namespace"`
+	Time      tdf.Time `json:"time"`
+	LastID    int64    `json:"last_id"`
+}
+
+type dumpProgram struct {
+	SHA256  string `json:"sha256"`
+	Archive []byte `json:"archive"`
+}
+
+type dumpTask struct {
+	ID      int64               `json:"id"`
+	Hash    map[string]dumpText `json:"hash"`
+	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are no UTF-8
+	Updates []dumpUpdate        `json:"updates,omitempty"`
+}
+
+type dumpUpdate struct {
+	Round  int      `json:"round"`
+	Number int      `json:"number"`
+	Time   dumpTime `json:"time"`
+	Line   dumpText `json:"line"`
+}
+
+// A dumpTime is a number of seconds, or "inf".
+type dumpTime tdf.Time
+
+func (t dumpTime) MarshalJSON() ([]byte, error) {
+	if tdf.Time(t) == tdf.Never {
+		return []byte(`"inf"`), nil
+	}
+	return []byte(tdf.Time(t).String()), nil
+}
+
+func (t *dumpTime) UnmarshalJSON(data []byte) error {
+	read, err := tdf.ParseTime(strings.Trim(string(data), `"`))
+	*t = dumpTime(read)
+	return err
+}
+
+// Dumped is how many programs and tasks a dump has.
+type Dumped struct {
+	Programs int64 `json:"programs"`
+	Tasks    int64 `json:"tasks"`
+}
+
+// A dumpText is a string of JSON, or where it is no UTF-8 {"base64":…}.
+type dumpText string
+
+type binary struct {
+	Base64 []byte `json:"base64"`
+}
+
+func (t dumpText) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(binary{[]byte(t)})
+}
+
+func (t *dumpText) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	var b binary
+	err := json.Unmarshal(data, &b)
+	*t = dumpText(b.Base64)
+	return err
+}
+
+// dumpPage is how many tasks are looked for at once.
+const dumpPage = 500
+
+// Dump writes the namespace as JSON lines: its tasks, with all that they printed and reported, and the
+// programs that are stored in it (docs/tdf.md, "Dumps"). It may be written while work goes on: each task is as it
+// was at one moment. Redis is read in pages, and w written as they come. What could not be loaded is left out,
+// with a warning.
+func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
+	s, err := a.redis(ctx)
+	if err != nil {
+		return Dumped{}, err
+	}
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	d := &dump{Admin: a, store: s, encoder: json.NewEncoder(buffer), met: map[string]bool{}, named: map[string]bool{}}
+	d.encoder.SetEscapeHTML(false)
+	err = d.write(ctx)
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err != nil {
+		return d.done, fmt.Errorf("dumping namespace %s: %w", a.Config.Namespace, err)
+	}
+	return d.done, nil
+}
+
+// A dump is one that is being written.
+type dump struct {
+	*Admin
+	store   *redisstate.Store
+	encoder *json.Encoder
+	met     map[string]bool // the programs that were written, or left out
+	named   map[string]bool // the programs that tasks name
+	done    Dumped
+}
+
+func (d *dump) write(ctx context.Context) error {
+	now, err := d.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := d.store.LastID(ctx)
+	if err != nil {
+		return err
+	}
+	last = min(max(last, 0), redisstate.MaxID) // whatever somebody has made of the counter
+	header := dumpHeader{dumpFormat, redisstate.Schema, d.Config.Namespace, now, last}
+	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
+		return err
+	}
+	if err := d.programs(ctx); err != nil {
+		return err
+	}
+	if err := d.tasks(ctx); err != nil {
+		return err
+	}
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // stored meanwhile, or by other hands
+		if err := d.program(ctx, sha256); err != nil {
+			return err
+		}
+	}
+	return d.encoder.Encode(dumpLine{End: &d.done})
+}
+
+func (d *dump) programs(ctx context.Context) error {
+	programs, err := d.store.Programs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := d.program(ctx, p.SHA256); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// program writes one, once, and leaves out what no worker would run.
+func (d *dump) program(ctx context.Context, sha256 string) error {
+	if d.met[sha256] {
+		return nil
+	}
+	d.met[sha256] = true
+	archive, err := d.store.Program(ctx, sha256)
+	switch {
+	case err != nil:
+		return err
+	case archive == nil:
+		d.Log.Warn("a program is not stored; it is left out", "sha256", sha256)
+	case programName(archive) != sha256:
+		d.Log.Warn("a stored program is not what its name says; it is left out", "sha256", sha256)
+	case len(archive) > redisstate.MaxProgram:
+		d.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
+	default:
+		d.done.Programs++
+		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive}})
+	}
+	return nil
+}
+
+func (d *dump) tasks(ctx context.Context) error {
+	for ids, err := range d.store.IDs(ctx, dumpPage) {
+		if err == nil {
+			err = d.store.Records(ctx, ids, d.task)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dump) task(r redisstate.Record) error {
+	if err := r.Validate(); err != nil {
+		d.Log.Warn("a task could not be loaded again; it is left out", "why", err)
+		return nil
+	}
+	if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {
+		d.named[source.SHA256] = true
+	}
+	t := dumpTask{ID: r.ID, Hash: make(map[string]dumpText, len(r.Hash))}
+	for name, value := range r.Hash {
+		if utf8.ValidString(name) {
+			t.Hash[name] = dumpText(value)
+		} else {
+			t.Odd = append(t.Odd, [2]dumpText{dumpText(name), dumpText(value)})
+		}
+	}
+	for _, u := range r.Updates {
+		t.Updates = append(t.Updates, dumpUpdate{u.Round, u.Number, dumpTime(u.Time), dumpText(u.Line)})
+	}
+	d.done.Tasks++
+	return d.encoder.Encode(dumpLine{Task: &t})
+}

@@ -1,0 +1,278 @@
+package admin_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// population opens tasks and takes them to all states, some of them by hands that write what they like.
+func population(t testing.TB, cfg config.Manager) {
+	t.Helper()
+	ctx, s, m := t.Context(), connect(t, cfg), newManager(t, cfg)
+	if _, err := program.Put(ctx, m, []byte("an archive \x00\xff")); err != nil {
+		t.Fatal(err)
+	}
+	d := m.Define("p", "https://example.org/run.sh", "")
+	d.Group, d.Meta = "campaign <&> \u2028", `{"a":1}`
+	for i := range 12 {
+		d.Input = fmt.Sprint("--n ", i)
+		if i == 11 {
+			d.StartAfter = 9e9
+		}
+		if _, err := m.Open(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 8, Lease: 3600})
+	if err != nil || len(claimed.Claims) != 8 {
+		t.Fatal(claimed, err)
+	}
+	for i, c := range claimed.Claims[:6] {
+		result := tdf.Result{Output: "\xff\x00 out", Exit: "0"}
+		if i%2 == 1 {
+			result.Error = "wrong\n"
+		}
+		move, err := c.Task.Execute(c.ID, result)
+		apply(t, s, move, err)
+		if i < 4 {
+			decide(t, s, c.Task.ID)
+		}
+	}
+	if err := m.Cancel(ctx, 9); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := m.Tasks(ctx, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		move, err := task.Archive()
+		apply(t, s, move, err)
+	}
+	client(t, cfg).HSet(ctx, cfg.Namespace+":task:3", "odd \xfe name", "odd \xfe value", "", "no name")
+}
+
+// decide has the rules decide over a task.
+func decide(t testing.TB, s *redisstate.Store, id int64) {
+	t.Helper()
+	seen, err := s.Load(t.Context(), []int64{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, ok := seen[0].Task.Settle(0, seen[0].Invalid)
+	if !ok {
+		t.Fatalf("nothing to settle: %+v", seen[0].Task)
+	}
+	apply(t, s, move, nil)
+}
+
+func dumped(t testing.TB, m *manager.Manager) string {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := admin.New(m).Dump(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// body is a dump without its first line, and without the name of its namespace.
+func body(dump string, cfg config.Manager) string {
+	_, rest, _ := strings.Cut(dump, "\n")
+	return strings.ReplaceAll(rest, cfg.Namespace, "NAMESPACE")
+}
+
+// What is dumped and loaded stands as it stood, under whatever name.
+func TestDumpAndRestore(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	population(t, from)
+	source, target := newManager(t, from), newManager(t, to)
+	dump := dumped(t, source)
+	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
+	if want := (admin.Restored{Dumped: admin.Dumped{Programs: 1, Tasks: 12}}); restored != want || err != nil {
+		t.Fatalf("restored %+v, %v, want %+v", restored, err, want)
+	}
+	if again := dumped(t, target); body(again, to) != body(dump, from) {
+		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
+	}
+	before, err := source.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := target.Counts(t.Context()); err != nil || after.String() != before.String() {
+		t.Errorf("there are %v, %v, want %v", after, err, before)
+	}
+	if findings, err := connect(t, to).Check(t.Context()); err != nil || len(findings) > 0 {
+		t.Errorf("found %v, %v", findings, err)
+	}
+	if ids, err := target.Open(t.Context(), target.Define("p", "https://example.org/run.sh", "")); err != nil || ids[0] != 13 {
+		t.Errorf("the next task is %v, %v", ids, err)
+	}
+	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// The claim of a task that ran is still good where the task was loaded.
+func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, from), connect(t, from)
+	if _, err := m.Open(t.Context(), m.Define("p", "https://example.org/run.sh", "")); err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.New(newManager(t, to)).Restore(t.Context(), strings.NewReader(dumped(t, m))); err != nil {
+		t.Fatal(err)
+	}
+	c := claimed.Claims[0]
+	move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+	apply(t, connect(t, to), move, err)
+}
+
+// Tasks whose ids the counter does not know are dumped, too, and each once.
+func TestDumpWithoutTheCounter(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	population(t, cfg)
+	client(t, cfg).Set(t.Context(), cfg.Namespace+":task_id", 5, 0)
+	m := newManager(t, cfg)
+	if done, err := admin.New(m).Dump(t.Context(), io.Discard); err != nil || done.Tasks != 12 {
+		t.Errorf("dumped %+v, %v", done, err)
+	}
+}
+
+// pipe is a reader that cannot go back.
+type pipe struct{ io.Reader }
+
+// A load that was broken off goes on with the same dump, and with no other.
+func TestRestoreGoesOn(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	population(t, from)
+	dump := dumped(t, newManager(t, from))
+	lines := strings.SplitAfter(dump, "\n")
+	target := newManager(t, to)
+
+	_, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
+	if wrong := new(admin.DumpError); !errors.As(err, &wrong) || wrong.Line != 10 || !strings.Contains(err.Error(), "load the whole dump here again") {
+		t.Fatalf("broken off: %v", err)
+	}
+	other := strings.Replace(dump, `"last_id":12`, `"last_id":13`, 1)
+	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
+		!strings.Contains(err.Error(), "another dump") {
+		t.Errorf("another dump: %v", err)
+	}
+	first := func(r redisstate.Record) error {
+		_, err := connect(t, to).Put(t.Context(), r)
+		return err
+	}
+	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
+	if err != nil || restored.Tasks != 12 || restored.There != 1 {
+		t.Errorf("going on: %+v, %v", restored, err)
+	}
+	if n := client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(); n != 0 {
+		t.Error("the load is still noted as under way")
+	}
+}
+
+func TestRestoreRefusesWhatIsNoDump(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	target := newManager(t, cfg)
+	const header = `{"dump":{"format":1,"schema":1,"namespace":"x","time":1,"last_id":3}}` + "\n"
+	const task = `{"task":{"id":1,"hash":{"state":"open"}}}` + "\n"
+	const end = `{"end":{"programs":0,"tasks":1}}` + "\n"
+	for problem, text := range map[string]string{
+		"line 1: the dump ends here":                   "",
+		"line 1: it is not a line of a dump: invalid":  "\x00\xff\n",
+		"line 1: it is not a line of a dump: it has":   "{}\n",
+		"line 1: the line with \"dump\" is the first":  task,
+		"line 2: the line with \"dump\" is the first":  header + header,
+		"line 1: it names no format":                   strings.Replace(header, `"format":1`, `"format":0`, 1),
+		"line 1: the dump has format 2, and this":      strings.Replace(header, `"format":1`, `"format":2`, 1),
+		"line 1: the dump has layout version 99":       strings.Replace(header, `"schema":1`, `"schema":99`, 1),
+		"line 1: the last id is -1":                    strings.Replace(header, `"last_id":3`, `"last_id":-1`, 1),
+		"line 1: it is not a line of a dump: json: un": strings.Replace(header, `"time"`, `"date"`, 1),
+		"line 3: the dump ends here":                   header + task,
+		"line 2: it is not a line of a dump: unexpect": header + task[:20],
+		"line 2: it is not a line of a dump: somethin": header + strings.TrimSpace(task) + task,
+		"line 2: the dump had 1 tasks":                 header + end,
+		"line 4: the dump had 1 tasks":                 header + task + strings.Replace(task, ":1,", ":2,", 1) + end,
+		"line 4: something follows":                    header + task + end + "x",
+		"line 6: something follows":                    header + task + end + "\n \r\n" + "{}\n\n",
+		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
+		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
+		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
+		"line 2: task 1: the update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
+		"line 2: the program \"00\" is not the one":    header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
+	} {
+		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
+			_, err := admin.New(target).Restore(t.Context(), r)
+			if wrong := new(admin.DumpError); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), problem) {
+				t.Errorf("%q: got %v", problem, err)
+			}
+			c := client(t, cfg)
+			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {
+				if _, again := r.(io.Seeker); again {
+					t.Errorf("%q: something was written", problem)
+				}
+				c.Del(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":task:1", cfg.Namespace+":task:2", cfg.Namespace+":open")
+			}
+		}
+	}
+}
+
+func TestRestoreRefusesANamespaceWithTasks(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	population(t, cfg)
+	m := newManager(t, cfg)
+	before := dumped(t, m)
+	_, err := admin.New(m).Restore(t.Context(), strings.NewReader(before))
+	if !errors.Is(err, admin.ErrOccupied) || !strings.Contains(err.Error(), "has 12 tasks") {
+		t.Errorf("got %v", err)
+	}
+	if again := dumped(t, m); body(again, cfg) != body(before, cfg) {
+		t.Error("it changed something")
+	}
+}
+
+// A program whose bytes are not those that its name sums up would never run, and one that is too large could not be
+// stored again: they are left out.
+func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	c := client(t, cfg)
+	large := make([]byte, redisstate.MaxProgram+1)
+	sum := fmt.Sprintf("%x", sha256.Sum256(large))
+	c.Set(t.Context(), cfg.Namespace+":program:abc", "x", 0)
+	c.Set(t.Context(), cfg.Namespace+":program:"+sum, large, 0)
+	c.HSet(t.Context(), cfg.Namespace+":program:of another kind", "x", "y")
+	c.ZAdd(t.Context(), cfg.Namespace+":programs", z("abc"), z("of another kind"), z("gone"), z(sum))
+	dump, log := warned(t, cfg)
+	if !strings.Contains(dump, `{"end":{"programs":0,"tasks":0}}`) {
+		t.Errorf("dumped %.200q", dump)
+	}
+	for _, want := range []string{
+		`is not what its name says; it is left out" sha256=abc`, `is not stored; it is left out" sha256="of another kind"`,
+		`is not stored; it is left out" sha256=gone`, `is too large; it is left out" sha256=` + sum,
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("%q is not logged:\n%s", want, log)
+		}
+	}
+	c.Del(t.Context(), cfg.Namespace+":program:"+sum)
+}

@@ -1,0 +1,258 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func z(member string) redis.Z { return redis.Z{Member: member} }
+
+// A meddled reader is a file whose reader is held up once, behind the first line.
+type meddled struct {
+	*strings.Reader
+	after int64
+	do    func()
+}
+
+func (m *meddled) Read(p []byte) (int, error) {
+	at, _ := m.Seek(0, io.SeekCurrent)
+	if m.do != nil && at >= m.after {
+		m.do()
+		m.do = nil
+	}
+	return m.Reader.Read(p[:min(len(p), 300)])
+}
+
+// Seek has the reader held up only when the file is read again.
+func (m *meddled) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekStart {
+		m.after -= 1 << 40
+	}
+	return m.Reader.Seek(offset, whence)
+}
+
+// What is opened while a dump is loaded takes the place of none of its tasks.
+func TestRestoreWhileTasksAreOpened(t *testing.T) {
+	from := redisConfig(t, redistest.Shared(t))
+	population(t, from)
+	dump := dumped(t, newManager(t, from))
+	first := int64(strings.Index(dump, "\n") + 1)
+	for name, reader := range map[string]func(open func()) io.Reader{
+		"pipe": func(open func()) io.Reader { return pipe{&meddled{strings.NewReader(dump), first, open}} },
+		// The highest ids are not known by its header.
+		"file": func(open func()) io.Reader {
+			dump := strings.Replace(dump, `"last_id":12`, `"last_id":5`, 1)
+			return &meddled{strings.NewReader(dump), first + 1<<40, open}
+		},
+	} {
+		to := redisConfig(t, redistest.Shared(t))
+		target := newManager(t, to)
+		var opened []int64
+		restored, err := admin.New(target).Restore(t.Context(), reader(func() {
+			var err error
+			if opened, err = target.Open(t.Context(), target.Define("new", "rsync:/p/run.sh", "")); err != nil {
+				t.Error(err)
+			}
+		}))
+		if err != nil || restored.Tasks != 12 || restored.There != 0 {
+			t.Errorf("%s: restored %+v, %v", name, restored, err)
+		}
+		if len(opened) != 1 || opened[0] != 13 {
+			t.Errorf("%s: the ids %v were given out", name, opened)
+		}
+		if counts, err := target.Counts(t.Context()); err != nil || counts.Total() != 13 {
+			t.Errorf("%s: there are %v, %v", name, counts, err)
+		}
+	}
+}
+
+// A task of which the header of a dump knows nothing can meet another one of its id. That is told, and once
+// it is away the load goes on.
+func TestRestoreMeetsAnotherTask(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	population(t, from)
+	dump := strings.Replace(dumped(t, newManager(t, from)), `"last_id":12`, `"last_id":5`, 1)
+	target := newManager(t, to)
+	first := int64(strings.Index(dump, "\n") + 1)
+	_, err := admin.New(target).Restore(t.Context(), pipe{&meddled{strings.NewReader(dump), first, func() {
+		if _, err := target.Open(t.Context(), target.Define("new", "rsync:/p/run.sh", "")); err != nil {
+			t.Error(err)
+		}
+	}}})
+	if !errors.Is(err, redisstate.ErrTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
+		t.Fatalf("got %v", err)
+	}
+	if task, err := target.Task(t.Context(), 6); err != nil || task.Program != "new" {
+		t.Errorf("task 6 is %+v, %v", task, err)
+	}
+	if err := target.Cancel(t.Context(), 6); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := target.Act(t.Context(), manager.Act{Verb: tdf.VerbRemove}, manager.Found{ID: 6}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
+	if err != nil || restored.Tasks != 12 {
+		t.Errorf("then: %+v, %v", restored, err)
+	}
+	if again := dumped(t, target); body(again, to) != body(dump, from) {
+		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
+	}
+}
+
+// Blank lines are no part of a dump, wherever they stand; and what follows its end is met before the load
+// counts as done.
+func TestRestoreOfBlankLines(t *testing.T) {
+	from := redisConfig(t, redistest.Shared(t))
+	population(t, from)
+	dump := dumped(t, newManager(t, from))
+	spread := "\n" + strings.ReplaceAll(dump, "\n", "\r\n \n\n")
+	for _, text := range []string{spread, dump + "\n", strings.TrimSpace(dump)} {
+		to := redisConfig(t, redistest.Shared(t))
+		target := newManager(t, to)
+		_, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(dump + "\nx")})
+		if err == nil || !strings.Contains(err.Error(), "something follows") || !strings.Contains(err.Error(), "load the whole dump here again") {
+			t.Errorf("with an x behind it: %v", err)
+		}
+		if _, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(text)}); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
+		if again := dumped(t, target); body(again, to) != body(dump, from) {
+			t.Errorf("%.20q: got\n%s\nwant\n%s", text, body(again, to), body(dump, from))
+		}
+	}
+}
+
+// warned dumps with a log, and returns both.
+func warned(t testing.TB, cfg config.Manager) (dump, log string) {
+	t.Helper()
+	var b bytes.Buffer
+	m := newManager(t, cfg, manager.WithLog(slog.New(slog.NewTextHandler(&b, nil))))
+	return dumped(t, m), b.String()
+}
+
+// reloaded loads a dump elsewhere, where it is to make the same one.
+func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
+	t.Helper()
+	to := redisConfig(t, redistest.Shared(t))
+	target := newManager(t, to)
+	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump)); err != nil {
+		t.Fatalf("loading: %v\n%s", err, dump)
+	}
+	if again := dumped(t, target); body(again, to) != body(dump, from) {
+		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
+	}
+	return to
+}
+
+// Programs that no list names, such as those that were stored while the tasks were dumped, come with the tasks that
+// need them.
+func TestDumpOfProgramsThatTasksName(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, c := newManager(t, cfg), client(t, cfg)
+	listed, err := program.Put(t.Context(), m, []byte("listed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := program.Put(t.Context(), m, []byte("stored"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
+	absent := "redis:" + strings.Repeat("0a", 32)
+	for _, source := range []string{listed, stored, stored, absent, "redis:" + strings.ToUpper(stored[6:])} {
+		if _, err := m.Open(t.Context(), m.Define("p", source, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dump, log := warned(t, cfg)
+	if !strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) || strings.Count(dump, `{"program":`) != 2 {
+		t.Errorf("dumped\n%s", dump)
+	}
+	if strings.Count(log, "\n") != 1 || !strings.Contains(log, `"a program is not stored; it is left out" sha256=0a0a`) {
+		t.Errorf("logged %s", log)
+	}
+	to := redisConfig(t, redistest.Shared(t))
+	if _, err := admin.New(newManager(t, to)).Restore(t.Context(), strings.NewReader(dump)); err != nil {
+		t.Fatal(err)
+	}
+	if archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:")); string(archive) != "stored" || err != nil {
+		t.Errorf("the program is %q, %v", archive, err)
+	}
+}
+
+// Whatever other hands have written, a dump is one that can be loaded.
+func TestDumpOfWhatOthersWrote(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	population(t, cfg)
+	c := client(t, cfg)
+	const foreign = ":task:9999999999999"
+	c.HSet(t.Context(), cfg.Namespace+foreign, "state", "open", "program", "p", "source", "rsync:/p/run.sh")
+	c.ZAdd(t.Context(), cfg.Namespace+":open", z("9999999999999"), z("no id"), z("-4"))
+	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:1", Values: []string{"time", "inf", "line", "hello"}})
+	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "1-0", Values: []string{"time", "1700000000.123456"}})
+	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "7-3", Values: []string{"time", "nan", "other", "x"}})
+	dump, log := warned(t, cfg)
+	if !strings.Contains(dump, `"tasks":12}`) || !strings.Contains(dump, `"time":"inf","line":"hello"`) || !strings.Contains(dump, `"time":1700000000.123456,`) {
+		t.Errorf("dumped\n%s", dump)
+	}
+	if strings.Count(log, "\n") != 1 || !strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775") {
+		t.Errorf("logged %s", log)
+	}
+	reloaded(t, dump, cfg)
+
+	c.Del(t.Context(), cfg.Namespace+foreign)
+	for _, counter := range []int64{-7, redisstate.MaxID + 1} {
+		c.Set(t.Context(), cfg.Namespace+":task_id", counter, 0)
+		dump, log := warned(t, cfg)
+		if log != "" {
+			t.Errorf("logged %s", log)
+		}
+		reloaded(t, dump, cfg)
+	}
+}
+
+// A task with the highest id there can be costs no more time than another.
+func TestDumpWhereMostIDsAreGone(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	population(t, cfg)
+	c := client(t, cfg)
+	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "0:archived": "5", "program": "p", "source": "rsync:/p/run.sh"}
+	if _, err := connect(t, cfg).Put(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h}); err != nil {
+		t.Fatal(err)
+	}
+	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m := newManager(t, cfg)
+	if done, err := admin.New(m).Dump(ctx, io.Discard); err != nil || done.Tasks != 14 {
+		t.Errorf("dumped %+v, %v", done, err)
+	}
+	var ids []int64
+	for task, err := range m.Results(ctx, manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, task.ID)
+	}
+	if got := fmt.Sprint(ids); !strings.HasPrefix(got, "[1 2 ") || !strings.HasSuffix(got, " 1099511627775]") {
+		t.Errorf("the results are of %s", got)
+	}
+}

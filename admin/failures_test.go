@@ -1,0 +1,265 @@
+package admin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// onEmbedded returns an Admin of a namespace in an embedded Redis of the test's own.
+func onEmbedded(t *testing.T) *Admin {
+	t.Helper()
+	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), manager.WithLog(testspace.Silent)))
+}
+
+func redisOf(t testing.TB, a *Admin) *redisstate.Store {
+	t.Helper()
+	s, err := a.redis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// archive puts archived tasks, the i-th as make says of it.
+func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
+	t.Helper()
+	s := redisOf(t, a)
+	var records []redisstate.Record
+	for i := range many {
+		at := tdf.Time(1_800_000_000 + i)
+		h := tdf.Hash{
+			"id": fmt.Sprint(i + 1), "state": "archived", "round": "0", "program": "p", "source": "rsync:/p/run.sh", "outcome": "succeeded",
+			"0:open": "1", "0:worker": "good", "0:exit": "0", "0:executed": at.String(), "0:archived": at.String(), "0:claim": "c",
+		}
+		make(i, h)
+		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
+	}
+	if n, err := s.Put(t.Context(), records...); err != nil || n != many {
+		t.Fatal(n, err)
+	}
+}
+
+// fails has a task fail in its only round.
+func fails(h tdf.Hash, exit, text string) {
+	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
+}
+
+// A group is found by its ID as far back as failures are grouped.
+func TestForgivenFailuresAreFound(t *testing.T) {
+	a := onEmbedded(t)
+	archive(t, a, 1, func(_ int, h tdf.Hash) {
+		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
+		for round := 1; round <= 5; round++ { // given back, but for the last
+			h[tdf.RoundField(round, "worker")] = "good"
+		}
+		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
+	})
+	all, err := a.Failures(t.Context(), manager.Query{States: tdf.States}, "")
+	if err != nil || len(all.Groups) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if ids := found(t, a, manager.Query{Failure: all.Groups[0].ID}); len(ids) != 1 {
+		t.Errorf("found %v", ids)
+	}
+}
+
+// Of a worker only its own rounds are told, also of tasks that others had before.
+func TestFailuresOfAWorker(t *testing.T) {
+	a := onEmbedded(t)
+	archive(t, a, 3, func(i int, h tdf.Hash) {
+		fails(h, "1", "bad")
+		h["round"], h["0:worker"] = "2", "other"
+		h["1:worker"], h["1:failure"], h["1:exit"] = "good", "5", "1"
+		h["2:worker"], h["2:failure"], h["2:exit"], h["2:archived"] = "good", "6", "1", h["0:archived"]
+		if i == 2 {
+			h["2:worker"] = "other"
+		}
+		for _, round := range []string{"1", "2"} {
+			h[round+":error"], h[round+":executed"], h[round+":claim"] = "bad", "5", "c"
+		}
+	})
+	for worker, want := range map[string]string{"good": "2 4 map[good:4]", "other": "1 2 map[other:2]", "": "3 9 map[good:5 other:4]"} {
+		all, err := a.Failures(t.Context(), manager.Query{Worker: worker}, "")
+		if err != nil || len(all.Groups) != 1 {
+			t.Fatalf("%q: %+v, %v", worker, all, err)
+		}
+		if got := fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers); got != want {
+			t.Errorf("%q: %s, want %s", worker, got, want)
+		}
+	}
+}
+
+// A thousand tasks fail in three ways: page by page they make the same groups as all at once, and each
+// group's ID finds just its tasks.
+func TestFailuresOfPagesAddUp(t *testing.T) {
+	a := onEmbedded(t)
+	const many = 1000
+	archive(t, a, many, func(i int, h tdf.Hash) {
+		switch {
+		case i%10 == 0:
+			fails(h, "1", fmt.Sprintf("Traceback\n  x\nValueError: bad value %d\n", i))
+		case i%25 == 3:
+			fails(h, "signal: killed", strings.Repeat("long ", 1000))
+		case i%50 == 7: // it failed, was opened again, and succeeded
+			h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "1", h["0:executed"], "ValueError: bad value -1", "1"
+			h["1:worker"], h["1:exit"], h["1:archived"] = "good", "0", h["0:archived"]
+		}
+	})
+	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
+	whole, err := failures(t.Context(), redisOf(t, a), manager.Query{}, "", boundless)
+	if err != nil || whole.Next != "" || whole.Of != many || whole.Looked != many {
+		t.Fatalf("%+v, %v", whole, err)
+	}
+	var pages Failures
+	for n := 0; n == 0 || pages.Next != ""; n++ {
+		page, err := failures(t.Context(), redisOf(t, a), manager.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
+		if err != nil || n > many {
+			t.Fatal(err)
+		}
+		pages.Merge(page)
+	}
+	if diff := cmp.Diff(whole, pages); diff != "" {
+		t.Errorf("in pages: %s", diff)
+	}
+	var got []string
+	for _, g := range whole.Groups {
+		got = append(got, fmt.Sprintf("%d %d %s %.30s %d", g.Tasks, g.Rounds, g.How, g.Line, g.Workers["good"]))
+		if ids := found(t, a, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}}); len(ids) != g.Tasks {
+			t.Errorf("group %s has %d tasks, and by its ID are found %d", g.ID, g.Tasks, len(ids))
+		}
+	}
+	want := []string{"100 100 exit status 1 ValueError: bad value <n> 100", "40 40 signal: killed long long long long long long  40"}
+	if !slices.Equal(got, want) {
+		t.Errorf("groups %q, want %q", got, want)
+	}
+	if whole.Groups[0].First != 1_800_000_000 || whole.Groups[0].Last != 1_800_000_990 {
+		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
+	}
+	forgiven, err := failures(t.Context(), redisOf(t, a), manager.Query{States: tdf.States}, "", boundless)
+	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
+		t.Errorf("with those that were forgiven: %+v, %v", forgiven.Groups[0], err)
+	}
+}
+
+func found(t *testing.T, a *Admin, q manager.Query) []int64 {
+	t.Helper()
+	var ids []int64
+	for task, err := range a.manager.All(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, task.ID)
+	}
+	return ids
+}
+
+func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
+	a := onEmbedded(t)
+	archive(t, a, 200, func(i int, h tdf.Hash) {
+		h["0:worker"] = []string{"good", "fine", "bad"}[i%3]
+		if i%3 == 2 && i%2 == 0 || i%40 == 0 {
+			fails(h, "1", "no disk")
+		}
+	})
+	all, err := a.Failures(t.Context(), manager.Query{}, "")
+	if err != nil || len(all.Suspects) != 1 || all.Suspects[0].Worker != "bad" || all.Suspects[0].Failed < 30 {
+		t.Errorf("suspects %+v, %v", all.Suspects, err)
+	}
+}
+
+func TestResultsComeByIDAndOnce(t *testing.T) {
+	a := onEmbedded(t)
+	archive(t, a, 1500, func(i int, h tdf.Hash) {
+		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
+		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in no order
+	})
+	for _, c := range []struct {
+		q           manager.Query
+		first, many int
+		step        int64
+	}{
+		{manager.Query{}, 1, 1500, 1},
+		{manager.Query{Group: "b"}, 2, 750, 2},
+		{manager.Query{Group: "b", Output: "out 1"}, 2, 0, 0},
+		{manager.Query{IDs: []int64{7, 5, 3}}, 3, 3, 2},
+		{manager.Query{States: []tdf.State{tdf.Open}}, 0, 0, 0},
+	} {
+		n, next := 0, int64(c.first)
+		for task, err := range a.manager.Results(t.Context(), c.q, true) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.step > 0 && task.ID != next {
+				t.Fatalf("%+v: task %d came, want %d", c.q, task.ID, next)
+			}
+			if r := task.Current(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
+				t.Errorf("task %d has printed %q and left %q", task.ID, r.Output, r.Result)
+			}
+			n, next = n+1, next+c.step
+		}
+		if c.step > 0 && n != c.many || c.q.States != nil && n > 0 || c.q.Output != "" && n == 0 {
+			t.Errorf("%+v: %d tasks, want %d", c.q, n, c.many)
+		}
+	}
+	for task, err := range a.manager.Results(t.Context(), manager.Query{}, false) {
+		if err != nil || task.Current().Output != "" || task.Current().Result == "" {
+			t.Errorf("without what was printed: %+v, %v", task, err)
+		}
+		break
+	}
+	for _, err := range a.manager.Results(t.Context(), manager.Query{Exit: "x"}, false) {
+		if err == nil {
+			t.Error("a query that makes no sense was answered")
+		}
+	}
+}
+
+func TestPrinted(t *testing.T) {
+	a := onEmbedded(t)
+	archive(t, a, 2, func(i int, h tdf.Hash) {
+		maps.Copy(h, tdf.Hash{
+			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",
+		})
+		if i == 1 { // given up before it ran again
+			maps.Copy(h, tdf.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
+		}
+	})
+	for _, c := range []struct {
+		id    int64
+		round int
+		want  string
+	}{
+		{1, manager.LastRound, "round 4: last why"},
+		{1, 4, "round 4: last why"},
+		{1, 0, "round 0: first "},
+		{1, 5, "round 5:  "},
+		{1, 6, "there is no such round"},
+		{1, manager.CurrentRound, "round 5:  "},
+		{2, manager.CurrentRound, "round 4: last why"},
+		{1, -3, "there is no such round"},
+		{3, 0, "there is no such task"},
+	} {
+		task, round, err := a.manager.Printed(t.Context(), c.id, c.round)
+		got := ""
+		if err == nil {
+			got = fmt.Sprintf("round %d: %s %s", round, task.Rounds.At(round).Output, task.Rounds.At(round).Error)
+		} else {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("round %d of task %d: %q, want %q", c.round, c.id, got, c.want)
+		}
+	}
+}

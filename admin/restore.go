@@ -1,0 +1,356 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A DumpError says what is wrong with a dump, and in which line.
+type DumpError struct {
+	Line    int
+	Problem string
+}
+
+func (e *DumpError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
+
+// ErrOccupied says that a dump cannot be loaded into a namespace because there is something in it.
+var ErrOccupied = errors.New("a dump is only loaded into a namespace without tasks")
+
+// Restored is what came of loading a dump.
+type Restored struct {
+	Dumped
+	There int64 // tasks that an earlier load of the same dump, which was broken off, had written already
+}
+
+// Restore loads what [Admin.Dump] wrote into this namespace, which must be without tasks (else the error
+// wraps [ErrOccupied]), and need not be the one that was dumped. What is wrong with the dump is a *[DumpError]; where
+// r can be read twice, like a file, nothing is written then. Tasks keep their ids, and stand where they stood:
+// those that ran still belong to their workers, until their leases are over. Tasks may be opened meanwhile: they get
+// other ids. A load that was broken off goes on when the same dump is loaded again.
+func (a *Admin) Restore(ctx context.Context, r io.Reader) (Restored, error) {
+	s, err := a.redis(ctx)
+	if err != nil {
+		return Restored{}, err
+	}
+	highest, err := checkDump(ctx, r)
+	if err != nil {
+		return Restored{}, err
+	}
+	l := &restore{Admin: a, store: s, last: highest}
+	err = readDump(ctx, r, l.take)
+	if errors.As(err, new(*DumpError)) && l.begun {
+		err = fmt.Errorf("%w; %d of its tasks were loaded: load the whole dump here again, or use another namespace", err, l.done.Tasks)
+	}
+	return l.done, err
+}
+
+// checkDump reads a dump to its end, and goes back to its beginning, where that is possible. It returns the
+// highest id.
+func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
+	file, ok := r.(io.Seeker)
+	if !ok {
+		return 0, nil
+	}
+	begin, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, nil // a pipe
+	}
+	err = readDump(ctx, r, func(_ context.Context, line dumpLine, _ []byte) error {
+		if line.Task != nil {
+			highest = max(highest, line.Task.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, err = file.Seek(begin, io.SeekStart)
+	return highest, err
+}
+
+// maxDumpLine is how long a line of a dump may be: what a task may have printed in all its rounds.
+const maxDumpLine = 1 << 30
+
+// readDump calls take for each line of a dump, the last of them only if it is the end of a whole one, and nothing
+// follows it. Blank lines count for nothing.
+func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	check := dumpCheck{}
+	for !check.ended {
+		text, err := check.next(ctx, lines)
+		if err != nil {
+			return err
+		}
+		if text == nil {
+			return check.wrong("the dump ends here, before its last line: it was cut off")
+		}
+		line, err := check.parse(text)
+		if err != nil {
+			return err
+		}
+		if check.ended {
+			err = check.nothingFollows(ctx, lines)
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(ctx, line, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next reads the next line that is not blank, without what is blank around it; nil: there is none.
+func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, error) {
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		c.line++
+		line, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return nil, c.wrong("%v", err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			return text, nil
+		}
+		if err == io.EOF {
+			return nil, nil
+		}
+	}
+}
+
+func (c *dumpCheck) nothingFollows(ctx context.Context, lines *bufio.Reader) error {
+	text, err := c.next(ctx, lines)
+	if err == nil && text != nil {
+		err = c.wrong("something follows the end of the dump")
+	}
+	return err
+}
+
+var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxDumpLine)
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+		if len(line) > maxDumpLine {
+			return nil, errLongLine
+		}
+	}
+}
+
+// A dumpCheck knows what may come next.
+type dumpCheck struct {
+	line  int
+	begun bool
+	found Dumped
+	ended bool
+}
+
+func (c *dumpCheck) wrong(format string, args ...any) error {
+	return &DumpError{c.line, fmt.Sprintf(format, args...)}
+}
+
+func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
+	var line dumpLine
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		if unpacker := compressedBy(text); unpacker != "" && !c.begun {
+			return line, c.wrong("it is compressed: %s < FILE | tdf load", unpacker)
+		}
+		return line, c.wrong("it is not a line of a dump: %v", err)
+	}
+	if decoder.More() {
+		return line, c.wrong("it is not a line of a dump: something follows the first value")
+	}
+	parts := 0
+	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil} {
+		if is {
+			parts++
+		}
+	}
+	switch {
+	case parts != 1:
+		return line, c.wrong(`it is not a line of a dump: it has none, or several, of "dump", "program", "task", "end"`)
+	case (line.Header != nil) == c.begun:
+		return line, c.wrong(`the line with "dump" is the first one of a dump, and no other`)
+	}
+	c.begun = true
+	return line, c.check(line)
+}
+
+// compressedBy returns what unpacks a file that begins so; "": nothing that is known.
+func compressedBy(text []byte) string {
+	for _, is := range []struct{ magic, unpacker string }{
+		{"\x1f\x8b", "gunzip"}, {"\x28\xb5\x2f\xfd", "unzstd"}, {"\xfd7zXZ", "unxz"}, {"BZh", "bunzip2"},
+	} {
+		if bytes.HasPrefix(text, []byte(is.magic)) {
+			return is.unpacker
+		}
+	}
+	return ""
+}
+
+func (c *dumpCheck) check(line dumpLine) error {
+	switch {
+	case line.Header != nil:
+		return c.header(*line.Header)
+	case line.Program != nil:
+		c.found.Programs++
+		if programName(line.Program.Archive) != line.Program.SHA256 {
+			return c.wrong("the program %q is not the one that its sum names", line.Program.SHA256)
+		}
+	case line.Task != nil:
+		c.found.Tasks++
+		r := line.Task.record()
+		if err := r.Validate(); err != nil {
+			return c.wrong("%v", err)
+		}
+	case c.found != *line.End:
+		return c.wrong("the dump had %d tasks and %d programs, and there are %d and %d: lines are missing, or too many",
+			line.End.Tasks, line.End.Programs, c.found.Tasks, c.found.Programs)
+	default:
+		c.ended = true
+	}
+	return nil
+}
+
+func (c *dumpCheck) header(h dumpHeader) error {
+	switch {
+	case h.Format < 1:
+		return c.wrong("it names no format of dumps")
+	case h.Format > dumpFormat:
+		return c.wrong("the dump has format %d, and this release knows format %d: use a newer one", h.Format, dumpFormat)
+	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
+		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
+	case h.LastID < 0 || h.LastID > redisstate.MaxID:
+		return c.wrong("the last id is %d", h.LastID)
+	}
+	return nil
+}
+
+func programName(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return hex.EncodeToString(sum[:])
+}
+
+func (t *dumpTask) record() redisstate.Record {
+	r := redisstate.Record{ID: t.ID, Hash: make(tdf.Hash, len(t.Hash))}
+	for name, value := range t.Hash {
+		r.Hash[name] = string(value)
+	}
+	for _, odd := range t.Odd {
+		r.Hash[string(odd[0])] = string(odd[1])
+	}
+	for _, u := range t.Updates {
+		r.Updates = append(r.Updates, redisstate.Update{Round: u.Round, Number: u.Number, Time: tdf.Time(u.Time), Line: string(u.Line)})
+	}
+	return r
+}
+
+// A restore is a dump that is being loaded.
+type restore struct {
+	*Admin
+	store   *redisstate.Store
+	begun   bool
+	last    int64 // the highest id that is known so far to be one of the dump
+	pending []redisstate.Record
+	bytes   int
+	done    Restored
+}
+
+// Bounds of what is held back, to be written in few calls.
+const (
+	pendingTasks = 1000
+	pendingBytes = 16 << 20
+)
+
+func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
+	switch {
+	case line.Header != nil:
+		return l.begin(ctx, *line.Header, text)
+	case line.Program != nil:
+		l.done.Programs++
+		_, err := l.store.PutProgram(ctx, line.Program.Archive)
+		return err
+	case line.Task != nil:
+		return l.task(ctx, line.Task.record(), len(text))
+	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	return l.store.Loaded(ctx)
+}
+
+// begin takes the namespace, and the ids, for this dump.
+func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
+	l.last = max(l.last, h.LastID)
+	mark := programName(text)
+	before, err := l.store.LoadingOf(ctx)
+	if err == nil && before == "" {
+		before, err = mark, l.mustBeEmpty(ctx)
+	}
+	if err == nil && before == mark {
+		before, err = l.store.Loading(ctx, mark, l.last)
+	}
+	if err != nil {
+		return err
+	}
+	if before != mark {
+		return fmt.Errorf("another dump is being loaded into the namespace %s, or was not loaded to its end: %w; load that one again, or choose another namespace",
+			l.Config.Namespace, ErrOccupied)
+	}
+	l.begun = true
+	return nil
+}
+
+func (l *restore) mustBeEmpty(ctx context.Context) error {
+	counts, err := l.store.Counts(ctx)
+	if n := counts.Total(); n > 0 {
+		return fmt.Errorf("the namespace %s has %d tasks: %w; choose another by --namespace", l.Config.Namespace, n, ErrOccupied)
+	}
+	return err
+}
+
+func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) error {
+	if _, has := r.Hash["namespace"]; has {
+		r.Hash["namespace"] = l.Config.Namespace
+	}
+	l.pending = append(l.pending, r)
+	l.bytes += bytes
+	if len(l.pending) < pendingTasks && l.bytes < pendingBytes {
+		return nil
+	}
+	return l.flush(ctx)
+}
+
+func (l *restore) flush(ctx context.Context) error {
+	written, err := l.store.Put(ctx, l.pending...)
+	if errors.Is(err, redisstate.ErrTaken) {
+		return fmt.Errorf("%w, which is not the dump's: remove that one and load the dump again, or load it into another namespace", err)
+	}
+	if err != nil {
+		return err
+	}
+	l.done.Tasks += int64(len(l.pending))
+	l.done.There += int64(len(l.pending) - written)
+	l.pending, l.bytes = l.pending[:0], 0
+	return nil
+}

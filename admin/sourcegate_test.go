@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Credentials are for the scheme, host and port that they were given for.
+func TestSourceGateKeepsCredentialsWithTheirOrigin(t *testing.T) {
+	var told atomic.Value
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		told.Store(r.Header.Get("Authorization") + r.Header.Get("Referer"))
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL+"/x.zip", http.StatusFound))
+	defer server.Close()
+	src, err := tdf.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := httpGate(t.Context(), src); got.State != Passed {
+		t.Errorf("%+v", got)
+	}
+	if got := told.Load(); got != "" {
+		t.Errorf("the other server was told %q", got)
+	}
+}
+
+// What a server sends as a Location is shown without its credentials and its query, however malformed it is.
+func TestSourceGateShowsNothingOfALocation(t *testing.T) {
+	for location, want := range map[string]string{
+		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",
+		"http://u:hush@h.example:x/?k=hush":    "redirected to a Location that is not a valid URL",
+		"mailto:x?token=hush":                  "redirected to mailto:x?token=***, which is neither http nor https",
+		"gopher://u:hush@h.example/?hush#hush": "which is neither http nor https",
+		"/x.zip?token=hush":                    "the redirects form a loop",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Location"] = []string{location}
+			w.WriteHeader(http.StatusFound)
+		}))
+		src, err := tdf.ParseSource(server.URL + "/x.zip?token=hush")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := httpGate(t.Context(), src)
+		server.Close()
+		if got.State != Ahead || strings.Contains(got.What, "hush") || !strings.Contains(got.What, want) {
+			t.Errorf("%s: %+v; want %q", location, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+)
+
+// A Suspect is a worker on which a program fails far more often than on the others, so that most likely it is the
+// worker's fault.
+type Suspect struct {
+	Worker, Program            string
+	Failed, Rounds             int     // of the program on this worker
+	OthersFailed, OthersRounds int     // on all others
+	P                          float64 // how likely that is if all workers are alike
+}
+
+// What makes a worker suspect. The probability is that of any of a program's workers looking like that, so more of
+// them do not make for more suspects.
+const (
+	suspectFailures = 3     // it has failed so often at least,
+	suspectRatio    = 2     // so many times as often as the others,
+	suspectP        = 0.001 // and by chance that would be rarer
+)
+
+// suspectSample bounds what is looked at to tell.
+var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, Bytes: 1 << 20}
+
+// suspects compares workers by the tasks that ended last, well or not, among those that q can mean.
+func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
+	f, err := listing.New(ctx, s, listing.Query{
+		IDs: q.IDs, States: listing.Finished,
+		Group: q.Group, Program: q.Program, After: q.After, Before: q.Before,
+	}, "")
+	if err != nil {
+		return nil, err
+	}
+	f.Bounds = suspectSample
+	f.Texts = func(*tdf.Task) []listing.Text { return nil }
+	scores := scoreboard{}
+	err = f.Each(scores.add)
+	return scores.suspects(), err
+}
+
+// A scoreboard says how rounds ended, by program and worker.
+type scoreboard map[string]map[string]score
+
+type score struct{ failed, rounds int }
+
+// add counts the rounds of a task that ended as they would by fault or merit of program or worker; it always wants
+// more.
+func (b scoreboard) add(t *tdf.Task) bool {
+	for i, r := range t.Rounds.All() {
+		failed := 0
+		switch listing.HowFailed(t, i) {
+		case "":
+			if i != t.Round || listing.Outcome(t) != string(tdf.Succeeded) {
+				continue
+			}
+		case listing.HowNeverRan, listing.HowRanTooLong, listing.HowLate:
+			continue
+		default:
+			failed = 1
+		}
+		b.count(t.Program, r.Worker, failed)
+	}
+	return true
+}
+
+func (b scoreboard) count(program, worker string, failed int) {
+	if worker == "" {
+		return
+	}
+	if b[program] == nil {
+		b[program] = map[string]score{}
+	}
+	s := b[program][worker]
+	b[program][worker] = score{s.failed + failed, s.rounds + 1}
+}
+
+func (b scoreboard) suspects() []Suspect {
+	var all []Suspect
+	for program, workers := range b {
+		var sum score
+		for _, s := range workers {
+			sum = score{sum.failed + s.failed, sum.rounds + s.rounds}
+		}
+		for worker, s := range workers {
+			others := score{sum.failed - s.failed, sum.rounds - s.rounds}
+			p := s.chance(others) * float64(len(workers))
+			if s.failed >= suspectFailures && s.ratio() >= suspectRatio*others.ratio() && p < suspectP {
+				all = append(all, Suspect{worker, program, s.failed, s.rounds, others.failed, others.rounds, p})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Suspect) int {
+		return cmp.Or(cmp.Compare(a.P, b.P), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Program, b.Program))
+	})
+	return all
+}
+
+func (s score) ratio() float64 { return float64(s.failed) / max(1, float64(s.rounds)) }
+
+// chance returns how likely at least so many of all failures fall on this worker's rounds, if they fall
+// anywhere: Fisher's exact test, one-sided.
+func (s score) chance(others score) float64 {
+	rounds, failed := s.rounds+others.rounds, s.failed+others.failed
+	p := 0.0
+	for k := s.failed; k <= min(s.rounds, failed); k++ {
+		if failed-k <= others.rounds {
+			p += math.Exp(logChoose(s.rounds, k) + logChoose(others.rounds, failed-k) - logChoose(rounds, failed))
+		}
+	}
+	return min(p, 1)
+}
+
+func logChoose(n, k int) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+func TestChance(t *testing.T) {
+	for _, c := range []struct {
+		worker, others score
+		want           float64
+	}{
+		{score{0, 5}, score{0, 5}, 1},
+		{score{1, 1}, score{0, 1}, 0.5},
+		{score{5, 5}, score{0, 5}, 1.0 / 252},
+		{score{3, 4}, score{1, 4}, 17.0 / 70}, // Fisher's lady tasting tea
+		{score{4, 4}, score{0, 4}, 1.0 / 70},
+		{score{2, 10}, score{15, 20}, 1 - (286+17*715)/30045015.0},
+		{score{0, 0}, score{3, 9}, 1},
+	} {
+		if got := c.worker.chance(c.others); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%v beside %v: %v, want %v", c.worker, c.others, got, c.want)
+		}
+	}
+}
+
+func TestSuspects(t *testing.T) {
+	for name, c := range map[string]struct {
+		workers map[string]score
+		want    string
+	}{
+		"alone":           {map[string]score{"a": {50, 50}}, "[]"},
+		"all fail":        {map[string]score{"a": {50, 50}, "b": {50, 50}}, "[]"},
+		"one is bad":      {map[string]score{"a": {10, 10}, "b": {0, 10}, "c": {1, 12}}, "[a]"},
+		"too few to tell": {map[string]score{"a": {3, 3}, "b": {0, 3}}, "[]"},
+		"two failures":    {map[string]score{"a": {2, 2}, "b": {0, 1000}}, "[]"},
+		"not twice":       {map[string]score{"a": {600, 1000}, "b": {400, 1000}}, "[]"},
+		"small part":      {map[string]score{"a": {30, 1000}, "b": {2, 1000}, "c": {0, 1000}}, "[a]"},
+		"two are bad":     {map[string]score{"a": {40, 40}, "b": {30, 30}, "c": {1, 300}}, "[a b]"},
+	} {
+		var names []string
+		for _, s := range (scoreboard{"p": c.workers}).suspects() {
+			names = append(names, s.Worker)
+		}
+		if got := fmt.Sprint(names); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	many := map[string]score{}
+	for i := range 1000 {
+		many[fmt.Sprint("w", i)] = score{i % 3, 10}
+	}
+	if got := (scoreboard{"p": many}).suspects(); len(got) > 0 {
+		t.Errorf("among 1,000 workers that are alike, these are suspect: %v", got)
+	}
+}

@@ -1,0 +1,12 @@
+package admin_test
+
+import "github.com/tdf-framework/tdf/internal/testspace"
+
+var (
+	redisConfig = testspace.Config
+	newManager  = testspace.Manager
+	connect     = testspace.Connect
+	apply       = testspace.Apply
+	client      = testspace.Client
+	read        = testspace.Read
+)

@@ -1,0 +1,423 @@
+package admin_test
+
+import (
+	"maps"
+	"math"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+// ended puts tasks that have ended where they would be, each after so many seconds.
+func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
+	t.Helper()
+	for i := range n {
+		h := tdf.Hash{
+			"state": state, "outcome": outcome, "group": group, "program": "p", "source": "rsync:/p/run.sh",
+			"0:running": "1000", "0:executed": "2000", "0:seconds": seconds, "0:" + state: "2000", "0:claim": "c",
+		}
+		if _, err := s.Put(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
+	t.Helper()
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.Predecessor{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serves has a server say that it is there, for as long as any test takes.
+func serves(t testing.TB, s *redisstate.Store) {
+	t.Helper()
+	now, err := s.Now(t.Context())
+	if err == nil {
+		err = s.SeenServer(t.Context(), "server", now.Add(3600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	d := m.Define("p", "rsync:/p/run.sh", "")
+	d.Group = "g"
+	if _, err := m.Open(t.Context(), d, d, d, d, d, d); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, s, 1001, 5, "g", "succeeded", "succeeded", "10")
+	ended(t, s, 2001, 5, "other", "succeeded", "succeeded", "99999")
+	if claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 3600}); err != nil || len(claimed.Claims) != 2 {
+		t.Fatal(claimed, err)
+	}
+	alive(t, s, "w", "working", 2)
+	alive(t, s, "drains", "draining", 7)
+	alive(t, connect(t, cfg), "gone", "gone", 9)
+	status, err := admin.New(m).Watch("g").Look(t.Context())
+	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server judges what has run" {
+		t.Errorf("there is no server, and it says %+v, %v", status, err)
+	}
+	serves(t, s)
+	if status, err = admin.New(m).Watch("g").Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status.Counts.String() != "open 4 running 2 succeeded 5" || status.Done() != 5 || status.Workers != 2 || status.Slots != 2 || status.Busy != 2 {
+		t.Errorf("got %+v", status)
+	}
+	if e := status.Estimate; e.Unknown != "" || e.Low != 25 || e.High != 30 { // 5 runs of 10 s on two slots, and half a run's tail
+		t.Errorf("the estimate is %+v", e)
+	}
+	if status.ServerMissing() {
+		t.Error("the server is missing")
+	}
+	if status, err = admin.New(m).Watch("").Look(t.Context()); err != nil || status.Counts.Total() != 16 {
+		t.Errorf("of all tasks: %+v, %v", status, err)
+	}
+}
+
+// The rate is that of the tasks which ended since the first look, by Redis's clock.
+func TestWatchRate(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 100, "", "failed", "failed", "1")
+	w := admin.New(m).Watch("")
+	first, err := w.Look(t.Context())
+	if err != nil || first.Rate != 0 || first.RateSoFar != 0 {
+		t.Fatalf("at first: %+v, %v", first, err)
+	}
+	ended(t, s, 101, 7, "", "failed", "failed", "1")
+	second, err := w.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 7 / float64(second.At.Sub(first.At))
+	if second.Rate != want || second.RateSoFar != want {
+		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
+	}
+	if err := m.Reopen(t.Context(), 1, 2, 3, 4, 5, 6, 7, 8); err != nil {
+		t.Fatal(err)
+	}
+	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
+		t.Errorf("after some were opened again: %+v, %v", third, err)
+	}
+}
+
+// Of a group, what is open is given up, and nothing else.
+func TestCancelOpen(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	d := m.Define("p", "rsync:/p/run.sh", "")
+	d.Group = "g"
+	for range 3 {
+		if _, err := m.Open(t.Context(), many(d, 400)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Open(t.Context(), m.Define("p", "rsync:/p/run.sh", "")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := m.CancelOpen(t.Context(), "g")
+	if n != 1195 || err != nil {
+		t.Errorf("cancelled %d, %v", n, err)
+	}
+	if counts, err := m.Counts(t.Context()); err != nil || counts.String() != "open 1 running 5 expired 1195" {
+		t.Errorf("there are %v, %v", counts, err)
+	}
+	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
+	if want := map[string]int64{"cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
+		t.Errorf("the outcomes are %v, %v", outcomes, err)
+	}
+}
+
+func many(d tdf.Properties, n int) []tdf.Properties {
+	all := make([]tdf.Properties, n)
+	for i := range all {
+		all[i] = d
+	}
+	return all
+}
+
+func TestOutcomesOfArchivedTasks(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 3, "g", "archived", "succeeded", "1")
+	ended(t, s, 11, 2, "g", "archived", "failed", "1")
+	ended(t, s, 21, 1, "g", "succeeded", "succeeded", "1")
+	ended(t, s, 31, 1, "g", "expired", "expired", "1")
+	ended(t, s, 41, 9, "other", "archived", "failed", "1")
+	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
+	if want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}; err != nil || !maps.Equal(outcomes, want) {
+		t.Errorf("the outcomes are %v, %v", outcomes, err)
+	}
+}
+
+func TestStats(t *testing.T) {
+	r, err := embedded.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for name, addr := range map[string]string{"real": redistest.Shared(t), "embedded": r.Addr()} {
+		t.Run(name, func(t *testing.T) {
+			cfg := redisConfig(t, addr)
+			m, s := newManager(t, cfg), connect(t, cfg)
+			checkStats(t, cfg, m, s)
+			stats, err := admin.New(m).Stats(t.Context())
+			if err != nil || (stats.Memory.Used > 0) != (name == "real") {
+				t.Errorf("memory %+v, %v", stats.Memory, err)
+			}
+			if diagnoses, err := admin.New(m).Diagnose(t.Context()); err != nil || len(diagnoses) < 4 {
+				t.Errorf("diagnoses %v, %v", diagnoses, err)
+			}
+		})
+	}
+}
+
+func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisstate.Store) {
+	t.Helper()
+	ctx := t.Context()
+	now, err := m.Now(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, late := now.Add(-500).String(), now.Add(-100).String()
+	records := []redisstate.Record{
+		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": early}},
+		{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": late, "start_after": "9000000000"}},
+		{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": now.Add(-30).String()}},
+		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"}},
+		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": early}},
+	}
+	if _, err := s.Put(ctx, records...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Put(ctx, m, []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	alive(t, s, "w", "working", 3)
+	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
+	if err := s.SeenServer(ctx, "server", now); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := admin.New(m).Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || stats.Server != now ||
+		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
+		t.Errorf("got %+v", stats)
+	}
+	since := stats.At.Sub(now)
+	if stats.Waited < 500 || stats.Waited > 500+since+1e-3 || stats.DueLag < 40 || stats.DueLag > 40+since+1e-3 {
+		t.Errorf("waited %v, behind by %v", stats.Waited, stats.DueLag)
+	}
+	if stats.Rate*60 < 1 || stats.Rate*60 > 2.01 {
+		t.Errorf("%v are done in a minute", stats.Rate*60)
+	}
+}
+
+// Tasks whose workers were killed hold no slot of those that live.
+func TestStatsOfLostRounds(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ctx := t.Context()
+	now, err := s.Now(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []redisstate.Record
+	for id, lease := range []tdf.Seconds{-5, -1, 300} {
+		records = append(records, redisstate.Record{ID: int64(id + 1), Hash: tdf.Hash{
+			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
+		}})
+	}
+	if _, err := s.Put(ctx, records...); err != nil {
+		t.Fatal(err)
+	}
+	alive(t, s, "w", "working", 2)
+	stats, err := admin.New(m).Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Counts[tdf.Running] != 3 || stats.Busy != 1 || stats.Slots != 2 {
+		t.Errorf("running %d, busy slots: %d of %d, want 3, 1 of 2", stats.Counts[tdf.Running], stats.Busy, stats.Slots)
+	}
+}
+
+// What may not run yet is told apart, of all tasks and of a group.
+func TestWatchTellsWhatStartsLater(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(group string, start tdf.Time, n int) {
+		d := m.Define("p", "rsync:/p/run.sh", "")
+		d.Group, d.StartAfter = group, start
+		if _, err := m.Open(t.Context(), many(d, n)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("g", now.Add(7*86400), 300)
+	open("g", 0, 300)
+	open("later", 9e9, 10)
+	open("soon", 0, 10)
+	for i, group := range []string{"g", "later", "soon"} {
+		ended(t, s, 10_001+int64(100*i), 5, group, "succeeded", "succeeded", "1")
+	}
+	alive(t, s, "w", "working", 1)
+	serves(t, s)
+	for group, want := range map[string]struct {
+		later    int64
+		low      tdf.Seconds
+		estimate bool
+	}{"": {310, 310, true}, "g": {300, 300, true}, "later": {10, 0, false}, "soon": {0, 10, true}} {
+		s, err := admin.New(m).Watch(group).Look(t.Context())
+		if e := s.Estimate; err != nil || s.Later != want.later || math.Abs(float64(e.Low-want.low)) > 0.001 || (e.Unknown == "") != want.estimate {
+			t.Errorf("group %q: %d start later, %+v, %v; want %+v", group, s.Later, s.Estimate, err, want)
+		}
+	}
+}
+
+// A task that a component of the original TDF judged has the outcome that its state tells, or told.
+func TestOutcomesOfTheOriginal(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 3, "g", "succeeded", "", "1")
+	ended(t, s, 11, 2, "g", "failed", "", "1")
+	if _, err := s.Put(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
+	if want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}; err != nil || !maps.Equal(outcomes, want) {
+		t.Errorf("the outcomes are %v, %v", outcomes, err)
+	}
+}
+
+// An open task that was put there by hand, or by a component of the original TDF, has a score that is no time.
+func TestWaitedIsKnownOrNot(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
+	alive(t, s, "w", "working", 2)
+	c.HSet(t.Context(), cfg.Namespace+":task:1", "id", 1, "state", "open", "round", "0", "program", "p", "source", "rsync:/p/run.sh")
+	c.ZAdd(t.Context(), cfg.Namespace+":open", redis.Z{Score: 0, Member: "1"})
+	diagnoses, err := admin.New(m).Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range diagnoses {
+		if d.Subject == "tasks" {
+			t.Errorf("nothing is known, and it says %+v", d)
+		}
+	}
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
+		h["state"] = "open"
+		if _, err := s.Put(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100 || stats.Waited > 100+stats.At.Sub(now)+1e-3 {
+		t.Errorf("waited %v, %v", stats.Waited, err)
+	}
+}
+
+// What is archived was done before: now, or long ago.
+func TestArchivingIsNoRate(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ended(t, s, 1, 600, "", "succeeded", "succeeded", "1")
+	for id := range int64(600) {
+		move, err := read(t, s, id+1).Archive()
+		apply(t, s, move, err)
+	}
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate != 0 {
+		t.Errorf("all was done long ago, and the rate is %v, %v", stats.Rate, err)
+	}
+	now, err := m.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := make([]redisstate.Record, 200)
+	for i := range records {
+		records[i] = redisstate.Record{ID: int64(i + 1001), Hash: tdf.Hash{
+			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
+		}}
+	}
+	if _, err := s.Put(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
+		t.Errorf("200 were done just now, and the rate is %v, %v", stats.Rate, err)
+	}
+}
+
+// While all workers pause the program of what is open there is no estimate, and the pause is named; of other programs it
+// is not.
+func TestWatchNamesAPause(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	open := func(group, program string) {
+		d := m.Define(program, "rsync:/p/run.sh", "")
+		d.Group = group
+		if _, err := m.Open(t.Context(), d, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("paused", "bad")
+	open("well", "p")
+	ended(t, s, 1001, 5, "paused", "failed", "failed", "1")
+	ended(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
+	serves(t, s)
+	pauses := func(name string, pauses ...redisstate.Pause) {
+		t.Helper()
+		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
+		if _, _, err := s.TakeName(t.Context(), w, redisstate.Predecessor{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(group string) admin.Status {
+		t.Helper()
+		status, err := admin.New(m).Watch(group).Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	pauses("w1", redisstate.Pause{Program: "bad", For: 50, Why: "exit 4"})
+	pauses("w2", redisstate.Pause{Program: "other", For: 50})
+	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0].Workers != 1 || got.Pauses[0].Of != 2 || got.Estimate.Unknown != "" {
+		t.Errorf("one of two: %+v, %+v", got.Pauses, got.Estimate)
+	}
+	pauses("w2", redisstate.Pause{Program: "bad", For: 1000})
+	got := look("paused")
+	if len(got.Pauses) != 1 || !got.Pauses[0].All() || got.Estimate.Unknown != "all workers pause bad" {
+		t.Fatalf("both: %+v, %+v", got.Pauses, got.Estimate)
+	}
+	if left := got.Pauses[0].Until.Sub(got.At); left > 50 || got.Pauses[0].Why != "exit 4" {
+		t.Errorf("until in %v: %s", left, got.Pauses[0].Why)
+	}
+	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
+		t.Errorf("of another program: %+v, %+v", got.Pauses, got.Estimate)
+	}
+}

@@ -1,0 +1,297 @@
+package cmd_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A life is a namespace on a Redis of its own. It is moved by the commands and by Redis's own commands alone.
+type life struct {
+	*testing.T
+	addr, dir string
+	rdb       *redis.Client
+	record    *record
+
+	work   string // the name of the program that most tasks have
+	source string // where it is stored
+	ids    map[string]int64
+
+	taken map[string]*process // who takes the tokens of a wake list, or has in this step
+}
+
+const namespace = "life"
+
+func newLife(t *testing.T) *life {
+	t.Helper()
+	l := &life{T: t, addr: redistest.Start(t).Addr, dir: t.TempDir(), ids: map[string]int64{}, taken: map[string]*process{}}
+	l.rdb = redis.NewClient(&redis.Options{Addr: l.addr})
+	t.Cleanup(func() { l.rdb.Close() })
+	l.record = newRecord(t, l.rdb)
+	return l
+}
+
+// file writes a file of the test's directory.
+func (l *life) file(name, text string, mode os.FileMode) string {
+	l.Helper()
+	path := filepath.Join(l.dir, name)
+	must(l, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(l, os.WriteFile(path, []byte(text), mode))
+	return path
+}
+
+// do is a command of Redis; "$x" is the key x of the namespace.
+func (l *life) do(args ...any) any {
+	l.Helper()
+	for i, arg := range args {
+		if key, ok := arg.(string); ok && strings.HasPrefix(key, "$") {
+			args[i] = namespace + ":" + key[1:]
+		}
+	}
+	reply, err := l.rdb.Do(l.Context(), args...).Result()
+	if err != redis.Nil {
+		must(l, err)
+	}
+	return reply
+}
+
+// get is a property of a hash, or "".
+func (l *life) get(key, field string) string {
+	l.Helper()
+	value, _ := l.do("HGET", key, field).(string)
+	return value
+}
+
+// id is that of a task, by its name in the test.
+func (l *life) id(name string) string {
+	l.Helper()
+	if l.ids[name] == 0 {
+		l.Fatalf("no task is called %s", name)
+	}
+	return strconv.FormatInt(l.ids[name], 10)
+}
+
+// key is the hash of a task.
+func (l *life) key(name string) string { return "$task:" + l.id(name) }
+
+// wait waits until a property of a hash has a value.
+func (l *life) wait(key, field, want string) {
+	l.Helper()
+	eventually(l, fmt.Sprintf("%s of %s is %s", field, key, want), func() bool { return l.get(key, field) == want })
+}
+
+// appears waits for a key, by a pattern.
+func (l *life) appears(pattern string) {
+	l.Helper()
+	eventually(l, pattern+" is there", func() bool { return len(l.do("KEYS", pattern).([]any)) > 0 })
+}
+
+// reaches waits until a task is in a state, in a round.
+func (l *life) reaches(name, state string, round int) {
+	l.Helper()
+	l.wait(l.key(name), "round", strconv.Itoa(round))
+	l.wait(l.key(name), "state", state)
+}
+
+// counts waits until so many tasks are in a list.
+func (l *life) counts(list string, n int64) {
+	l.Helper()
+	eventually(l, fmt.Sprintf("%d tasks are %s", n, list), func() bool { return l.do("ZCARD", "$"+list).(int64) == n })
+}
+
+// tdf runs a command, which has to end with the status, and returns its stdout.
+func (l *life) tdf(status int, args ...string) string {
+	l.Helper()
+	cmd := l.command(args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		l.Fatalf("tdf %q: exit status %d, want %d\n%s%s", args, got, status, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+func (l *life) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "tdf"), append([]string{"--redis", l.addr, "--namespace", namespace}, args...)...)
+	cmd.Dir, cmd.Env = l.dir, environment()
+	return cmd
+}
+
+var printedIDs = regexp.MustCompile(`(?m)^(?:\d+-)?(\d+)$`)
+
+// open opens tasks with the program work, or another one, and names the last of them.
+func (l *life) open(name string, args ...string) {
+	l.Helper()
+	if !slices.Contains(args, "--program") {
+		args = append(args, "--program", "work")
+	}
+	found := printedIDs.FindStringSubmatch(l.tdf(0, append([]string{"open"}, args...)...))
+	if found == nil {
+		l.Fatalf("tdf open %q printed no ids", args)
+	}
+	id, err := strconv.ParseInt(found[1], 10, 64)
+	must(l, err)
+	l.ids[name] = id
+}
+
+// hand does something to tasks by hand: {name} stands for an id.
+func (l *life) hand(command string) {
+	l.Helper()
+	args := strings.Fields(command)
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "{") {
+			args[i] = l.id(strings.Trim(arg, "{}"))
+		}
+	}
+	l.tdf(0, append(args, "--yes")...)
+}
+
+// openByHand opens a task as the original's manager does.
+func (l *life) openByHand(name string, fields ...any) {
+	l.Helper()
+	l.ids[name] = l.do("INCR", "$task_id").(int64)
+	l.do(append([]any{
+		"HSET", l.key(name), "id", l.id(name), "namespace", namespace, "program", "old", "source", "rsync:/nowhere/run.sh", "input", "",
+		"start_after", "0", "end_before", "inf", "timeout", "inf", "max_fails", "0", "max_timeouts", "0",
+		"state", "open", "round", "0", "fails", "0", "timeouts", "0", "log", "", "0:open", began,
+	}, fields...)...)
+	l.do("ZADD", "$open", "0", l.id(name))
+}
+
+// claimByHand opens a task, and has a worker of the original claim it.
+func (l *life) claimByHand(name string, fields ...any) {
+	l.Helper()
+	l.openByHand(name, fields...)
+	l.moveByHand(name, "open", "running")
+	l.do("HSET", l.key(name), "state", "running", "0:running", began, "0:worker", "theirs")
+}
+
+func (l *life) commitByHand(name, stderr string) {
+	l.Helper()
+	l.moveByHand(name, "running", "executed")
+	l.do("HSET", l.key(name), "state", "executed", "0:executed", began, "0:output", "out", "0:error", stderr)
+}
+
+func (l *life) moveByHand(name, from, to string) {
+	l.Helper()
+	l.do("ZREM", "$"+from, l.id(name))
+	l.do("ZADD", "$"+to, began, l.id(name))
+}
+
+// step is one of the record. Of the wake tokens, it has those that the step has made, and that no component takes.
+func (l *life) step(title string, step func()) {
+	l.Helper()
+	l.do("DEL", "$wake:open", "$wake:server")
+	maps.DeleteFunc(l.taken, func(_ string, by *process) bool { return by.hasEnded() })
+	for name := range l.record.last.values {
+		if strings.HasPrefix(name, "wake:") {
+			delete(l.record.last.values, name)
+		}
+	}
+	began := time.Now()
+	step()
+	l.Logf("%.1f s: %s", time.Since(began).Seconds(), title)
+	l.record.note(title, l.record.snapshot(namespace, l.taken))
+}
+
+// config is that of all components, with more lines for a server and for a worker.
+func (l *life) config(server, worker string) string {
+	l.Helper()
+	_, port, err := net.SplitHostPort(l.addr)
+	must(l, err)
+	return write(l.T, "[tdf]\nnamespace=%s\n[redis]\nhost=127.0.0.1\nport=%s\n[server]\nround_duration=0.1\noutage_grace=0\n%s\n"+
+		"[worker]\ndirectory=%s\nenv_file=secrets\ngrace=0\nsleep_after_failure=0\nsleep_after_no_process_claimed=0.05\n%s\n",
+		namespace, port, server, filepath.Join(l.dir, "workers"), worker)
+}
+
+// worker starts one that claims tasks, or is drained, when this returns. Without a server nothing is lost, however
+// short its lease is.
+func (l *life) worker(name, config string) *process {
+	l.Helper()
+	hash := "$worker:" + name
+	before := l.get(hash, "boot")
+	p := start(l.T, "tdf-worker", name, l.config("", config))
+	l.taken["wake:open"] = p
+	eventually(l, name+" works", func() bool {
+		if p.hasEnded() {
+			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
+		}
+		state := l.get(hash, "state")
+		return l.get(hash, "boot") != before && (state == "working" || state == "draining")
+	})
+	return p
+}
+
+// shares waits until a worker has told the others that a program succeeds on it. It does that once a minute.
+func (l *life) shares(name, program string, since float64) {
+	l.Helper()
+	eventually(l, name+" shares its success", func() bool {
+		score, err := l.rdb.ZScore(l.Context(), namespace+":successes:"+program, name).Result()
+		return err == nil && score >= since
+	})
+}
+
+func (l *life) now() float64 {
+	l.Helper()
+	now, err := l.rdb.Time(l.Context()).Result()
+	must(l, err)
+	return float64(now.UnixMicro()) / 1e6
+}
+
+// forgetPositions removes what claims remember of tasks that they have passed: how much that is depends on their number.
+func (l *life) forgetPositions() {
+	l.Helper()
+	for _, key := range l.do("KEYS", "$passed:*").([]any) {
+		l.do("DEL", key)
+	}
+}
+
+// server starts one for which no server was away: it begins no grace period.
+func (l *life) server(config string) *process {
+	l.Helper()
+	l.do("DEL", "$servers")
+	p := start(l.T, "tdf-server", "s", l.config(config, ""))
+	l.taken["wake:server"] = p
+	eventually(l, "the server serves", func() bool {
+		if p.hasEnded() {
+			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
+		}
+		return l.do("ZCARD", "$servers").(int64) > 0
+	})
+	return p
+}
+
+func (l *life) stop(all ...*process) {
+	l.Helper()
+	for _, p := range all {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range all {
+		p.exits(0, "")
+	}
+}
+
+// runs waits until a worker's program runs a task, and a renewal has reported what there is to report.
+func (l *life) runs(worker, name string, round int) {
+	l.Helper()
+	l.reaches(name, "running", round)
+	l.wait(l.key(name), fmt.Sprintf("%d:tail", round), "begun\n")
+	eventually(l, "its process is known", func() bool { return l.get(l.key(name), fmt.Sprintf("%d:pid", round)) != "" })
+	l.wait("$worker:"+worker, "runs", l.id(name))
+}

@@ -1,0 +1,445 @@
+package cmd_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+const goldenLife = "testdata/life.txt"
+
+// A life of tasks, as users and components make it, leaves the same bytes in Redis from one version to the next: the record
+// (see [record]) is that of the golden file.
+func TestRecordedLife(t *testing.T) {
+	l := newLife(t)
+	l.file("work/run.sh", workScript, 0o755)
+	l.file("other/run.sh", "#!/bin/sh\necho \"other $*\"\n", 0o755)
+	l.file("strange/run.sh", "#!/no/such/interpreter\n", 0o755)
+	l.file("workers/old/run.sh", "#!/bin/sh\necho \"old $*\"\n", 0o755)
+	l.file("workers/secrets", "TOKEN=8c1f-0a7e\n", 0o600)
+	l.file("points.csv", "a,b\n1,x y\n2.50,\n", 0o644)
+	l.file("more.csv", "a,b\n2.50,\n007,z\n", 0o644)
+
+	l.opened()
+	l.succeeded()
+	l.failed()
+	l.changed()
+	l.lost()
+	l.released()
+	l.requeued()
+	l.drained()
+	l.expired()
+	l.original()
+	l.avoided()
+	l.repaired()
+	l.leapt()
+	l.removed()
+	l.loaded()
+
+	got := l.record.text.String()
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(goldenLife, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(goldenLife)
+	must(t, err)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("the record differs (-want +got); if that is meant: go test ./cmd -run RecordedLife -update\n%s", diff)
+	}
+}
+
+// Moments that the test makes up.
+const (
+	began = "1000000000.250000"
+	past  = "1000000001.000000"
+	far   = "4102444800.000000"
+)
+
+// workScript does what its first word says. All that it prints to stderr begins alike.
+const workScript = `#!/bin/sh
+case $1 in
+say) shift; for word; do echo "<$word>"; done ;;
+env) echo "$TDF_NAMESPACE $TDF_TASK_ID $TDF_ROUND $TDF_WORKER $TDF_TIMEOUT $TDF_END_BEFORE $TDF_GROUP $TDF_META $2 $3" ;;
+secret) echo "the token is $TOKEN" ;;
+fail) echo "out $2"; echo "err: it is $2" >&2; exit "$2" ;;
+quiet) exit "$2" ;;
+warn) echo "err: a warning" >&2 ;;
+kill) kill -9 $$ ;;
+hang) echo begun; exec sleep 1000 ;;
+unparsable) echo '{"a":' >"$TDF_DIR/result.json" ;;
+report)
+	cd "$TDF_DIR"
+	cat checkpoint last_error 2>/dev/null
+	echo "0.5 half of $TDF_ROUND" >progress
+	echo "seen $TDF_ROUND" >checkpoint
+	printf 'first\nsecond of %s\n' "$TDF_ROUND" >>updates
+	if [ "$TDF_ROUND" = 0 ]; then echo "err: once more" >&2; exit 1; fi
+	echo '{"n": 1, "ü": [true, null]}' >result.json
+	echo kept >files/kept
+	;;
+esac
+`
+
+// opened: by tdf, with whatever tdf open can say.
+func (l *life) opened() {
+	l.step("push a program", func() {
+		l.tdf(0, "push", "work")
+		l.source = "redis:" + l.do("ZRANGE", "$programs", 0, 0).([]any)[0].(string)
+		l.work = "work-" + l.source[len("redis:"):][:8]
+	})
+	l.step("open with all properties", func() {
+		l.open("all", "--program", l.work, "--source", l.source, "--input", `say 'two words' "" ü`, "--campaign", "first",
+			"--meta", "data # of mine", "--timeout", "1000", "--max-fails", "2", "--max-timeouts", "1", "--max-losses", "5",
+			"--fail-on", "any", "--start-after", "1000000000", "--end-before", "4102444800")
+	})
+	l.step("open with defaults", func() { l.open("defaults", "--program", l.work, "--source", l.source) })
+	l.step("open from a directory", func() { l.open("secret", "--input", "secret") })
+	l.step("open a sweep", func() {
+		l.open("sweep", "--from", "points.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--timeout", "90")
+	})
+	l.step("extend it", func() {
+		l.open("more", "--from", "more.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--extend")
+	})
+	l.step("open a grid", func() { l.open("grid", "--grid", "what=say n=1..3", "--campaign", "grid") })
+	l.step("open for later", func() { l.open("later", "--input", "say later", "--start-after", "4102444800", "--fail-on", "stderr") })
+}
+
+func (l *life) succeeded() {
+	l.step("a worker executes what is open", func() {
+		begun := l.now()
+		w := l.worker("w1", "lease=600")
+		l.counts("open", 1)
+		l.counts("running", 0)
+		l.shares("w1", l.work, begun)
+		l.stop(w)
+	})
+	l.step("a server settles, and wakes a manager", func() {
+		l.do("ZADD", "$managers", far, "manager")
+		s := l.server("")
+		l.counts("executed", 0)
+		l.stop(s)
+	})
+	l.do("DEL", "$managers", "$wake:manager:manager")
+	l.step("archive", func() { l.hand("archive {all} {defaults}") })
+}
+
+// failed: rounds that end otherwise, with a server and a worker side by side.
+func (l *life) failed() {
+	l.step("open what will fail", func() {
+		l.open("fail", "--input", "fail 3", "--max-fails", "1")
+		l.open("stderr", "--input", "fail 4", "--fail-on", "stderr")
+		l.open("quiet", "--input", "quiet 5", "--fail-on", "any")
+		l.open("warn", "--input", "warn", "--fail-on", "stderr")
+		l.open("any", "--input", "warn", "--fail-on", "any")
+		l.open("exit", "--input", "warn")
+		l.open("kill", "--input", "kill")
+		l.open("report", "--input", "report", "--max-fails", "1", "--campaign", "reports")
+		l.open("unparsable", "--input", "unparsable")
+		l.open("missing", "--program", "none", "--source", "redis:"+strings.Repeat("0", 64))
+		l.open("hang", "--input", "hang", "--timeout", "1", "--max-timeouts", "1")
+	})
+	l.step("they fail", func() {
+		begun := l.now()
+		w, s := l.worker("w1", "lease=600"), l.server("")
+		l.reaches("fail", "failed", 1)
+		l.reaches("report", "succeeded", 1)
+		l.reaches("hang", "timed_out", 1)
+		l.counts("executed", 0)
+		l.shares("w1", l.work, begun)
+		l.stop(w, s)
+	})
+}
+
+// changed: by hand, without any component.
+func (l *life) changed() {
+	l.step("change an open task", func() {
+		l.hand("set {later} --timeout 50 --max-fails 3 --max-timeouts 4 --max-losses 5 --fail-on exit --end-before 4102444801 " +
+			"--meta mine --start-after 4102444700")
+		l.hand("set {later} --program other --input changed --start-after 0 --end-before inf")
+	})
+	l.step("retry", func() { l.hand("retry {fail} {any}") })
+	l.step("retry with changes", func() { l.hand("retry {kill} --program other --input again --max-fails 0 --timeout 7") })
+	l.step("retry what is archived", func() { l.hand("retry {all}") })
+	l.step("cancel what is open", func() { l.hand("cancel --state open") })
+}
+
+// lost: workers are killed. The first of them is found by the server, the second by its successor.
+func (l *life) lost() {
+	var w *process
+	l.step("a task runs, and its lease is renewed", func() {
+		l.open("lost", "--input", "hang", "--max-losses", "1")
+		w = l.worker("w2", "lease=0.6")
+		l.runs("w2", "lost", 0)
+	})
+	l.step("its worker is killed, and the lease runs out", func() {
+		w.kill()
+		s := l.server("")
+		l.reaches("lost", "open", 1)
+		l.stop(s)
+	})
+	l.step("another worker of the name gives up what a killed one had", func() {
+		w = l.worker("w2", "lease=600")
+		l.reaches("lost", "running", 1)
+		w.kill()
+		w = l.worker("w2", "lease=600")
+		l.stop(w)
+	})
+	l.step("it was lost too often", func() {
+		s := l.server("")
+		l.reaches("lost", "failed", 1)
+		l.stop(s)
+	})
+}
+
+// released: by a worker that stops, and by hosts that cannot run the program.
+func (l *life) released() {
+	l.step("a worker stops", func() {
+		l.open("released", "--input", "hang")
+		w := l.worker("w2", "lease=0.6")
+		l.runs("w2", "released", 0)
+		l.stop(w)
+	})
+	l.step("cancel it", func() { l.hand("cancel {released}") })
+	l.step("a worker cannot run a program, as two before it", func() {
+		l.open("strange", "--program", "strange")
+		l.do("HSET", l.key("strange"), "unfit", 2)
+		w := l.worker("w3", "lease=600")
+		l.reaches("strange", "executed", 1)
+		w.kill() // it would say for how long it pauses the program
+		l.forgetPositions()
+	})
+	l.step("that fails", func() {
+		s := l.server("")
+		l.reaches("strange", "failed", 1)
+		l.stop(s)
+	})
+}
+
+// requeued: somebody follows a running task and takes it from its worker, again and for good.
+func (l *life) requeued() {
+	var w1, w2 *process
+	l.step("follow a running task", func() {
+		l.open("requeued", "--input", "hang", "--campaign", "moved")
+		w1 = l.worker("w1", "lease=0.6")
+		l.runs("w1", "requeued", 0)
+		follow := launch(l.T, l.command("output", "--follow", l.id("requeued")), environment(), nil)
+		l.appears("$follow:" + l.id("requeued"))
+		follow.signal(syscall.SIGINT)
+		follow.exits(130, "")
+	})
+	l.do("DEL", "$follow:"+l.id("requeued"))
+	l.step("requeue", func() {
+		l.hand("requeue {requeued}")
+		l.runs("w1", "requeued", 1)
+	})
+	l.step("requeue elsewhere", func() {
+		l.hand("requeue --worker w1 --elsewhere")
+		l.appears("$passed:*")
+		l.wait("$worker:w1", "runs", "")
+	})
+	l.step("cancel where it runs", func() {
+		l.stop(w1)
+		w2 = l.worker("w2", "lease=0.6")
+		l.runs("w2", "requeued", 2)
+		l.hand("cancel {requeued}")
+		l.wait("$worker:w2", "runs", "")
+		l.stop(w2)
+		l.forgetPositions()
+	})
+}
+
+func (l *life) drained() {
+	var w *process
+	l.step("drain a worker", func() {
+		begun := l.now()
+		l.open("before", "--input", "say before")
+		w = l.worker("w1", "lease=0.6")
+		l.reaches("before", "executed", 0)
+		l.shares("w1", l.work, begun)
+		l.tdf(0, "drain", "w1")
+		l.wait("$worker:w1", "state", "draining")
+		l.wait("$worker:w1", "runs", "")
+		l.open("drained", "--input", "say drained")
+	})
+	l.step("have it go on", func() {
+		l.tdf(0, "drain", "--undo", "w1")
+		l.reaches("drained", "executed", 0)
+		l.stop(w)
+	})
+}
+
+// expired: a task in each state. Time passes at the test's command.
+func (l *life) expired() {
+	var w *process
+	l.step("an executed and a running task expire", func() {
+		l.open("running", "--input", "hang")
+		w = l.worker("w1", "lease=600")
+		l.reaches("running", "running", 0)
+		l.do("HSET", l.key("drained"), "end_before", past)
+		l.do("HSET", l.key("running"), "end_before", past)
+		l.do("ZADD", "$due", past, l.id("running"))
+		s := l.server("")
+		l.reaches("running", "expired", 0)
+		l.counts("executed", 0)
+		l.stop(s, w)
+	})
+	l.step("an open task expires", func() {
+		l.open("late", "--input", "say late")
+		l.do("HSET", l.key("late"), "end_before", past)
+		l.do("ZADD", "$due", past, l.id("late"))
+		s := l.server("")
+		l.reaches("late", "expired", 0)
+		l.stop(s)
+	})
+	l.step("a worker meets an open task that has expired", func() {
+		l.do("DEL", "$servers")
+		l.open("met", "--input", "say met")
+		l.do("HSET", l.key("met"), "end_before", past)
+		w = l.worker("w1", "lease=600")
+		l.reaches("met", "expired", 0)
+		l.stop(w)
+	})
+}
+
+// original: what managers and workers of the original TDF write, command by command.
+func (l *life) original() {
+	l.step("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
+	l.step("a worker of ours executes it", func() {
+		begun := l.now()
+		w := l.worker("old", "lease=600")
+		l.reaches("original", "executed", 0)
+		l.shares("old", "old", begun)
+		l.stop(w)
+	})
+	l.step("the original's workers claim and commit, and its server and its manager stop half-way", func() {
+		l.claimByHand("claimed")
+		l.claimByHand("good")
+		l.commitByHand("good", "")
+		l.claimByHand("bad", "max_fails", 1)
+		l.commitByHand("bad", "err: bad")
+		l.claimByHand("slow", "timeout", 50)
+		l.claimByHand("between", "timeout", 50, "max_timeouts", 1)
+		l.moveByHand("between", "running", "timeout")
+		l.claimByHand("broken")
+		l.commitByHand("broken", "err: broken")
+		l.moveByHand("broken", "executed", "failure")
+		l.claimByHand("seen")
+		l.commitByHand("seen", "")
+		l.moveByHand("seen", "executed", "archived")
+		l.do("HSET", l.key("seen"), "state", "succeeded", "0:succeeded", began)
+	})
+	l.step("a server of ours settles", func() {
+		s := l.server("")
+		l.reaches("good", "succeeded", 0)
+		l.reaches("bad", "open", 1)
+		l.reaches("slow", "timed_out", 0)
+		l.reaches("between", "open", 1)
+		l.reaches("broken", "failed", 0)
+		l.reaches("seen", "archived", 0)
+		eventually(l, "it will be looked at", func() bool { return l.do("ZSCORE", "$due", l.id("claimed")) != nil })
+		l.stop(s)
+	})
+	l.step("the original's worker commits", func() {
+		l.commitByHand("claimed", "")
+		s := l.server("")
+		l.reaches("claimed", "succeeded", 0)
+		l.stop(s)
+	})
+	l.step("cancel what is open again", func() { l.hand("cancel {bad} {between}") })
+}
+
+// avoided: one program fails on one worker alone.
+func (l *life) avoided() {
+	l.step("a worker pauses a program", func() {
+		l.open("avoided", "--input", "fail 9")
+		w := l.worker("w4", "lease=0.6\nmax_failures_in_row=1")
+		eventually(l, "it is paused", func() bool { return l.get("$worker:w4", "pauses") != "" })
+		l.wait("$worker:w4", "runs", "")
+		l.stop(w)
+	})
+}
+
+// repaired: inconsistent tasks, by tdf and by the server.
+func (l *life) repaired() {
+	l.step("tasks are made inconsistent", func() {
+		l.open("nowhere", "--input", "say nowhere")
+		l.do("ZREM", "$open", l.id("nowhere"))
+		l.open("twice", "--input", "say twice", "--campaign", "index")
+		l.do("ZADD", "$failed", 5, l.id("twice"))
+		l.open("unindexed", "--input", "say unindexed", "--campaign", "index", "--extend")
+		l.do("ZREM", "$group:index", l.id("unindexed"))
+		l.do("ZADD", "$group:index", 1<<40+999, 999)
+		l.do("ZADD", "$succeeded", began, 998)
+		l.do("ZREM", "$due", l.id("avoided"))
+		l.open("abandoned", "--input", "say abandoned")
+		l.do("HSET", l.key("abandoned"), "state", "running")
+		l.do("HSET", l.key("all"), "fails", 7)
+	})
+	l.step("check", func() { l.tdf(3, "check") })
+	l.step("repair", func() {
+		l.tdf(3, "check", "--repair", "--wait", "10ms")
+		l.do("HSET", l.key("all"), "fails", 0)
+		l.tdf(0, "check")
+	})
+	l.step("a server repairs, and refuses what is invalid", func() {
+		l.do("ZREM", "$open", l.id("nowhere"))
+		l.openByHand("invalid", "program", "old", "input", "'unclosed")
+		s := l.server("audit_grace=0.05")
+		l.reaches("invalid", "failed", 0)
+		eventually(l, "it is open again", func() bool { return l.do("ZSCORE", "$open", l.id("nowhere")) != nil })
+		l.stop(s)
+	})
+}
+
+// leapt: moments in the future, as a clock that was set back leaves them; and a server after a pause.
+func (l *life) leapt() {
+	l.step("scores and leases lie in the future", func() {
+		l.hand("cancel --state open")
+		l.open("ahead", "--input", "hang", "--campaign", "last")
+		w := l.worker("w1", "lease=600")
+		l.reaches("ahead", "running", 0)
+		w.kill()
+		l.open("future", "--input", "say future", "--campaign", "last", "--extend")
+		l.do("ZADD", "$open", far, l.id("future"))
+		l.do("HSET", l.key("ahead"), "lease_until", far)
+		l.do("ZADD", "$due", far, l.id("ahead"))
+		s := l.server("")
+		eventually(l, "the lease is cut short", func() bool { return l.get(l.key("ahead"), "lease_until") != far })
+		eventually(l, "the score is right", func() bool { return l.rdb.ZScore(l.Context(), namespace+":open", l.id("future")).Val() < 4e9 })
+		l.stop(s)
+	})
+	l.step("a server begins a grace period", func() {
+		l.do("DEL", "$servers")
+		l.do("ZADD", "$servers", began, "before")
+		s := start(l.T, "tdf-server", "s", l.config("", ""))
+		l.appears("$calm")
+		eventually(l, "it serves", func() bool { return l.do("ZSCORE", "$servers", "s") != nil })
+		l.stop(s)
+	})
+}
+
+func (l *life) removed() {
+	l.step("remove tasks", func() { l.hand("rm {report} {all} {strange}") })
+	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
+}
+
+// loaded: a dump of all that is left, in another namespace. The record has what differs.
+func (l *life) loaded() {
+	before := l.record.last
+	var dump string
+	l.step("a dump changes nothing", func() { dump = l.file("life.dump", l.tdf(0, "dump"), 0o644) })
+	l.tdf(0, "--namespace", "copy", "load", dump)
+	l.record.text.WriteString("\n== a load leaves out, and adds\n")
+	l.record.differences(before, l.record.snapshot("copy", nil))
+	for _, key := range l.rdb.Keys(l.Context(), "*").Val() {
+		if !strings.HasPrefix(key, namespace+":") && !strings.HasPrefix(key, "copy:") {
+			l.Errorf("the key %s is in no namespace", key)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func newArchive(a *app) *cobra.Command {
+	s := &steering{
+		a: a, verb: tdf.VerbArchive, past: "archived", states: finished[:4],
+		scope: "tdf archive applies to tasks that succeeded, failed, timed out or expired",
+	}
+	return s.command(&cobra.Command{
+		Use: "archive", Short: "Archive finished tasks",
+		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives a task after its callback has returned;\n" +
+			"use this command for tasks without a manager. Archived tasks keep their outputs.",
+		Example: "  tdf archive --campaign grid --state succeeded",
+	})
+}

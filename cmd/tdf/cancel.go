@@ -1,0 +1,19 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func newCancel(a *app) *cobra.Command {
+	s := &steering{
+		a: a, verb: tdf.VerbCancel, past: "cancelled", states: []tdf.State{tdf.Open, tdf.Running},
+		scope: "tdf cancel applies to open and running tasks",
+	}
+	return s.command(&cobra.Command{
+		Use: "cancel", Short: "Cancel open and running tasks",
+		Long:    "Cancels open and running tasks. They expire with the outcome cancelled. Workers end the programs of the running ones.",
+		Example: "  tdf cancel --campaign grid --state open",
+	})
+}

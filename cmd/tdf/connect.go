@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// tool reads the configuration. Flags win over the environment, and the environment over the file.
+func (a *app) tool() (config.Tool, error) {
+	overrides, err := a.overrides()
+	if err != nil {
+		return config.Tool{}, err
+	}
+	return config.LoadTool(a.configFile(), overrides...)
+}
+
+const usualFile = "tdf.cfg"
+
+// configFile returns the path of the configuration file, or "" if there is none.
+func (a *app) configFile() string {
+	if a.file != "" {
+		return a.file
+	}
+	if path := os.Getenv("TDF_CONFIG"); path != "" {
+		return path
+	}
+	if _, err := os.Stat(usualFile); err == nil {
+		return usualFile
+	}
+	return ""
+}
+
+// overrides returns the configuration keys that --set, --namespace and --redis set.
+func (a *app) overrides() ([]config.Override, error) {
+	var all []config.Override
+	for _, s := range a.set {
+		key, value, ok := strings.Cut(s, "=")
+		section, name, dotted := strings.Cut(key, ".")
+		if !ok || !dotted {
+			return nil, usage("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // the value may be secret
+		}
+		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
+	}
+	if a.namespace != "" {
+		all = append(all, config.Override{Section: "tdf", Name: "namespace", Value: a.namespace, Source: "--namespace"})
+	}
+	if a.redis != "" {
+		host, port := a.redis, ""
+		if i := strings.LastIndexByte(a.redis, ':'); i >= 0 && !strings.HasSuffix(a.redis, "]") {
+			host, port = a.redis[:i], a.redis[i+1:]
+			if port == "" {
+				return nil, usage("invalid value %q for --redis: no port after the colon; want HOST or HOST:PORT", a.redis)
+			}
+		}
+		all = append(all, config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"})
+		if port != "" {
+			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
+		}
+	}
+	return slices.Clip(all), nil
+}
+
+// withManager connects to Redis, calls do, and closes the connection.
+func (a *app) withManager(ctx context.Context, do func(*manager.Manager) error) error {
+	tool, err := a.tool()
+	if err != nil {
+		return err
+	}
+	return a.withManagerOf(ctx, tool, do)
+}
+
+// withManagerOf is withManager for a configuration that the caller has read.
+func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*manager.Manager) error) error {
+	m, err := a.connect(ctx, tool)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	return do(m)
+}
+
+// firstAnswer is the time that Redis has for its first answer. Afterwards, calls wait for Redis without a limit.
+const firstAnswer = 5 * time.Second
+
+var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start one with tdf up")
+
+// connect returns a manager that writes the user's name into the logs of tasks.
+func (a *app) connect(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
+	defer cancel()
+	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
+		return nil, err
+	}
+	return manager.New(ctx, tool.Manager, manager.WithName(userAtHost()), manager.WithLog(a.log))
+}
+
+// reach fails at once if nothing listens at addr or the host is unknown. It ignores a time-out, because the
+// manager waits for a slow Redis.
+func reach(ctx context.Context, addr string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	var network net.Error
+	switch {
+	case err == nil:
+		return connection.Close()
+	case ctx.Err() != nil:
+		return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
+	case errors.As(err, &network) && network.Timeout():
+		return nil
+	}
+	return fmt.Errorf("connect to redis: %w; start one with tdf up, or name another with --redis HOST:PORT", err)
+}
+
+// userAtHost names the user for the logs of tasks.
+func userAtHost() string {
+	name, host := "unknown", "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}

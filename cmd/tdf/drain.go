@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func newDrain(a *app) *cobra.Command {
+	undo := false
+	c := &cobra.Command{
+		Use: "drain WORKER…", Short: "Stop workers from claiming tasks",
+		Long: "Stops workers from claiming tasks, from their next heartbeat on (every third of the lease). A worker finishes its running tasks;\n" +
+			"tdf requeue takes them away from it. The worker process keeps running. The drain lasts until tdf drain --undo, even if the worker\n" +
+			"restarts.",
+		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
+		Args:              someArguments("WORKER"),
+		ValidArgsFunction: a.completeWorkers,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.drain(c.Context(), m, args, undo) })
+		},
+	}
+	c.Flags().BoolVar(&undo, "undo", false, "end of the drain: the workers claim tasks again")
+	return c
+}
+
+func (a *app) drain(ctx context.Context, m *manager.Manager, workers []string, undo bool) error {
+	order, result := admin.New(m).Drain, "drained"
+	if undo {
+		order, result = admin.New(m).Resume, "no longer drained"
+	}
+	for _, name := range workers {
+		if err := order(ctx, name); err != nil {
+			return err
+		}
+		a.say("%s: %s", name, result)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// changes holds the flags of set and retry that change properties of tasks.
+type changes struct {
+	task                   taskFlags
+	input, program, source string
+}
+
+// addTo adds the flags to a command.
+func (c *changes) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` other program: a directory, which is stored in Redis, or a name with --source")
+	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	c.task.flags(cmd)
+}
+
+// given reports whether any of the flags was given.
+func (c *changes) given() bool {
+	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
+}
+
+// check refuses invalid flags before the command connects to Redis.
+func (c *changes) check() error {
+	if err := c.task.check(); err != nil || !c.task.changed("program") || c.source != "" {
+		return err
+	}
+	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
+		return notADirectory(c.program)
+	}
+	return nil
+}
+
+// notADirectory is the error for a --program without --source.
+func notADirectory(program string) error {
+	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
+}
+
+// read returns the changes. If --program is a directory, read also packs it.
+func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *program.Packed, error) {
+	all, err := c.task.read(ctx, m)
+	if err != nil {
+		return all, nil, err
+	}
+	if c.task.changed("input") {
+		all.Input = &c.input
+	}
+	if c.task.changed("source") {
+		all.Source = &c.source
+	}
+	packed, err := c.readProgram(&all)
+	if err == nil {
+		err = checkForAnyTask(all)
+	}
+	return all, packed, err
+}
+
+// checkForAnyTask refuses changes that are invalid for every task.
+func checkForAnyTask(c tdf.Changes) error {
+	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
+	if err := d.Validate(); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// readProgram adds the program to the changes.
+func (c *changes) readProgram(all *tdf.Changes) (*program.Packed, error) {
+	if !c.task.changed("program") {
+		return nil, nil
+	}
+	all.Program = &c.program
+	if c.source != "" {
+		return nil, nil
+	}
+	packed, err := program.Pack(c.program)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	all.Program, all.Source = &packed.Name, &packed.Source
+	return &packed, nil
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A filter holds the flags that select tasks.
+type filter struct {
+	states, outcomes     []string
+	campaign, program    string
+	worker, exit         string
+	olderThan, newerThan string
+	output, err, failure string
+}
+
+// flags adds the filter's flags to a command.
+func (f *filter) flags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.states, "state", nil, "`STATE` one or more states: "+strings.Join(stateValues(), ", "))
+	flags.StringSliceVar(&f.outcomes, "outcome", nil, "`OUTCOME` one or more outcomes, also of archived tasks: "+strings.Join(outcomeValues(), ", "))
+	flags.StringVar(&f.campaign, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
+	flags.StringVar(&f.program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
+	flags.StringVar(&f.worker, "worker", "", "`NAME` name of the worker of the last run")
+	flags.StringVar(&f.exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, signal, or 'signal: killed'")
+	flags.StringVar(&f.olderThan, "older-than", "", "`SPAN` minimum time in the current state, such as 90s or 2h")
+	flags.StringVar(&f.newerThan, "newer-than", "", "`SPAN` maximum time in the current state")
+	flags.StringVar(&f.output, "output-has", "", "`TEXT` text in the stdout of the last run")
+	flags.StringVar(&f.err, "error-has", "", "`TEXT` text in the stderr of the last run")
+	flags.StringVar(&f.failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
+}
+
+// given reports whether ids or filter flags were given.
+func (f *filter) given(ids []string) bool {
+	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
+}
+
+// check refuses invalid flags and ids before the command connects to Redis.
+func (f *filter) check(ids []string, cursor string) error {
+	q, err := f.read(ids)
+	if err == nil {
+		err = q.Validate(cursor)
+	}
+	return err
+}
+
+// query returns the query for the flags and ids. An unknown campaign is an error.
+func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (manager.Query, error) {
+	q, err := f.read(ids)
+	if err != nil {
+		return q, err
+	}
+	if err := f.checkCampaign(ctx, m); err != nil {
+		return q, err
+	}
+	if f.olderThan+f.newerThan == "" {
+		return q, nil
+	}
+	now, err := m.Now(ctx)
+	if err == nil {
+		err = f.readSpans(now, &q)
+	}
+	return q, err
+}
+
+// read returns the query without the times, which depend on Redis's clock. It still checks them.
+func (f *filter) read(ids []string) (manager.Query, error) {
+	q := manager.Query{
+		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
+		Output: f.output, Error: f.err, Failure: f.failure,
+	}
+	var err error
+	if q.IDs, err = parseIDs(ids); err != nil {
+		return q, err
+	}
+	if q.States, err = parseStates(f.states); err != nil {
+		return q, err
+	}
+	for _, o := range f.outcomes {
+		if !slices.Contains(outcomeValues(), o) {
+			return q, usage("invalid value %q for --outcome: want %s", o, strings.Join(outcomeValues(), ", "))
+		}
+	}
+	return q, f.readSpans(0, &manager.Query{})
+}
+
+// checkCampaign refuses an unknown campaign, because its name is probably misspelt.
+func (f *filter) checkCampaign(ctx context.Context, m *manager.Manager) error {
+	if f.campaign == "" {
+		return nil
+	}
+	counts, err := m.Counts(ctx, f.campaign)
+	if err == nil && counts.Total() == 0 {
+		err = usage("unknown campaign %q: no task of this namespace belongs to it", f.campaign)
+	}
+	return err
+}
+
+// readSpans converts --older-than and --newer-than to times.
+func (f *filter) readSpans(now tdf.Time, q *manager.Query) error {
+	for _, t := range []struct {
+		flag, text string
+		to         *tdf.Time
+	}{{"older-than", f.olderThan, &q.Before}, {"newer-than", f.newerThan, &q.After}} {
+		if t.text == "" {
+			continue
+		}
+		span, err := parseSpan(t.text)
+		if err != nil || span == tdf.Forever {
+			return usage("invalid value %q for --%s: want seconds, or a span such as 90s or 2h30m", t.text, t.flag)
+		}
+		*t.to = now.Add(-span)
+	}
+	return nil
+}
+
+func parseStates(names []string) ([]tdf.State, error) {
+	var states []tdf.State
+	for _, name := range names {
+		if !slices.Contains(tdf.States, tdf.State(name)) {
+			return nil, usage("invalid value %q for --state: want %s", name, strings.Join(stateValues(), ", "))
+		}
+		states = append(states, tdf.State(name))
+	}
+	return states, nil
+}
+
+func stateValues() []string {
+	var all []string
+	for _, s := range tdf.States {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+func outcomeValues() []string {
+	var all []string
+	for _, s := range tdf.States {
+		if s.Settled() {
+			all = append(all, string(s))
+		}
+	}
+	return append(all, tdf.Cancelled)
+}
+
+// maxRange is the largest number of ids in a range such as 1-500.
+const maxRange = 1_000_000
+
+// parseIDs reads ids and ranges of ids: 7 12-40.
+func parseIDs(args []string) ([]int64, error) {
+	var ids []int64
+	for _, arg := range args {
+		first, last, isRange := strings.Cut(arg, "-")
+		from, err := parseID(first)
+		to := from
+		if err == nil && isRange {
+			to, err = parseID(last)
+		}
+		switch {
+		case err != nil || to < from:
+			return nil, usage("invalid id %q: want a number, or a range such as 12-40; campaigns need --campaign, failure groups --failure", arg)
+		case to-from >= maxRange:
+			return nil, usage("invalid range %q: want at most %d ids", arg, maxRange)
+		}
+		for id := from; id <= to; id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// parseID reads the id of a task.
+func parseID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, usage("invalid id %q: want a number from 1", text)
+	}
+	return id, nil
+}

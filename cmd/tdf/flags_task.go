@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// taskFlags holds the flags for properties of tasks, except the program and its input.
+type taskFlags struct {
+	changed                          func(flag string) bool
+	startAfter, endBefore, timeout   string
+	maxFails, maxTimeouts, maxLosses int
+	meta, failOn                     string
+}
+
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "meta", "fail-on"}
+
+// flags adds the flags to a command.
+func (f *taskFlags) flags(c *cobra.Command) {
+	flags := c.Flags()
+	f.changed = flags.Changed
+	flags.StringVar(&f.startAfter, "start-after", "", "`TIME` earliest start: Unix seconds, RFC 3339, or +2h from now")
+	flags.StringVar(&f.endBefore, "end-before", "", "`TIME` expiry of an unfinished task: a time as for --start-after, or inf for never")
+	flags.StringVar(&f.timeout, "timeout", "", "`SPAN` maximum run time of a round: 90 (seconds), 90s, 2h, or inf")
+	flags.IntVar(&f.maxFails, "max-fails", 0, "`N` number of failed rounds that are allowed")
+	flags.IntVar(&f.maxTimeouts, "max-timeouts", 0, "`N` number of timed-out rounds that are allowed")
+	flags.IntVar(&f.maxLosses, "max-losses", 0, "`N` number of lost rounds that are allowed")
+	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
+	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
+}
+
+// check refuses invalid flags before the command connects to Redis. It accepts times in the past, because only Redis's
+// clock counts.
+func (f *taskFlags) check() error {
+	all, err := f.fixed()
+	if err == nil {
+		err = f.moments(tdf.At(time.Now()), &all)
+	}
+	if err != nil {
+		return err
+	}
+	return checkForAnyTask(all)
+}
+
+// read returns the changes for the flags that were given.
+func (f *taskFlags) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+	all, err := f.fixed()
+	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
+		return all, err
+	}
+	now, err := m.Now(ctx)
+	if err != nil {
+		return all, err
+	}
+	if err := f.moments(now, &all); err != nil {
+		return all, err
+	}
+	if all.EndBefore != nil {
+		err = checkEnd("value "+strconv.Quote(f.endBefore)+" for --end-before", *all.EndBefore, now)
+	}
+	return all, err
+}
+
+// fixed reads the flags whose meaning does not depend on the current time.
+func (f *taskFlags) fixed() (tdf.Changes, error) {
+	all := tdf.Changes{
+		MaxFails: f.number("max-fails", &f.maxFails), MaxTimeouts: f.number("max-timeouts", &f.maxTimeouts), MaxLosses: f.number("max-losses", &f.maxLosses),
+	}
+	if f.changed("meta") {
+		all.Meta = &f.meta
+	}
+	if f.changed("fail-on") {
+		all.FailOn = (*tdf.FailOn)(&f.failOn)
+	}
+	if f.changed("timeout") {
+		timeout, err := parseTimeout(f.timeout)
+		if err != nil {
+			return all, err
+		}
+		all.Timeout = &timeout
+	}
+	return all, nil
+}
+
+// number returns a flag's value, or nil if the flag was not given.
+func (f *taskFlags) number(flag string, value *int) *int {
+	if f.changed(flag) {
+		return value
+	}
+	return nil
+}
+
+// moments reads the flags that may be relative to the current time.
+func (f *taskFlags) moments(now tdf.Time, all *tdf.Changes) error {
+	for _, t := range []struct {
+		flag, text string
+		to         **tdf.Time
+	}{{"start-after", f.startAfter, &all.StartAfter}, {"end-before", f.endBefore, &all.EndBefore}} {
+		if !f.changed(t.flag) {
+			continue
+		}
+		at, err := parseTime(t.flag, t.text, now)
+		if err != nil {
+			return err
+		}
+		*t.to = &at
+	}
+	if all.StartAfter != nil && all.EndBefore != nil && *all.EndBefore <= *all.StartAfter {
+		return usage("invalid value %q for --end-before: not after --start-after %s; the task could never run", f.endBefore, f.startAfter)
+	}
+	return nil
+}

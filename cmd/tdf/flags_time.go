@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// parseTime reads a flag's time: Unix seconds, RFC 3339, inf, or a span from now such as +2h.
+func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
+	if span, relative := strings.CutPrefix(text, "+"); relative {
+		s, err := parseSpan(span)
+		if err != nil {
+			return 0, usage("invalid value %q for --%s: want a span after the plus, such as +90s or +2h", text, flag)
+		}
+		return now.Add(s), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Unix() >= 0 {
+		return tdf.At(at), nil
+	}
+	at, err := tdf.ParseTime(text)
+	if err != nil {
+		return 0, usage("invalid value %q for --%s: want Unix seconds, 2030-01-31T12:00:00Z, or +2h from now", text, flag)
+	}
+	return at, nil
+}
+
+// checkEnd refuses an end_before in the past, because the task would expire at once. Name is the flag or the key.
+func checkEnd(name string, at, now tdf.Time) error {
+	if at > now {
+		return nil
+	}
+	return usage("invalid %s: past by Redis's clock, which shows %v; the task would expire at once", name, now)
+}
+
+// parseTimeout reads the value of --timeout.
+func parseTimeout(text string) (tdf.Seconds, error) {
+	s, err := parseSpan(text)
+	if err != nil || s <= 0 {
+		return 0, usage("invalid value %q for --timeout: want a span above 0, such as 90, 90s or 2h30m, or inf", text)
+	}
+	return s, nil
+}
+
+// parseSpan reads a span: seconds without a unit, units as in 2h30m, or inf. Negative spans are errors.
+func parseSpan(text string) (tdf.Seconds, error) {
+	s, err := tdf.ParseSeconds(text)
+	if err == nil {
+		return s, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = strconv.ErrRange
+	}
+	return tdf.For(d), err
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// number formats n for a column.
+func number[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// counted formats n with a noun: "1 task", "2 tasks".
+func counted[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return number(n) + " " + noun
+}
+
+// span formats a duration for people, rounded to one unit: 98s, 3m, 5h, 4d.
+func span(d tdf.Seconds) string {
+	switch s := float64(d); {
+	case s < 0:
+		return "0s"
+	case s < 100:
+		return fmt.Sprintf("%.0fs", s)
+	case s < 100*60:
+		return fmt.Sprintf("%.0fm", s/60)
+	case s < 72*3600:
+		return fmt.Sprintf("%.0fh", s/3600)
+	default:
+		return fmt.Sprintf("%.0fd", s/86400)
+	}
+}
+
+// seconds formats a run time in seconds, with two decimals below 10 s. It returns "" for 0.
+func seconds(s tdf.Seconds) string {
+	switch {
+	case s <= 0:
+		return ""
+	case s < 10:
+		return strconv.FormatFloat(float64(s), 'f', 2, 64)
+	}
+	return strconv.FormatFloat(float64(s), 'f', 0, 64)
+}
+
+// perSecond formats a rate.
+func perSecond(rate float64) string { return fmt.Sprintf("%.3g", rate) }
+
+// size formats a number of bytes for people: "196 bytes", "1.23 kB".
+func size(bytes int64) string {
+	const units = "kMGTPE"
+	if bytes < 1000 {
+		return counted(bytes, "byte")
+	}
+	f, unit := float64(bytes), -1
+	for f >= 999.5 {
+		f /= 1000
+		unit++
+	}
+	return fmt.Sprintf("%.3g %cB", f, units[unit])
+}
+
+// clock formats a time in the local time zone. It returns "" for 0 and "never" for [tdf.Never].
+func clock(t tdf.Time) string {
+	switch {
+	case t <= 0:
+		return ""
+	case t.Std().IsZero():
+		return "never"
+	}
+	return t.Std().Local().Format("2006-01-02 15:04:05 MST")
+}
+
+// stamp formats a time for JSON and CSV: RFC 3339 in UTC, to the microsecond. It returns "" for 0 and for [tdf.Never].
+func stamp(t tdf.Time) string {
+	if t <= 0 || t.Std().IsZero() {
+		return ""
+	}
+	return t.Std().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}
+
+// shellWord quotes s, if necessary, so that a shell reads it as one word.
+func shellWord(s string) string {
+	special := func(r rune) bool {
+		return !strings.ContainsRune("_-+=./:@%,", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func newLoad(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "load [FILE|-]", Short: "Load a dump into a namespace without tasks",
+		Long: "Loads a dump into a namespace without tasks, of any name. Tasks keep their ids and states. A task that was running is lost\n" +
+			"when its lease ends, and runs again if max_losses allows it.\n" +
+			"A file is checked before anything is written. An interrupted load continues when you repeat it.",
+		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
+		Args:    atMostOne("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			in, done, err := a.dumpFile(c.Context(), args)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.load(c.Context(), m, in) })
+		},
+	}
+}
+
+// dumpFile opens the file in the arguments, or stdin.
+func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done func(), err error) {
+	if len(args) == 0 || args[0] == "-" {
+		if isTerminal(a.stdin) {
+			return nil, nil, usage("read dump: stdin is a terminal; use tdf load FILE")
+		}
+		return stream(ctx, a.stdin), func() {}, nil
+	}
+	file, err := openFile(ctx, args[0])
+	if err != nil {
+		return nil, nil, usage("%v", err)
+	}
+	return stream(ctx, file), func() { file.Close() }, nil
+}
+
+func (a *app) load(ctx context.Context, m *manager.Manager, in io.Reader) error {
+	done, err := admin.New(m).Restore(ctx, in)
+	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
+		return usage("%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	a.say("loaded %s and %s", tasks(done.Tasks), counted(done.Programs, "program"))
+	if done.There > 0 {
+		a.say("%d of the tasks were loaded before, by an interrupted load", done.There)
+	}
+	return nil
+}

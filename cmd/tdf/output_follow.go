@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+)
+
+const followPause = 500 * time.Millisecond
+
+// followRound prints the output of a round as it arrives, until the round ends.
+func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
+	var tail tailReader
+	if t.State == tdf.Open {
+		p.sayOpen(t)
+	} else {
+		p.a.say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, t.Rounds.At(p.round).Worker)
+	}
+	for !roundOver(t, p.round) {
+		if err := p.printNew(&tail, t.Rounds.At(p.round).Tail); err != nil {
+			return err
+		}
+		if err := admin.New(p.m).Follow(ctx, p.id); err != nil {
+			return err
+		}
+		if err := sleep(ctx, followPause); err != nil {
+			return err
+		}
+		var err error
+		if t, err = p.read(ctx); err != nil {
+			return err
+		}
+	}
+	return p.printRest(&tail, t)
+}
+
+func (p *printout) sayOpen(t *tdf.Task) {
+	earlier := ""
+	if t.Round > 0 {
+		earlier = fmt.Sprintf("; output of the last run: tdf output %d", t.ID)
+	}
+	p.a.say("waiting for round %d: task %d is open (see tdf explain %d)%s", p.round, t.ID, t.ID, earlier)
+}
+
+// printNew prints the part of a tail that is new.
+func (p *printout) printNew(tail *tailReader, text string) error {
+	added, skipped := tail.next(text)
+	if skipped {
+		p.a.say("(some output was missed)")
+	}
+	return p.print(added)
+}
+
+// printRest prints the output of a round that has ended, after the last tail.
+func (p *printout) printRest(tail *tailReader, t *tdf.Task) error {
+	if t.Rounds.At(p.round).Worker == "" {
+		p.a.say("round %d did not run: task %d is %s", p.round, t.ID, t.State)
+	}
+	text := p.text(t)
+	if text == "" && t.Rounds.At(p.round).Tail != "" {
+		return p.printNew(tail, t.Rounds.At(p.round).Tail)
+	}
+	at := tail.end(text)
+	if at < 0 {
+		p.a.say("the round has ended; its whole output: tdf output %d --round %d", t.ID, p.round)
+		return nil
+	}
+	return p.print(text[at:])
+}
+
+// A tailReader reconstructs a growing text from its tails.
+type tailReader struct {
+	last       string // the last tail
+	all        []byte // the text so far, if it is complete and not too long
+	incomplete bool   // all is not kept
+}
+
+// maxKept limits the text that a tailReader keeps.
+const maxKept = 4 << 20
+
+// next returns the part of a tail that the tail before does not have. Skipped reports a gap between the two.
+func (r *tailReader) next(tail string) (text string, skipped bool) {
+	if tail == "" { // no output yet, or the tail was removed
+		return "", false
+	}
+	before := r.last
+	r.last = tail
+	defer func() { r.keep(text, skipped) }()
+	for n := min(len(before), len(tail)); n > 0; n-- {
+		if strings.HasSuffix(before, tail[:n]) {
+			return tail[n:], false
+		}
+	}
+	return tail, before != ""
+}
+
+func (r *tailReader) keep(text string, skipped bool) {
+	r.incomplete = r.incomplete || skipped || len(r.all)+len(text) > maxKept
+	if r.all = append(r.all, text...); r.incomplete {
+		r.all = nil
+	}
+}
+
+// end returns the position in the whole text after the last tail, or -1 if it is unknown.
+func (r *tailReader) end(text string) int {
+	if !r.incomplete && strings.HasPrefix(text, string(r.all)) {
+		return len(r.all)
+	}
+	const enough = 200
+	last := r.last[max(0, len(r.last)-enough):]
+	if last == "" {
+		return 0
+	}
+	if i := strings.LastIndex(text, last); i >= 0 && i == strings.Index(text, last) {
+		return i + len(last)
+	}
+	return -1
+}

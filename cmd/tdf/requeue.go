@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func newRequeue(a *app) *cobra.Command {
+	s := &steering{
+		a: a, verb: tdf.VerbRelease, past: "requeued", states: []tdf.State{tdf.Running},
+		scope: "tdf requeue applies to running tasks",
+	}
+	c := s.command(&cobra.Command{
+		Use: "requeue", Short: "Take running tasks from their workers and run them again",
+		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker ends the program when it\n" +
+			"next renews its leases. The round does not count as a failure.",
+		Example: "  tdf requeue --worker node-7 --elsewhere",
+	})
+	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "next round on a worker other than the current one")
+	return c
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Fixed columns of the CSV. Parameters follow firstColumns, and fields of results follow runColumns.
+var (
+	firstColumns = []string{"id", "campaign", "program", "input", "state", "outcome", "round", "run"}
+	runColumns   = []string{
+		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
+	}
+	printedColumns = []string{"output", "output_whole", "error"}
+	lastColumns    = []string{"base64"} // the names of the row's cells in base64
+)
+
+// writeCSV reads the tasks twice: first for the columns, then for the rows.
+func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+	c := newColumns()
+	for t, err := range m.Results(ctx, q, false) {
+		if err == nil {
+			err = c.collect(t)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	w := csv.NewWriter(out)
+	names := c.names(!e.noOutput)
+	if err := w.Write(e.safe(slices.Clone(names))); err != nil {
+		return 0, err
+	}
+	for t, err := range m.Results(ctx, q, !e.noOutput) {
+		if err == nil {
+			err = w.Write(e.safe(c.row(t, names)))
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	if c.late > 0 {
+		e.a.say("left out %s without a column, because tasks changed meanwhile; repeat the command", counted(c.late, "value"))
+	}
+	w.Flush()
+	return n, w.Error()
+}
+
+// safe escapes cells for a terminal and, with --spreadsheet, for a spreadsheet.
+func (e *export) safe(row []string) []string {
+	if e.spreadsheet {
+		escapeFormulas(row)
+	}
+	if e.a.terminal.out {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+	}
+	return row
+}
+
+// columns are the columns that depend on the tasks.
+type columns struct {
+	parameters, results map[string]string // the column of each key
+	order, resultOrder  []string          // the columns in their order
+	taken               map[string]bool   // names of columns
+	late                int               // values without a column
+}
+
+func newColumns() *columns {
+	c := &columns{parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
+		c.taken[name] = true
+	}
+	return c
+}
+
+// maxColumns limits the memory for tasks that have different parameters.
+const maxColumns = 10_000
+
+// wholeKey is the key of a meta or result that is not a JSON object. No key of valid JSON equals it.
+const wholeKey = "\xff"
+
+// collect adds columns for a task's parameters and results.
+func (c *columns) collect(t *tdf.Task) error {
+	for _, f := range fieldsOf(t.Meta) {
+		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
+	}
+	for _, f := range fieldsOf(t.Rounds.At(t.LastRun()).Result) {
+		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
+	}
+	if len(c.taken) > maxColumns {
+		return fmt.Errorf("write CSV: the tasks need more than %d columns; use --jsonl, which has no limit", maxColumns)
+	}
+	return nil
+}
+
+func parameterName(key string) string {
+	if key == wholeKey {
+		return "meta"
+	}
+	return key
+}
+
+func resultName(key string) string {
+	if key == wholeKey {
+		return "result"
+	}
+	return "result." + key
+}
+
+// add gives a key a column. It adds prefixes to the name until no other column has it.
+func (c *columns) add(of map[string]string, order *[]string, key, name, prefix string) {
+	if _, known := of[key]; known {
+		return
+	}
+	for c.taken[name] {
+		name = prefix + name
+	}
+	c.taken[name], of[key] = true, name
+	*order = append(*order, name)
+}
+
+// names returns the names of all columns.
+func (c *columns) names(printed bool) []string {
+	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
+	if printed {
+		names = append(names, printedColumns...)
+	}
+	return append(names, lastColumns...)
+}
+
+// oneEnd removes one newline at the end, so that the output of most programs stays on one line of the CSV.
+func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
+
+// row returns the cells of a task.
+func (c *columns) row(t *tdf.Task, names []string) []string {
+	cells := fixedCells(t)
+	c.put(cells, c.parameters, fieldsOf(t.Meta))
+	c.put(cells, c.results, fieldsOf(t.Rounds.At(t.LastRun()).Result))
+	row := make([]string, len(names))
+	var encoded []string
+	for i, name := range names {
+		row[i] = cells[name]
+		if !isText(row[i]) {
+			row[i] = base64.StdEncoding.EncodeToString([]byte(row[i]))
+			encoded = append(encoded, name)
+		}
+	}
+	row[len(row)-1] = strings.Join(encoded, " ")
+	return row
+}
+
+// put sets the cells of fields.
+func (c *columns) put(cells, of map[string]string, fields []field) {
+	for _, f := range fields {
+		name, known := of[f.key]
+		if !known {
+			c.late++
+			continue
+		}
+		cells[name] = f.text()
+	}
+}
+
+// isText reports whether s needs no base64: programs that read CSV expect UTF-8 without NUL.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// fixedCells returns the cells of the fixed columns by their names.
+func fixedCells(t *tdf.Task) map[string]string {
+	last := t.LastRun()
+	r := t.Rounds.At(last)
+	cells := map[string]string{
+		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
+		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round),
+		"opened": stamp(t.Rounds.At(0).Entered[tdf.Open]), "output": oneEnd(r.Output), "error": oneEnd(r.Error),
+	}
+	if r.Worker == "" {
+		return cells
+	}
+	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(last), r.Worker, r.Exit
+	cells["started"], cells["ended"], cells["program_sha256"] = stamp(started(r)), stamp(endedAt(t, last)), r.ProgramSHA256
+	if r.Seconds > 0 {
+		cells["seconds"], cells["cpu_seconds"] = r.Seconds.String(), r.CPUSeconds.String()
+	}
+	if r.MaxRSS > 0 {
+		cells["max_rss"] = strconv.FormatInt(r.MaxRSS, 10)
+	}
+	if r.Output != "" || r.OutputBytes > 0 {
+		cells["output_whole"] = strconv.FormatBool(outputWhole(r))
+	}
+	return cells
+}
+
+// A field is a field of a JSON object.
+type field struct {
+	key   string
+	value json.RawMessage
+}
+
+// fieldsOf returns the fields of a JSON object in their order. Any other text is one field with wholeKey. An empty text has no
+// fields.
+func fieldsOf(text string) []field {
+	if text == "" {
+		return nil
+	}
+	object, ok := objectOf(text)
+	if !ok {
+		return []field{{wholeKey, json.RawMessage(text)}}
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.Token() // {
+	var all []field
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break // does not happen: the JSON is valid
+		}
+		all = append(all, field{key.(string), value})
+	}
+	return all
+}
+
+// text returns a string without quotes, a number as it was written, "" for null, and compact JSON for arrays and objects.
+func (f *field) text() string {
+	var s string
+	var compact bytes.Buffer
+	switch {
+	case f.key == wholeKey && !json.Valid(f.value):
+		return string(f.value)
+	case string(bytes.TrimSpace(f.value)) == "null":
+		return ""
+	case json.Unmarshal(f.value, &s) == nil:
+		return s
+	case json.Compact(&compact, f.value) == nil:
+		return compact.String()
+	}
+	return string(f.value)
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func newRetry(a *app) *cobra.Command {
+	s := &steering{
+		a: a, changes: &changes{}, verb: tdf.VerbReopen, past: "retried", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired},
+		scope: "tdf retry applies to finished tasks; tdf requeue takes running ones from their workers",
+	}
+	c := s.command(&cobra.Command{
+		Use: "retry", Short: "Run finished tasks again",
+		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired;\n" +
+			"--state and --outcome select others. Ids select any finished task. The flags of tdf set change properties first.",
+		Example: "  tdf retry --failure 5f3a --program ./corrected",
+	})
+	s.changes.addTo(c)
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if s.filter.failure != "" { // by outcome, because a manager may have archived the failed tasks
+			s.states, s.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
+		}
+		return run(c, args)
+	}
+	return c
+}

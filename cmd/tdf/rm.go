@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func newRemove(a *app) *cobra.Command {
+	s := &steering{
+		a: a, verb: tdf.VerbRemove, past: "removed", states: finished,
+		scope: "tdf rm applies to finished tasks; cancel others first with tdf cancel",
+	}
+	return s.command(&cobra.Command{
+		Use: "rm", Short: "Remove finished tasks and their outputs",
+		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates. Only a dump can restore them.\n" +
+			"Output files on the workers stay as long as the workers keep them.",
+		Example: "  tdf rm --campaign grid --state archived --older-than 720h",
+	})
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A selection is the tasks that a steering command found by ids and filters.
+type selection struct {
+	eligible   []manager.Found
+	skipped    []string          // why each of the other tasks is not eligible
+	wrongState bool              // a task was skipped for its state
+	counts     map[tdf.State]int // of the tasks that were found
+	states     []tdf.State       // the states of the query; none: all
+}
+
+// selectTasks finds the tasks for the arguments and flags.
+func (s *steering) selectTasks(ctx context.Context, m *manager.Manager, args []string) (*selection, error) {
+	q, err := s.filter.query(ctx, m, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
+		q.States, q.Outcomes = s.states, s.outcomes
+	}
+	q.OldestFirst = true
+	chosen := &selection{counts: map[tdf.State]int{}, states: q.States}
+	ids := map[int64]bool{}
+	for t, err := range m.All(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		chosen.add(t, s.verb)
+		ids[t.ID] = true
+	}
+	if len(ids) == 0 && s.filter.failure != "" {
+		return chosen, s.filter.checkFailure(ctx, m)
+	}
+	unknown, err := unknownIDs(ctx, m, args, ids)
+	chosen.skipped = append(chosen.skipped, unknown...)
+	return chosen, err
+}
+
+func (s *selection) add(t *tdf.Task, verb tdf.Verb) {
+	s.counts[t.State]++
+	if startsFrom(verb, t.State) {
+		s.eligible = append(s.eligible, manager.Found{ID: t.ID, Round: t.Round})
+		return
+	}
+	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
+}
+
+// startsFrom reports whether a user may do this to a task in that state.
+func startsFrom(verb tdf.Verb, state tdf.State) bool {
+	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
+		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, tdf.Manager)
+	})
+}
+
+// String returns the number of tasks, and how many are in each state.
+func (s *selection) String() string {
+	n := 0
+	var parts []string
+	for _, state := range tdf.States {
+		if s.counts[state] > 0 {
+			n += s.counts[state]
+			parts = append(parts, fmt.Sprintf("%d %s", s.counts[state], state))
+		}
+	}
+	if n == 0 {
+		return "no task selected"
+	}
+	return fmt.Sprintf("%s selected (%s)", tasks(n), strings.Join(parts, ", "))
+}
+
+// sayNotEligible prints which tasks of the selection are not eligible.
+func (s *steering) sayNotEligible(chosen *selection) {
+	s.saySkipped(chosen.skipped)
+	if chosen.wrongState {
+		s.a.say("%s", s.scope)
+	}
+}
+
+// maxNamed limits the skipped tasks that are printed one by one.
+const maxNamed = 5
+
+func (s *steering) saySkipped(reasons []string) {
+	for i, reason := range reasons {
+		if i == maxNamed {
+			s.a.say("… and %d more", len(reasons)-i)
+			return
+		}
+		s.a.say("skipped %s", reason)
+	}
+}
+
+// reportUnknown prints the arguments without a task, and returns errNotWell if there are any.
+func (a *app) reportUnknown(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) error {
+	unknown, err := unknownIDs(ctx, m, args, found)
+	if err != nil || len(unknown) == 0 {
+		return err
+	}
+	for i, line := range unknown {
+		if i == maxNamed {
+			a.say("… and %d more", len(unknown)-i)
+			break
+		}
+		a.say("%s", line)
+	}
+	return errNotWell
+}
+
+// unknownIDs returns a line for each argument without any task. The tasks in found are known to exist.
+func unknownIDs(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) (lines []string, err error) {
+	for _, arg := range args {
+		ids, err := parseIDs([]string{arg})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
+			continue
+		}
+		exists, err := matchesAny(ctx, m, manager.Query{IDs: ids})
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			lines = append(lines, arg+": no such task")
+		}
+	}
+	return lines, nil
+}
+
+// checkFailure refuses an unknown failure group, as [filter.checkCampaign] does for a campaign.
+func (f *filter) checkFailure(ctx context.Context, m *manager.Manager) error {
+	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.failure, States: tdf.States})
+	if err == nil && !exists {
+		err = usage("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups", f.failure)
+	}
+	return err
+}
+
+// matchesAny reports whether any task matches q.
+func matchesAny(ctx context.Context, m *manager.Manager, q manager.Query) (bool, error) {
+	for _, err := range m.All(ctx, q) {
+		return err == nil, err
+	}
+	return false, nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Most commands end soon after a signal. A command that computes, or writes to a pipe without a reader, does not notice
+// the signal: tdf stops waiting for it after usualGrace. A command may need 5 s for a last reply of Redis before it prints its
+// results, so usualGrace is longer.
+const (
+	usualGrace = 7 * time.Second              // after the first signal, and again after the second one
+	noLimit    = time.Duration(math.MaxInt64) // for a command that limits itself
+)
+
+// execute runs the command and returns its exit status (docs/tdf.md, "Exit status"). It returns even if the command
+// does not end after a signal.
+func (a *app) execute(ctx context.Context, root *cobra.Command) int {
+	ended := make(chan int, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		if err != nil && !a.parsed {
+			err = commandError(err)
+		}
+		ended <- a.status(ctx, err)
+	}()
+	select {
+	case status := <-ended:
+		return status
+	case <-ctx.Done():
+		return a.awaitEnd(ended)
+	}
+}
+
+// awaitEnd waits until the command ends after a signal, or its time is up.
+func (a *app) awaitEnd(ended <-chan int) int {
+	grace := time.NewTimer(time.Duration(a.grace.Load()))
+	defer grace.Stop()
+	select {
+	case status := <-ended:
+		return status
+	case <-grace.C:
+	case <-a.force.Done():
+		last := time.NewTimer(min(usualGrace, time.Duration(a.grace.Load())))
+		defer last.Stop()
+		select {
+		case status := <-ended:
+			return status
+		case <-last.C:
+		}
+	}
+	if a.grace.Load() == int64(noLimit) {
+		return <-ended
+	}
+	io.WriteString(a.stderr, "tdf: interrupted before the command had finished\n")
+	return statusInterrupted
+}
+
+// outlive returns a context for a step that must not be cut off by the first signal. It ends at the second signal, or
+// some seconds after the first.
+func (a *app) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	a.grace.Store(int64(firstAnswer + usualGrace))
+	longer, cancel := context.WithCancel(a.force)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(firstAnswer, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
+// sleep waits for d. It returns early, with the cause, if ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// A steering is a command that changes the tasks of a selection: retry, cancel, archive, rm, requeue or set.
+type steering struct {
+	a    *app
+	verb tdf.Verb
+	name string // of the command
+	past string // participle for the tasks that were changed: "cancelled"
+
+	states   []tdf.State // selected by default, if no ids, states and outcomes are given
+	outcomes []string    // likewise
+	scope    string      // printed if a task is in another state
+
+	filter    filter
+	all       bool
+	yes       bool
+	dryRun    bool
+	elsewhere bool     // requeue
+	changes   *changes // retry and set; else nil
+}
+
+// finished are the states of tasks that can be retried or removed.
+var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+
+// command completes c with the arguments and flags that all steering commands have.
+func (s *steering) command(c *cobra.Command) *cobra.Command {
+	s.filter.flags(c)
+	s.name = c.Use
+	c.Use += " [ID…] [FILTER]"
+	c.Flags().BoolVar(&s.all, "all", false, "every eligible task, if no ids and filters are given")
+	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "yes to every question")
+	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "list of the affected ids, without any change")
+	c.RunE = func(c *cobra.Command, args []string) error { return s.run(c.Context(), args) }
+	return c
+}
+
+func (s *steering) run(ctx context.Context, args []string) error {
+	if !s.all && !s.filter.given(args) {
+		return usage("no tasks selected: want ids, a filter such as --campaign NAME, or --all")
+	}
+	if err := s.filter.check(args, ""); err != nil {
+		return err
+	}
+	if s.changes != nil {
+		if err := s.changes.check(); err != nil {
+			return err
+		}
+	}
+	return s.a.withManager(ctx, func(m *manager.Manager) error { return s.steer(ctx, m, args) })
+}
+
+// steer selects tasks, prints the selection, and changes the eligible tasks.
+func (s *steering) steer(ctx context.Context, m *manager.Manager, args []string) error {
+	act, packed, err := s.plan(ctx, m)
+	if err != nil {
+		return err
+	}
+	chosen, err := s.selectTasks(ctx, m, args)
+	if err != nil {
+		return err
+	}
+	s.a.say("%s: %s", s.name, chosen)
+	s.sayNotEligible(chosen)
+	switch {
+	case len(chosen.eligible) == 0:
+	case s.dryRun:
+		err = s.list(chosen.eligible)
+	default:
+		act.From = chosen.states
+		err = s.carryOut(ctx, m, act, packed, chosen.eligible)
+	}
+	if err == nil && len(chosen.skipped) > 0 {
+		return errNotWell
+	}
+	return err
+}
+
+// plan returns the change to make. It packs the new program, if there is one.
+func (s *steering) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *program.Packed, err error) {
+	act = manager.Act{Verb: s.verb, Elsewhere: s.elsewhere}
+	if s.changes != nil {
+		act.Changes, packed, err = s.changes.read(ctx, m)
+	}
+	return act, packed, err
+}
+
+// carryOut asks for confirmation, stores the new program and changes the tasks.
+func (s *steering) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *program.Packed, chosen []manager.Found) error {
+	if err := s.a.confirm(ctx, s.name, s.yes); err != nil {
+		return err
+	}
+	if packed != nil {
+		if err := s.a.store(ctx, m, *packed); err != nil {
+			return err
+		}
+	}
+	acted, err := m.Act(ctx, act, chosen...)
+	s.report(acted)
+	if s.verb == tdf.VerbReopen && acted.Done > 0 {
+		s.a.say("progress: %s", watchCommand(s.filter.campaign))
+	}
+	if err == nil && len(acted.Refused) > 0 {
+		return errNotWell
+	}
+	return err
+}
+
+// report prints how many tasks were changed, and which were skipped.
+func (s *steering) report(acted manager.Acted) {
+	s.a.say("%s: %d", s.past, acted.Done)
+	var refused []string
+	for _, err := range acted.Refused {
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the command may have another name than the verb
+	}
+	s.saySkipped(refused)
+	if slices.ContainsFunc(acted.Refused, isPast) {
+		s.a.say("set a later end: tdf %s … --end-before TIME, such as +2h (from now) or inf", s.name)
+	}
+}
+
+func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
+
+// list prints the ids for --dry-run.
+func (s *steering) list(chosen []manager.Found) error {
+	for _, task := range chosen {
+		if _, err := fmt.Fprintln(s.a.stdout, task.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirm asks the user on the terminal whether to do the action. Without a terminal, it requires --yes.
+func (a *app) confirm(ctx context.Context, action string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(a.stdin) {
+		return usage("nothing was done: stdin is no terminal to ask for confirmation; --yes skips the question")
+	}
+	fmt.Fprintf(a.stderr, "%s? [y/N] ", action)
+	answer, err := bufio.NewReader(interruptible(ctx, a.stdin)).ReadString('\n')
+	if ctx.Err() != nil {
+		a.say("")
+		return context.Cause(ctx)
+	}
+	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		a.say("nothing was done")
+		return errNotWell
+	}
+	return nil
+}

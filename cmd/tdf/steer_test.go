@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A signal at the confirmation ends the command, which changes nothing.
+func TestInterruptedConfirmation(t *testing.T) {
+	addr := redistest.Shared(t)
+	c := newCall(t, addr)
+	if status := c.open(nil, "--grid", "a=1..3"); status != 0 {
+		t.Fatal(c.err.String())
+	}
+	keyboard, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keyboard.Close()
+	defer terminal.Close()
+	var status int
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		args := []string{"cancel", "--all", "--redis", c.addr, "--namespace", c.namespace}
+		status = run(c.ctx, c.force, args, terminal, &c.out, &c.err)
+	})
+	wait(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
+	c.interrupt()
+	ended.Wait()
+	if status != statusInterrupted || len(c.ids(addr)) != 3 {
+		t.Errorf("status %d, %d tasks are open", status, len(c.ids(addr)))
+	}
+	keyboard.Write([]byte("\n")) // ends the pending read
+}

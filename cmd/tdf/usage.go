@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tdf-framework/tdf/internal/command"
+)
+
+// usage returns an error about the arguments.
+func usage(format string, args ...any) error {
+	return &command.UsageError{Problem: fmt.Sprintf(format, args...)}
+}
+
+// flagError returns the error for an unknown flag or an invalid value.
+func flagError(c *cobra.Command, err error) error {
+	problem := err.Error()
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && wants[invalid.GetFlag().Value.Type()] != "" {
+		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name, wants[invalid.GetFlag().Value.Type()])
+	}
+	return usage("%s; %s --help lists the flags", problem, c.CommandPath())
+}
+
+// wants describes the values of flags by their type.
+var wants = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m", "bool": "true or false",
+}
+
+// commandError returns the error for an unknown command, with commands of similar names.
+func commandError(err error) error {
+	if errors.As(err, new(*command.UsageError)) {
+		return err
+	}
+	problem, similar, _ := strings.Cut(err.Error(), suggestions)
+	if names := strings.Fields(similar); len(names) > 0 {
+		problem += "; did you mean " + strings.Join(names, " or ") + "?"
+	} else {
+		problem += ";"
+	}
+	return usage("%s tdf --help lists the commands", problem)
+}
+
+// suggestions is cobra's text between an unknown command and commands of similar names.
+const suggestions = "\n\nDid you mean this?\n"
+
+// noArguments refuses arguments of a command that takes only flags.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unexpected argument %q for %s: want none", args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// someArguments requires at least one argument.
+func someArguments(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("missing argument for %s: want %s; usage: %s", c.CommandPath(), name, c.UseLine())
+		}
+		return nil
+	}
+}
+
+// atMostOne refuses a second argument.
+func atMostOne(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage("unexpected argument %q for %s: want one %s", args[1], c.CommandPath(), name)
+		}
+		return nil
+	}
+}
+
+// exactlyOne requires one argument.
+func exactlyOne(name string) cobra.PositionalArgs {
+	return cobra.MatchAll(someArguments(name), atMostOne(name))
+}
+
+// setUsageTemplate makes --help print a flag whose text begins with a name in back-quotes as "--flag NAME   text". The
+// flag package would repeat the name in the text.
+func setUsageTemplate(root *cobra.Command) {
+	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	root.SetUsageTemplate(strings.NewReplacer(
+		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
+		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
+	).Replace(root.UsageTemplate()))
+}
+
+func flagUsages(flags *pflag.FlagSet) string {
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.SortFlags = flags.SortFlags
+	flags.VisitAll(func(f *pflag.Flag) {
+		if quoted, ok := strings.CutPrefix(f.Usage, "`"); ok {
+			name, text, _ := strings.Cut(quoted, "` ")
+			named := *f
+			named.Usage, named.Value = text, namedValue{f.Value, name}
+			named.DefValue = strings.TrimPrefix(f.DefValue, "[]") // the default of a list is nothing to show
+			f = &named
+		}
+		shown.AddFlag(f)
+	})
+	return shown.FlagUsages()
+}
+
+// A namedValue is a flag's value whose type is printed as the given name.
+type namedValue struct {
+	pflag.Value
+	name string
+}
+
+func (v namedValue) Type() string { return v.name }

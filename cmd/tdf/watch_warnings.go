@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf/admin"
+)
+
+// watchWarnings prints what keeps tasks from finishing, each cause once.
+type watchWarnings struct {
+	say       func(format string, args ...any)
+	campaign  string
+	stopAfter bool     // --stop-after is given
+	printed   []string // keys of the printed warnings
+}
+
+// check prints new warnings.
+func (w *watchWarnings) check(s *admin.Status) {
+	if s.Counts.Unfinished() == 0 {
+		return
+	}
+	if s.ServerMissing() {
+		w.once("no server runs, so no task can finish: start tdf-server, or tdf up")
+	}
+	switch {
+	case s.Workers == 0:
+		w.once("no worker runs, so no task can start: start tdf-worker, or tdf up")
+	case s.Workers == s.Drained:
+		w.once("no worker claims tasks, because all of them drain, start or stop: see tdf workers")
+	}
+	for _, p := range s.Pauses {
+		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of), p.Text(s.At)+"; "+w.pauseRemedy())
+	}
+}
+
+// pauseRemedy says what the user can do about a paused program.
+func (w *watchWarnings) pauseRemedy() string {
+	name := shellWord(w.campaign)
+	switch {
+	case w.campaign == "":
+		return "tdf failures shows the failures"
+	case w.stopAfter:
+		return fmt.Sprintf("tdf failures --campaign %s shows the failures", name)
+	}
+	return fmt.Sprintf("tdf failures --campaign %s shows the failures; tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", name)
+}
+
+func (w *watchWarnings) once(text string) { w.onceFor(text, text) }
+
+// maxPrinted limits the keys that are kept, because workers may come and go for weeks.
+const maxPrinted = 1000
+
+func (w *watchWarnings) onceFor(key, text string) {
+	if slices.Contains(w.printed, key) {
+		return
+	}
+	w.printed = append(w.printed, key)
+	w.printed = w.printed[max(0, len(w.printed)-maxPrinted):]
+	w.say("%s", text)
+}
+
+// watchCommand returns the command that watches a campaign, or all tasks if campaign is "".
+func watchCommand(campaign string) string {
+	switch {
+	case campaign == "":
+		return "tdf watch"
+	case strings.HasPrefix(campaign, "-"):
+		return "tdf watch -- " + shellWord(campaign)
+	}
+	return "tdf watch " + shellWord(campaign)
+}

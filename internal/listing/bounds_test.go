@@ -1,0 +1,64 @@
+package listing_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// A page ends at each of its bounds, and the next one goes on just there.
+func TestPagesEndAtTheirBounds(t *testing.T) {
+	cfg := testspace.Config(t, testspace.Embedded(t))
+	m, s := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
+	const mostAtOnce = 300
+	const many = 1200
+	var defs []tdf.Properties
+	for i := range many {
+		defs = append(defs, m.Define("p", "rsync:/p/run.sh", strconv.Itoa(10_000+i))) // 5 bytes each
+	}
+	if _, err := m.Open(t.Context(), defs...); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		bounds listing.Bounds
+		looked int // by the first page
+	}{
+		"tasks": {listing.Bounds{Time: time.Hour, Tasks: 600, Bytes: 1 << 20}, 2 * mostAtOnce},
+		"bytes": {listing.Bounds{Time: time.Hour, Tasks: 1 << 20, Bytes: 5 * 700}, 700},
+		"one":   {listing.Bounds{Time: time.Hour, Tasks: 1 << 20, Bytes: 1}, 1},
+		"time":  {listing.Bounds{Time: 0, Tasks: 1 << 20, Bytes: 1 << 20}, mostAtOnce},
+		"none":  {listing.Bounds{Time: time.Hour, Tasks: 1 << 20, Bytes: 1 << 20}, many},
+	} {
+		found, after := 0, ""
+		for pages := 0; pages == 0 || after != "" && found < many; pages++ {
+			f, err := listing.New(t.Context(), s, listing.Query{}, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Bounds = c.bounds
+			page, err := f.Page(2 * many)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pages == 0 && page.Looked != c.looked {
+				t.Errorf("%s: the first page has looked at %d tasks, want %d", name, page.Looked, c.looked)
+			}
+			for _, task := range page.Tasks {
+				if want := int64(many - found); task.ID != want {
+					t.Fatalf("%s: task %d came, want %d", name, task.ID, want)
+				}
+				found++
+			}
+			if after = page.Next; c.looked == 1 && pages == 3 {
+				break // the rest is like that
+			}
+		}
+		if c.looked > 1 && found != many {
+			t.Errorf("%s: %d tasks of %d", name, found, many)
+		}
+	}
+}

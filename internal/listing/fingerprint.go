@@ -1,0 +1,225 @@
+package listing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Fingerprint is what failed rounds have in common that most likely failed for one reason.
+type Fingerprint struct {
+	How  string
+	Line string // the telling line of what was printed to stderr, without what differs from round to round
+}
+
+// failureIDLength is how many hex digits name a fingerprint.
+const failureIDLength = 8
+
+func (s Fingerprint) ID() string {
+	sum := sha256.Sum256([]byte(s.How + "\x00" + s.Line))
+	return hex.EncodeToString(sum[:])[:failureIDLength]
+}
+
+// A Failure is a round that failed.
+type Failure struct {
+	Task  *tdf.Task
+	Round int
+	How   string
+}
+
+func (f *Failure) Fingerprint() Fingerprint { return f.FingerprintOf(f.Line()) }
+
+// FingerprintOf is for those who know its line already.
+func (f *Failure) FingerprintOf(line string) Fingerprint { return Fingerprint{f.How, normalise(line)} }
+
+// Line returns the telling line of its stderr. What TDF wrote there about a lost round names its workers.
+func (f *Failure) Line() string {
+	if f.How == HowLost {
+		return ""
+	}
+	return tellingLine(f.Task.Rounds.At(f.Round).Error)
+}
+
+// At is when the round had failed.
+func (f *Failure) At() tdf.Time {
+	r := f.Task.Rounds.At(f.Round)
+	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
+}
+
+// How rounds failed, where that is neither an exit status nor a signal.
+const (
+	HowTimedOut   = "timed out"
+	HowLost       = "lost with its worker"
+	HowNotRun     = "could not be run"
+	HowRefused    = "ran, and what it left was refused" // its result.json or its files, or Redis could not store it
+	HowNoExit     = "no exit status"                    // by a worker of the original TDF, which does not tell it
+	HowNeverRan   = "expired before it ran"
+	HowRanTooLong = "expired while it ran"
+	HowLate       = "executed after end_before"
+)
+
+// FailuresOf returns the failed rounds of a task, among those that were read of it, the last one at the end.
+func FailuresOf(t *tdf.Task) []Failure {
+	var all []Failure
+	for i := range t.Rounds.All() {
+		if how := HowFailed(t, i); how != "" {
+			all = append(all, Failure{t, i, how})
+		}
+	}
+	return all
+}
+
+// LastFailure returns nil where no round has failed.
+func LastFailure(t *tdf.Task) *Failure {
+	all := FailuresOf(t)
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
+}
+
+// HowFailed tells how a round ended that failed; "" for any other.
+func HowFailed(t *tdf.Task, round int) string {
+	r := t.Rounds.At(round)
+	ended := ""
+	if round == t.Round {
+		ended = Outcome(t)
+	}
+	switch {
+	case r.TimedOutAt > 0 || ended == string(tdf.TimedOut):
+		return HowTimedOut
+	case r.LostAt > 0:
+		return HowLost
+	case r.FailedAt > 0 || ended == string(tdf.Failed):
+		return HowExited(r)
+	case ended == string(tdf.Expired):
+		return howExpired(r)
+	}
+	return ""
+}
+
+func HowExited(r *tdf.Round) string {
+	switch {
+	case r.Exit == "" && r.Worker != "" && r.Claim == "":
+		return HowNoExit
+	case r.Exit == "" && r.Seconds > 0:
+		return HowRefused
+	case r.Exit == "":
+		return HowNotRun
+	case strings.HasPrefix(r.Exit, anySignal):
+		return r.Exit
+	}
+	return "exit status " + r.Exit
+}
+
+func howExpired(r *tdf.Round) string {
+	switch {
+	case r.Entered[tdf.Executed] > 0:
+		return HowLate
+	case r.Worker != "":
+		return HowRanTooLong
+	}
+	return HowNeverRan
+}
+
+// Bounds of what is looked at of a text: its two ends, and so much of a line.
+const (
+	endsLooked  = 64 << 10
+	linesLooked = 100 // of those that may tell something
+	lineLooked  = 1000
+	lineKept    = 200
+)
+
+// tellingLine returns the line of a program's stderr that says most about why it failed: the last one that is not
+// indented, as tracebacks are; of a Go program the line of its panic, which its traces come after.
+func tellingLine(text string) string {
+	if line := panicLine(text); line != "" {
+		return clean(line)
+	}
+	indented := ""
+	tail := text[max(0, len(text)-endsLooked):]
+	for looked := 0; tail != "" && looked < linesLooked; {
+		i := strings.LastIndexByte(tail, '\n')
+		raw := strings.TrimRight(tail[i+1:], " \t\r")
+		tail = tail[:max(i, 0)]
+		if raw == "" || indented != "" && (raw[0] == ' ' || raw[0] == '\t') {
+			continue
+		}
+		looked++
+		switch line := clean(raw); {
+		case strings.TrimSpace(line) == "" || isRemark(line):
+		case line[0] != ' ':
+			return line
+		case indented == "":
+			indented = line
+		}
+	}
+	return strings.TrimSpace(indented)
+}
+
+// isRemark knows lines that runtimes add below the one that tells.
+func isRemark(line string) bool {
+	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
+}
+
+// panicLine returns the line that a Go program's trace begins with, "" if there is no trace.
+func panicLine(text string) string {
+	for _, end := range []string{text[max(0, len(text)-endsLooked):], text[:min(len(text), endsLooked)]} {
+		if !strings.Contains(end, "\ngoroutine ") {
+			continue
+		}
+		for line := range strings.Lines(end) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
+
+// clean makes a line text: without what colours it, and with blanks for what cannot be shown. What was written
+// over, as bars are, is gone.
+func clean(line string) string {
+	line = strings.TrimRight(line, "\r\n")
+	line = line[strings.LastIndexByte(line, '\r')+1:]
+	line = strings.ToValidUTF8(line[:min(len(line), lineLooked)], "\uFFFD")
+	line = escapes.ReplaceAllString(line, "")
+	return strings.TrimRight(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, line), " ")
+}
+
+// What differs between rounds that failed alike, and what stands for it. The order counts.
+var placeholders = []struct {
+	what  *regexp.Regexp
+	stand string
+}{
+	{regexp.MustCompile(`"[^"]*"|` + "`[^`]*`" + `|\B'[^']*'\B`), `"…"`},
+	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
+	{regexp.MustCompile(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
+	{regexp.MustCompile(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
+	{regexp.MustCompile(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // sums, addresses
+	{regexp.MustCompile(`(?:\B[-+])?\d+`), "<n>"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+// normalise puts placeholders for what differs from round to round.
+func normalise(line string) string {
+	for _, p := range placeholders {
+		line = p.what.ReplaceAllString(line, p.stand)
+	}
+	line = strings.TrimSpace(line)
+	if runes := []rune(line); len(runes) > lineKept {
+		line = string(runes[:lineKept])
+	}
+	return line
+}

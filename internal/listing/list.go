@@ -1,0 +1,88 @@
+package listing
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// idsPerPage is how many tasks one page of a list of all tasks has.
+const idsPerPage = 1000
+
+// Find returns a page of the tasks that a query selects, from the cursor after; "" begins with the first task.
+func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page, error) {
+	if limit < 1 {
+		return Page{}, &QueryError{fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
+	}
+	w, err := New(ctx, s, q, after)
+	if err != nil {
+		return Page{}, err
+	}
+	return w.Page(limit)
+}
+
+// All returns all tasks that a query selects, page by page. An error is the last that comes.
+func All(ctx context.Context, s Store, q Query) iter.Seq2[*tdf.Task, error] {
+	return func(yield func(*tdf.Task, error) bool) {
+		for after, more := "", true; more; {
+			page, err := Find(ctx, s, q, after, idsPerPage)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, t := range page.Tasks {
+				if !yield(t, nil) {
+					return
+				}
+			}
+			after, more = page.Next, page.Next != ""
+		}
+	}
+}
+
+// ByID calls take with all tasks that a query selects, in the order of their ids and each once, until take returns false. texts
+// names the texts that it reads of a task beside those that the query searches.
+func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []Text, take func(*tdf.Task) bool) error {
+	q.OldestFirst = true
+	if _, err := q.prepared(); err != nil {
+		return err
+	}
+	if len(q.IDs) > 0 || q.Group != "" { // a group has an index by id
+		q.IDs = slices.Sorted(slices.Values(q.IDs))
+		_, err := each(ctx, s, q, texts, take)
+		return err
+	}
+	for ids, err := range s.IDs(ctx, idsPerPage) {
+		if err != nil {
+			return err
+		}
+		q.IDs = ids
+		if more, err := each(ctx, s, q, texts, take); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls take with the tasks of all pages, until it returns false.
+func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []Text, take func(*tdf.Task) bool) (more bool, err error) {
+	more = true
+	for after := ""; more; {
+		w, err := New(ctx, s, q, after)
+		if err != nil {
+			return false, err
+		}
+		w.Texts = func(t *tdf.Task) []Text { return append(texts(t), w.Query.Searched(t)...) }
+		err = w.Each(func(t *tdf.Task) bool {
+			more = take(t)
+			return more
+		})
+		if after = w.Next(); err != nil || after == "" {
+			return more, err
+		}
+	}
+	return false, nil
+}

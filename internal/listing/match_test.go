@@ -1,0 +1,19 @@
+package listing
+
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func TestLiteral(t *testing.T) {
+	for _, name := range []string{"p", "a*b", "a?", "[x]", `a\b`, "*"} {
+		q := Query{Program: Literal(name), States: []tdf.State{tdf.Open}}
+		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
+			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
+			if got := q.head(task); got != (other == name) {
+				t.Errorf("%q means %q: %v", name, other, got)
+			}
+		}
+	}
+}

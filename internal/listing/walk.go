@@ -1,0 +1,181 @@
+package listing
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Store has the methods of a *redisstate.Store that listing uses.
+type Store interface {
+	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
+	Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error)
+	Texts(ctx context.Context, of []redisstate.TextsOf, most int64) ([][]string, error)
+	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
+}
+
+// Bounds limit what one page reads. The first bound that is reached ends the page.
+type Bounds struct {
+	Time  time.Duration
+	Tasks int
+	Bytes int64 // of texts
+}
+
+// PageBounds are the bounds of an ordinary page.
+var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 64 << 20}
+
+const (
+	leastAtOnce = 50
+	mostAtOnce  = 300 // of each list, and there may be eight: Redis has other clients
+
+	// SummaryRounds is how many rounds a summary has: the current one and the one before.
+	SummaryRounds = 2
+	// FailureRounds is how many rounds of a task are searched for failures, from the last one backwards.
+	FailureRounds = 10
+)
+
+// A Walk reads tasks one after the other, within its bounds. Its exported fields may be set before the first call of Each.
+type Walk struct {
+	Query  Query                  // with its defaults
+	Bounds Bounds                 // default: PageBounds
+	Rounds int                    // how many rounds of each task are read
+	Texts  func(*tdf.Task) []Text // the texts that are read of each selected task
+	Looked int                    // how many tasks were read so far
+
+	ctx    context.Context
+	store  Store
+	atOnce int
+	begun  time.Time
+	at     position
+	ended  bool
+	bytes  int64
+}
+
+// New returns a walk over the tasks of a query, from the cursor after; "" begins with the first task. An invalid query or
+// cursor is a *[QueryError].
+func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
+	q, err := q.prepared()
+	if err != nil {
+		return nil, err
+	}
+	at, err := q.position(after)
+	rounds := SummaryRounds
+	if q.Failure != "" { // as far back as failures are grouped
+		rounds = FailureRounds
+	}
+	return &Walk{
+		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds, Texts: q.texts,
+		atOnce: mostAtOnce, begun: time.Now(), at: at,
+	}, err
+}
+
+// Page returns the next tasks, at most so many.
+func (f *Walk) Page(most int) (Page, error) {
+	var page Page
+	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)
+	err := f.Each(func(t *tdf.Task) bool {
+		page.Tasks = append(page.Tasks, t)
+		return len(page.Tasks) < most
+	})
+	page.Looked, page.Next = f.Looked, f.Next()
+	return page, err
+}
+
+// Next names the page after what was looked at.
+func (f *Walk) Next() string {
+	if f.ended {
+		return ""
+	}
+	return f.at.String()
+}
+
+// Each calls take with each task that is meant, until that returns false or a bound is reached.
+func (f *Walk) Each(take func(*tdf.Task) bool) error {
+	for more := true; more && !f.ended; more = more && !f.tired() {
+		places, last, err := f.places()
+		if err != nil {
+			return err
+		}
+		tasks, err := f.look(places)
+		if err != nil {
+			return err
+		}
+		passed := 0
+		for ; passed < len(tasks) && more; passed++ {
+			if t := tasks[passed]; t != nil {
+				more = take(t)
+			}
+			f.at.place = &places[passed]
+			f.Looked++
+		}
+		f.ended = last && passed == len(places)
+		f.atOnce = min(2*f.atOnce, mostAtOnce)
+	}
+	return nil
+}
+
+func (f *Walk) tired() bool {
+	return f.Looked >= f.Bounds.Tasks || f.bytes >= f.Bounds.Bytes || time.Since(f.begun) >= f.Bounds.Time
+}
+
+// places are where the next tasks are found that may be meant.
+func (f *Walk) places() (places []redisstate.Place, last bool, err error) {
+	if len(f.Query.IDs) > 0 {
+		places, last = f.at.among(f.Query.IDs, f.atOnce)
+		return places, last, nil
+	}
+	return f.store.Find(f.ctx, redisstate.Stretch{
+		States: f.Query.States, Group: f.Query.Group, After: f.Query.After, Before: f.Query.Before,
+		OldestFirst: f.Query.OldestFirst, Behind: f.at.place,
+	}, f.atOnce)
+}
+
+// look reads the tasks at some places; nil stands for one that is not meant. They are fewer than the places
+// where the texts are more than may be read.
+func (f *Walk) look(places []redisstate.Place) ([]*tdf.Task, error) {
+	ids := make([]int64, len(places))
+	for i, p := range places {
+		ids[i], _ = p.ID() // 0 is no task
+	}
+	tasks, err := f.store.Glance(f.ctx, ids, f.Rounds, f.Query.head)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range tasks {
+		if t != nil && !f.Query.facts(t) {
+			tasks[i] = nil
+		}
+	}
+	return f.read(tasks)
+}
+
+// read fills in the texts of those tasks that are still meant, and leaves out those that are not by these.
+func (f *Walk) read(tasks []*tdf.Task) ([]*tdf.Task, error) {
+	var where []int
+	var meant []*tdf.Task
+	for i, t := range tasks {
+		if t != nil {
+			where, meant = append(where, i), append(meant, t)
+		}
+	}
+	if len(meant) == 0 {
+		return tasks, nil
+	}
+	filled, bytes, err := Fill(f.ctx, f.store, meant, f.Texts, f.Bounds.Bytes-f.bytes)
+	if err != nil {
+		return nil, err
+	}
+	f.bytes += bytes
+	for i, t := range meant[:filled] {
+		if !f.Query.says(t) {
+			tasks[where[i]] = nil
+		}
+	}
+	if filled < len(meant) {
+		tasks = tasks[:where[filled]]
+	}
+	return tasks, nil
+}

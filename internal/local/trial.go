@@ -1,0 +1,94 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+// A Trial is a server and workers with the default settings, for examples and tests.
+type Trial struct {
+	tdf       *TDF
+	redis     *embedded.Redis // nil: the caller's Redis
+	at        config.Redis
+	namespace string
+	stopped   chan struct{}
+}
+
+// Try starts an embedded Redis, a server and workers. It logs warnings and errors to w. Call Stop at the end.
+func Try(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
+	password := rand.Text()
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password))
+	if err != nil {
+		return nil, err
+	}
+	host, port, _ := net.SplitHostPort(redis.Addr())
+	at := config.Redis{Host: host, Password: password}
+	at.Port, _ = strconv.Atoi(port)
+	t, err := TryOn(ctx, at, "trial", workers, w)
+	if err != nil {
+		redis.Close()
+		return nil, err
+	}
+	t.redis = redis
+	return t, nil
+}
+
+// TryOn is Try with the caller's Redis and namespace.
+func TryOn(ctx context.Context, at config.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	server, err := config.DefaultServer(namespace)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := config.DefaultWorker(namespace)
+	if err != nil {
+		return nil, err
+	}
+	server.Redis, worker.Redis = at, at
+	worker.Directory, worker.SleepAfterFailure = "", 0
+	cfg := Config{Server: server, Worker: worker, Name: "server", Shared: true, Log: log}
+	for i := range workers {
+		cfg.Workers = append(cfg.Workers, fmt.Sprintf("worker-%d", i+1))
+	}
+	tdf, err := Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trial{tdf: tdf, at: at, namespace: namespace, stopped: make(chan struct{})}
+	go t.logFailure(log)
+	return t, nil
+}
+
+// logFailure logs the error of a component that ends before Stop.
+func (t *Trial) logFailure(log *slog.Logger) {
+	select {
+	case err := <-t.tdf.Failed():
+		log.Error("component failed", "error", err)
+	case <-t.stopped:
+	}
+}
+
+// Manager returns the configuration of a manager for this trial.
+func (t *Trial) Manager() (config.Manager, error) {
+	cfg, err := config.DefaultManager(t.namespace)
+	cfg.Redis = t.at
+	return cfg, err
+}
+
+// Stop stops the workers, the server and the embedded Redis, and removes their files.
+func (t *Trial) Stop() error {
+	err := t.tdf.Stop()
+	close(t.stopped)
+	if t.redis != nil {
+		t.redis.Close()
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package tdf
+
+import "fmt"
+
+// LastRun returns the number of the round that ran last. This is the current round, unless no worker has claimed it. If the
+// task is open, has expired or was cancelled without a claim in this round, it is the round before. LastRun returns 0 if the
+// task never ran.
+func (t *Task) LastRun() int {
+	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
+		return t.Round - 1
+	}
+	return t.Round
+}
+
+// mayLackClaim reports whether the task can have its state and outcome although no worker claimed the current round.
+func (t *Task) mayLackClaim() bool {
+	return t.State == Open || t.State == Expired || t.State == Archived && (t.Outcome == string(Expired) || t.Outcome == Cancelled)
+}
+
+// LastOutput returns the text that the last run ([Task.LastRun]) printed to stdout. It returns "" while the round runs. It
+// panics with an error that wraps [ErrNotRead] if the text was not read.
+func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
+
+// LastError returns the text that the last run printed to stderr, or the reason why it could not be run. It panics as
+// LastOutput does.
+func (t *Task) LastError() string { return t.lastRun(TextError).Error }
+
+// LastResult returns the content of the last run's result.json, or "" if there is none (docs/programs.md, "The round's
+// directory"). It panics as LastOutput does.
+func (t *Task) LastResult() string { return t.lastRun(TextResult).Result }
+
+func (t *Task) lastRun(text Texts) *Round {
+	last := t.Rounds.At(t.LastRun())
+	if last.Unread&text != 0 {
+		panic(fmt.Errorf("get the %v of task %d: %w", text, t.ID, ErrNotRead))
+	}
+	return last
+}

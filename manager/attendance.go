@@ -1,0 +1,57 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// An attendance lasts while a manager waits for finished tasks: Redis has a record of it, and wakes the manager.
+type attendance struct {
+	store *redisstate.Store
+	waker *redisstate.Waker
+}
+
+// absence is how long the record of a manager stays that is busy with callbacks. A manager without a record finds
+// finished tasks after a round_duration instead of at once.
+const absence = tdf.Seconds(600)
+
+// registerBound is how long a manager tries to write its record. A full Redis refuses it, and that must not keep the
+// manager from archiving, which makes room.
+const registerBound = time.Second
+
+// attend returns how to wait for finished tasks, and how to end that.
+func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
+	s, ok := m.store.(*redisstate.Store)
+	if m.wait != nil || !ok {
+		return m.wait, func() {}
+	}
+	a := &attendance{store: s, waker: s.WakeManager()}
+	a.register(ctx, 0)
+	return a.wait, a.leave
+}
+
+func (a *attendance) register(ctx context.Context, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, registerBound)
+	defer cancel()
+	if now, err := a.store.Now(ctx); err == nil {
+		_ = a.store.SeenManager(ctx, now, tdf.For(wait)+absence)
+	}
+}
+
+// wait returns when there may be a finished task, at the latest after the time given or when ctx ends.
+func (a *attendance) wait(ctx context.Context, most time.Duration) error {
+	a.register(ctx, most)
+	a.waker.Wait(ctx, most)
+	return nil
+}
+
+// leave removes the record: best effort, since it expires.
+func (a *attendance) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = a.store.GoneManager(ctx)
+	a.waker.Close()
+}

@@ -1,0 +1,40 @@
+package tdf
+
+import "strconv"
+
+// OpenFields returns the properties to write when a task is opened, except its id, log and stamp. A property that the
+// original TDF does not know is left out if it has its default. Properties that are read often come first, because Redis
+// searches small hashes in order.
+func (d *Properties) OpenFields(namespace string) []Field {
+	plain := Defaults("", "", "")
+	fields := []Field{
+		{fieldState, string(Open)},
+		{fieldRound, "0"},
+		{fieldStartAfter, d.StartAfter.String()},
+		{fieldEndBefore, d.EndBefore.String()},
+		{fieldTimeout, d.Timeout.String()},
+		{string(Fails), "0"},
+		{fieldMaxFails, strconv.Itoa(d.MaxFails)},
+		{string(Timeouts), "0"},
+		{fieldMaxTimeouts, strconv.Itoa(d.MaxTimeouts)},
+		{fieldProgram, d.Program},
+		{fieldNamespace, namespace},
+		{fieldSource, d.Source},
+		{fieldInput, d.Input},
+	}
+	optional := func(name, value string, differs bool) {
+		if differs {
+			fields = append(fields, Field{name, value})
+		}
+	}
+	optional(fieldMaxLosses, strconv.Itoa(d.MaxLosses), d.MaxLosses != plain.MaxLosses)
+	optional(fieldGroup, d.Group, d.Group != "")
+	optional(fieldMeta, d.Meta, d.Meta != "")
+	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)
+	return fields
+}
+
+// Schedule returns a new task's score in the open list, and the time at which the task is due.
+func (d *Properties) Schedule() (score, due Moment) {
+	return Moment{Min: d.StartAfter}, noEarlierThan(d.EndBefore)
+}

@@ -1,0 +1,14 @@
+package program_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/leaktest"
+)
+
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // modes of files are compared
+	os.Exit(leaktest.M{M: m}.Run())
+}

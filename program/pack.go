@@ -1,0 +1,151 @@
+package program
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A Packed is a program's directory as an archive.
+type Packed struct {
+	Name    string // of the directory, with the beginning of the archive's sum: another content is another program
+	Source  string // redis:SHA256, once it is stored
+	Archive []byte
+	Files   int   // files and links in it
+	Bytes   int64 // of the files, unpacked
+}
+
+// Pack makes an archive of a program's directory, which has run.sh at its top. The same content gives the same
+// bytes, whatever its times, owners and permissions: of these only counts whether a file is executable. Symbolic
+// links are kept where they stay inside. Left out are .git, what a .tdfignore at the top names, and
+// what workers keep beside a program (docs/tdf.md, "Programs"). What cannot be fetched again is an error that names it, and so
+// is an archive of more than 64 MiB.
+func Pack(dir string) (Packed, error) {
+	p, err := pack(dir)
+	if err != nil {
+		return Packed{}, fmt.Errorf("packing %s: %w", dir, err)
+	}
+	return p, nil
+}
+
+func pack(dir string) (Packed, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Packed{}, err
+	}
+	defer root.Close()
+	t, err := readPackTree(root)
+	if err != nil {
+		return Packed{}, err
+	}
+	archive, err := t.archive(root)
+	if err != nil {
+		return Packed{}, err
+	}
+	name, err := nameAfter(dir)
+	if err != nil {
+		return Packed{}, err
+	}
+	sum := sha256.Sum256(archive)
+	hash := hex.EncodeToString(sum[:])
+	return Packed{
+		Name: name + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
+		Archive: archive, Files: t.files, Bytes: t.bytes,
+	}, nil
+}
+
+const hashDigits = 8
+
+// nameAfter makes a directory's name one that a program can have, and that needs no quotes.
+func nameAfter(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, strings.ToValidUTF8(filepath.Base(dir), "-"))
+	name = strings.Trim(name, ".-")
+	for len(name) > tdf.MaxName-hashDigits-1 {
+		_, last := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-last]
+	}
+	if name == "" {
+		return "program", nil
+	}
+	return name, nil
+}
+
+// Workers refuse what unpacks to more than 200 times its size, once that is more than 1 MiB (docs/programs.md,
+// "Limits"). What comes near is not compressed at all.
+const (
+	mostRatio = 100
+	ratioFrom = 1 << 20
+)
+
+func (t *packTree) archive(root *os.Root) ([]byte, error) {
+	archive, err := t.write(root, func(w io.Writer) (io.WriteCloser, error) {
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // one at a time: the same bytes each time
+	})
+	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
+		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })
+	}
+	if errors.Is(err, errTooLarge) {
+		err = fmt.Errorf("it has more than %d bytes (%d unpacked), too many to be stored in redis; the largest are %s; "+
+			"name what the program does not need in a .tdfignore, or have it fetched from elsewhere",
+			redisstate.MaxProgram, t.bytes, t.largest())
+	}
+	return archive, err
+}
+
+type plainWriter struct{ io.Writer }
+
+func (plainWriter) Close() error { return nil }
+
+func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser, error)) ([]byte, error) {
+	var out boundedBuffer
+	c, err := compress(&out)
+	if err != nil {
+		return nil, err
+	}
+	w := tar.NewWriter(c)
+	for _, name := range t.names() {
+		if err := t.entries[name].write(w, root, name); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	if err := errors.Join(w.Close(), c.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+var errTooLarge = errors.New("too large")
+
+// boundedBuffer takes what can be stored in Redis.
+type boundedBuffer struct{ bytes.Buffer }
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > redisstate.MaxProgram {
+		return 0, errTooLarge
+	}
+	return b.Buffer.Write(p)
+}

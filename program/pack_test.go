@@ -1,0 +1,338 @@
+package program_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+const packedScript = "#!/bin/sh\ncat data/\"$1\"\n"
+
+// plant writes files; a name that ends in a slash is a directory, a text that begins with -> a symbolic link.
+func plant(t testing.TB, dir string, files map[string]string) string {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		switch target, link := strings.CutPrefix(text, "->"); {
+		case strings.HasSuffix(name, "/"):
+			check(t, os.MkdirAll(path, 0o755))
+		case link:
+			check(t, os.Symlink(target, path))
+		default:
+			check(t, os.WriteFile(path, []byte(text), 0o644))
+		}
+	}
+	return dir
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fetched returns what a worker makes of an archive: its files, with what workers note beside them left out.
+func fetched(t testing.TB, p program.Packed) (dir string, files map[string]string) {
+	t.Helper()
+	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(p.Archive)), nil
+	}}
+	program, err := f.Fetch(t.Context(), p.Name, p.Source)
+	check(t, err)
+	return program.Dir, listing(t, program.Dir)
+}
+
+func listing(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	check(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		check(t, err)
+		name, err := filepath.Rel(dir, path)
+		check(t, err)
+		if name == "." || strings.HasPrefix(name, ".tdf-") {
+			return nil
+		}
+		info, err := d.Info()
+		check(t, err)
+		files[name] = info.Mode().String() + " "
+		switch {
+		case info.Mode().IsRegular():
+			text, err := os.ReadFile(path)
+			check(t, err)
+			files[name] += string(text)
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			check(t, err)
+			files[name] = "->" + target
+		}
+		return nil
+	}))
+	return files
+}
+
+func TestPackedIsFetchedAndRun(t *testing.T) {
+	dir := plant(t, filepath.Join(t.TempDir(), "my program"), map[string]string{
+		"run.sh": packedScript, "data/größe": "\x00\xff\n", "data/deep/er/file": strings.Repeat("x", 1<<20),
+		"data/link": "->../data/größe", "latest": "->data/deep", "data/" + strings.Repeat("long", 50): "y", "empty/": "",
+		"latest2": "->latest/er/../er/file", "tool": "#!/bin/sh\n", "here": "->.",
+	})
+	check(t, os.Chmod(filepath.Join(dir, "tool"), 0o4711))
+	p, err := program.Pack(dir)
+	check(t, err)
+	if !strings.HasPrefix(p.Name, "my-program-") || p.Source != "redis:"+p.Source[6:] || p.Name[len("my-program-"):] != p.Source[6:14] {
+		t.Errorf("name %s, source %s", p.Name, p.Source)
+	}
+	if p.Files != 9 || p.Bytes != int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")) {
+		t.Errorf("%d files, %d bytes", p.Files, p.Bytes)
+	}
+	at, got := fetched(t, p)
+	check(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755))
+	check(t, os.Chmod(filepath.Join(dir, "tool"), 0o755))
+	if diff := cmp.Diff(listing(t, dir), got); diff != "" {
+		t.Error(diff)
+	}
+	run := exec.Command("./run.sh", "link")
+	run.Dir = at
+	if out, err := run.Output(); err != nil || string(out) != "\x00\xff\n" {
+		t.Errorf("it printed %q, %v", out, err)
+	}
+}
+
+// The same content makes the same program, and another content another one.
+func TestPackIsDeterministic(t *testing.T) {
+	files := map[string]string{"run.sh": packedScript, "b/c": "2", "a": "1", "l": "->a"}
+	first := plant(t, filepath.Join(t.TempDir(), "p"), files)
+	second := plant(t, filepath.Join(t.TempDir(), "p"), files)
+	old := time.Unix(1e9, 0)
+	check(t, os.Chtimes(filepath.Join(second, "a"), old, old))
+	check(t, os.Chmod(filepath.Join(second, "a"), 0o600))
+	check(t, os.Chmod(filepath.Join(second, "b"), 0o700))
+	check(t, os.Chmod(filepath.Join(second, "run.sh"), 0o711))
+	plant(t, second, map[string]string{".git/config": "x", "b/.git": "y", ".tdf-program.json": "{}"})
+	a, err := program.Pack(first)
+	check(t, err)
+	b, err := program.Pack(second + "/")
+	check(t, err)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("two archives:\n%.2000s", diff)
+	}
+	for name, change := range map[string]func() error{
+		"content": func() error { return os.WriteFile(filepath.Join(second, "a"), []byte("2"), 0o644) },
+		"mode":    func() error { return os.Chmod(filepath.Join(second, "a"), 0o755) },
+		"name":    func() error { return os.Rename(filepath.Join(second, "a"), filepath.Join(second, "a2")) },
+	} {
+		check(t, os.Remove(filepath.Join(second, "l")))
+		check(t, change())
+		check(t, os.Symlink("run.sh", filepath.Join(second, "l")))
+		c, err := program.Pack(second)
+		check(t, err)
+		if c.Source == b.Source || c.Name == b.Name {
+			t.Errorf("%s: the same program", name)
+		}
+		b = c
+	}
+}
+
+func TestPackIgnores(t *testing.T) {
+	dir := plant(t, t.TempDir(), map[string]string{
+		"run.sh": packedScript, "a.o": "", "sub/b.o": "", "sub/keep": "k", "results/1": "", "sub/results/2": "r", "build": "", "x/build/y": "",
+		"top": "", "x/top": "t", "x/y/z.log": "", "x/z.log": "l",
+		".tdfignore": "# what runs left\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n",
+	})
+	p, err := program.Pack(dir)
+	check(t, err)
+	_, got := fetched(t, p)
+	var names []string
+	for name, text := range got {
+		if !strings.HasPrefix(text, "d") {
+			names = append(names, name)
+		}
+	}
+	want := map[string]bool{"run.sh": true, "sub/keep": true, "sub/results/2": true, "build": true, "x/top": true, "x/z.log": true}
+	for _, name := range names {
+		if !want[name] {
+			t.Errorf("%s is packed", name)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not packed: %v", want)
+	}
+}
+
+func TestPackRefuses(t *testing.T) {
+	script := func(more map[string]string) map[string]string {
+		more["run.sh"] = packedScript
+		return more
+	}
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{map[string]string{"a": ""}, "no run.sh at its top; workers run"},
+		{map[string]string{"p/run.sh": "x"}, "no run.sh at its top; did you mean the directory p in it?"},
+		{map[string]string{"run.sh": ""}, "run.sh is empty"},
+		{map[string]string{"run.sh/": ""}, "run.sh is not a regular file"},
+		{map[string]string{"run.sh": "->a", "a": "x"}, "run.sh is not a regular file"},
+		{script(map[string]string{"l": "->/etc/passwd"}), `l is a symbolic link to "/etc/passwd", which is an absolute path`},
+		{script(map[string]string{"l": "->../x"}), "which leads out of the directory"},
+		{script(map[string]string{"d/l": "->../../x"}), "which leads out of the directory"},
+		{script(map[string]string{"d/e/": "", "l": "->d/e", "m": "->l/../../../x"}), "leads out of the directory"},
+		{script(map[string]string{"d/e/f/": "", "l": "->d/e/f", "m": "->l/../../../run.sh"}), "leads out of the directory"},
+		{script(map[string]string{"l": "->nothing"}), "which is not there, or left out"},
+		{script(map[string]string{"l": "->.git/x", ".git/x": ""}), "which is not there, or left out"},
+		{script(map[string]string{"l": "->run.sh/x"}), "which goes through a file"},
+		{script(map[string]string{"a": "->b", "b": "->a"}), "which leads in a circle"},
+		{script(map[string]string{"a\nb": ""}), `the name "a\nb" cannot be packed`},
+		{script(map[string]string{`a\b`: ""}), "cannot be packed"},
+		{script(map[string]string{"a\xff": ""}), "cannot be packed"},
+		{script(map[string]string{".tdfignore": "a\n!b\n"}), `.tdfignore, line 2: "!b" would take something back in`},
+		{script(map[string]string{".tdfignore": "a/**/b\n"}), "line 1: \"a/**/b\" has **"},
+		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is no pattern"},
+		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is no pattern"},
+		{script(map[string]string{".tdfignore": "run.sh\n"}), "no run.sh at its top"},
+		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "it is nested 33 directories deep, and workers unpack at most 32"},
+	} {
+		dir := plant(t, t.TempDir(), c.files)
+		if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "packing "+dir) {
+			t.Errorf("%q: got %v, want %q", c.files, err, c.want)
+		}
+	}
+	dir := plant(t, t.TempDir(), script(map[string]string{}))
+	check(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644))
+	if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), "pipe: is a socket, a pipe or a device") {
+		t.Errorf("got %v", err)
+	}
+	plant(t, dir, map[string]string{".tdfignore": "pipe"})
+	if _, err := program.Pack(dir); err != nil {
+		t.Errorf("got %v", err)
+	}
+	for _, none := range []string{filepath.Join(dir, "nothing"), filepath.Join(dir, "run.sh")} {
+		if _, err := program.Pack(none); err == nil {
+			t.Errorf("%s is packed", none)
+		}
+	}
+}
+
+func TestPackedNames(t *testing.T) {
+	for base, want := range map[string]string{
+		"sim": "sim", ".hidden": "hidden", "a b/": "a-b", "größe_1.2": "größe_1.2", "--": "program", "$x;y": "x-y",
+		strings.Repeat("é", 120): strings.Repeat("é", 95),
+	} {
+		dir := plant(t, filepath.Join(t.TempDir(), base), map[string]string{"run.sh": packedScript})
+		p, err := program.Pack(dir)
+		check(t, err)
+		if got := p.Name[:len(p.Name)-9]; got != want {
+			t.Errorf("%s is named %s, want %s", base, got, want)
+		}
+		d := tdf.Defaults(p.Name, p.Source, "")
+		check(t, d.Validate())
+	}
+	dir := plant(t, filepath.Join(t.TempDir(), "here"), map[string]string{"run.sh": packedScript})
+	t.Chdir(dir)
+	if p, err := program.Pack("."); err != nil || !strings.HasPrefix(p.Name, "here-") {
+		t.Errorf("got %s, %v", p.Name, err)
+	}
+}
+
+func TestPackTooLarge(t *testing.T) {
+	noise := make([]byte, 40<<20)
+	for source, i := rand.New(rand.NewPCG(1, 2)), 0; i < len(noise); i++ {
+		noise[i] = byte(source.Uint32())
+	}
+	dir := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "small": "x"})
+	for _, name := range []string{"one", "two"} {
+		check(t, os.WriteFile(filepath.Join(dir, name), noise, 0o644))
+	}
+	_, err := program.Pack(dir)
+	want := fmt.Sprintf("it has more than %d bytes (%d unpacked), too many to be stored in redis; the largest are one (41943040 bytes), two (41943040 bytes), run.sh",
+		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+	check(t, os.Remove(filepath.Join(dir, "two")))
+	p, err := program.Pack(dir)
+	check(t, err)
+	if _, got := fetched(t, p); got["one"] != "-rw-r--r-- "+string(noise) {
+		t.Error("one is another one")
+	}
+}
+
+// What workers would refuse by default is not packed, and what they would take is.
+func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
+	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
+	p, err := program.Pack(deep)
+	check(t, err)
+	fetched(t, p)
+	large := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript})
+	f, err := os.Create(filepath.Join(large, "zeros"))
+	check(t, err)
+	defer f.Close()
+	check(t, f.Truncate(fetch.DefaultBytes)) // with run.sh it is more than that
+	if _, err := program.Pack(large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes)) {
+		t.Errorf("got %v", err)
+	}
+	many := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript})
+	for i := range fetch.DefaultEntries {
+		check(t, os.Symlink("run.sh", filepath.Join(many, strconv.Itoa(i))))
+	}
+	if _, err := program.Pack(many); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the %d files and directories", fetch.DefaultEntries)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Workers take what packs extremely well for an attack.
+func TestPackedWellIsFetched(t *testing.T) {
+	zeros := strings.Repeat("\x00", 8<<20)
+	p, err := program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))
+	check(t, err)
+	if _, got := fetched(t, p); got["zeros"] != "-rw-r--r-- "+zeros {
+		t.Error("not what was packed")
+	}
+}
+
+func TestPush(t *testing.T) {
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	dir := plant(t, filepath.Join(t.TempDir(), "p"), map[string]string{"run.sh": packedScript})
+	packed, err := program.Pack(dir)
+	check(t, err)
+	for range 2 {
+		got, err := program.Push(t.Context(), m, dir)
+		want := program.Pushed{Program: packed.Name, Source: packed.Source, Files: 1, Bytes: int64(len(packed.Archive))}
+		if err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	store, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, nil)
+	check(t, err)
+	defer store.Close()
+	if stored, err := store.Program(t.Context(), packed.Source[len("redis:"):]); err != nil || !bytes.Equal(stored, packed.Archive) {
+		t.Errorf("stored are %d bytes, %v", len(stored), err)
+	}
+	if _, err := program.Push(t.Context(), m, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run.sh") {
+		t.Errorf("got %v", err)
+	}
+}

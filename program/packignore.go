@@ -1,0 +1,77 @@
+package program
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// ignoreFile names, in a program's directory, what is not part of the program.
+const ignoreFile = ".tdfignore"
+
+// ignore is what a .tdfignore says: a pattern a line, of path.Match. One with a slash before its end is
+// about a path from the top, any other about a name anywhere. One that ends in a slash is about
+// directories only. What is below a directory that is left out is left out with it.
+type ignore []ignorePattern
+
+type ignorePattern struct {
+	glob           string
+	path, onlyDirs bool
+}
+
+func readIgnore(root *os.Root) (ignore, error) {
+	f, err := root.Open(ignoreFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all ignore
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		p, err := parseIgnore(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %q %w", ignoreFile, n, text, err)
+		}
+		all = append(all, p)
+	}
+	return all, lines.Err()
+}
+
+func parseIgnore(text string) (ignorePattern, error) {
+	glob, onlyDirs := strings.CutSuffix(text, "/")
+	p := ignorePattern{glob: strings.TrimPrefix(glob, "/"), path: strings.Contains(glob, "/"), onlyDirs: onlyDirs}
+	_, err := path.Match(p.glob, "")
+	switch {
+	case strings.HasPrefix(text, "!"):
+		return p, errors.New("would take something back in, which is not known here")
+	case strings.Contains(text, "**"):
+		return p, errors.New("has **, which is not known here; a name without a slash is left out everywhere")
+	case err != nil || p.glob == "":
+		return p, errors.New("is no pattern of names with *, ? and [a-z]")
+	}
+	return p, nil
+}
+
+func (all ignore) match(name string, isDir bool) bool {
+	for _, p := range all {
+		text := name
+		if !p.path {
+			text = path.Base(name)
+		}
+		if hit, _ := path.Match(p.glob, text); hit && (isDir || !p.onlyDirs) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,246 @@
+package program
+
+import (
+	"archive/tar"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	packScript     = "run.sh"
+	reservedPrefix = ".tdf-" // of what workers keep beside a program
+)
+
+// What workers unpack by default (docs/programs.md, "Limits").
+const (
+	mostEntries  = 100_000 // files, directories and links
+	mostDepth    = 32      // nested directories
+	mostUnpacked = 1 << 30 // bytes
+)
+
+// A packTree is what of a directory goes into its archive, by name.
+type packTree struct {
+	entries map[string]packEntry
+	files   int // files and links
+	bytes   int64
+}
+
+type packEntry struct {
+	mode fs.FileMode // of a directory or a link only the kind; of a file 0755 or 0644
+	size int64
+	link string // where a link points
+}
+
+func (t *packTree) names() []string { return slices.Sorted(maps.Keys(t.entries)) }
+
+func readPackTree(root *os.Root) (*packTree, error) {
+	ignored, err := readIgnore(root)
+	if err != nil {
+		return nil, err
+	}
+	t := &packTree{entries: map[string]packEntry{}}
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".":
+			return nil
+		case leftOut(name) || ignored.match(name, d.IsDir()):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if err := t.add(root, name, d); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkRunScript(); err != nil {
+		return nil, err
+	}
+	if t.bytes > mostUnpacked {
+		return nil, fmt.Errorf("it has %d bytes, and workers unpack at most %d; name in a .tdfignore what the program does not need", t.bytes, mostUnpacked)
+	}
+	return t, t.checkLinks()
+}
+
+func leftOut(name string) bool {
+	base := path.Base(name)
+	return base == ".git" || name == ignoreFile || strings.HasPrefix(base, reservedPrefix)
+}
+
+func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
+		return fmt.Errorf("the name %q cannot be packed: it has control characters or a backslash, or is not UTF-8", path.Base(name))
+	}
+	if n := strings.Count(name, "/"); n > mostDepth {
+		return fmt.Errorf("it is nested %d directories deep, and workers unpack at most %d", n, mostDepth)
+	}
+	if len(t.entries) == mostEntries {
+		return fmt.Errorf("it is one more than the %d files and directories that workers unpack; name in a .tdfignore what the program does not need", mostEntries)
+	}
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	e := packEntry{mode: info.Mode().Type(), size: info.Size()}
+	switch {
+	case info.IsDir():
+		t.entries[name] = e
+		return nil
+	case e.mode == fs.ModeSymlink:
+		if e.link, err = root.Readlink(name); err != nil {
+			return err
+		}
+	case info.Mode().IsRegular():
+		e.mode = 0o644
+		if info.Mode()&0o111 != 0 || name == packScript {
+			e.mode = 0o755
+		}
+		t.bytes += e.size
+	default:
+		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or name it in a .tdfignore")
+	}
+	t.files++
+	t.entries[name] = e
+	return nil
+}
+
+func (t *packTree) checkRunScript() error {
+	e, ok := t.entries[packScript]
+	switch {
+	case !ok && t.hasRunScriptBelow() != "":
+		return fmt.Errorf("there is no run.sh at its top; did you mean the directory %s in it?", t.hasRunScriptBelow())
+	case !ok:
+		return errors.New("there is no run.sh at its top; workers run ./run.sh with the task's input")
+	case !e.mode.IsRegular():
+		return errors.New("run.sh is not a regular file")
+	case e.size == 0:
+		return errors.New("run.sh is empty")
+	}
+	return nil
+}
+
+func (t *packTree) hasRunScriptBelow() string {
+	for _, name := range t.names() {
+		if path.Base(name) == packScript && strings.Count(name, "/") == 1 {
+			return path.Dir(name)
+		}
+	}
+	return ""
+}
+
+// checkLinks refuses links that would not lead to anything within the archive.
+func (t *packTree) checkLinks() error {
+	for _, name := range t.names() {
+		e := t.entries[name]
+		if e.mode != fs.ModeSymlink {
+			continue
+		}
+		err := t.follow(name)
+		if err == nil && !filepath.IsLocal(path.Join(path.Dir(name), e.link)) {
+			err = errLeadsOut // by its text; workers refuse that, too
+		}
+		if err != nil {
+			return fmt.Errorf("%s is a symbolic link to %q, which %w", name, e.link, err)
+		}
+	}
+	return nil
+}
+
+var errLeadsOut = errors.New("leads out of the directory")
+
+// maxLinks is how many links Linux follows.
+const maxLinks = 40
+
+// follow walks a path as the system does: a link at any place of it is replaced by where it points.
+func (t *packTree) follow(name string) error {
+	done, todo := "", strings.Split(name, "/")
+	for links := 0; len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		if part == ".." && done == "" {
+			return errLeadsOut
+		}
+		at := path.Join(done, part)
+		if at == "." {
+			at = ""
+		}
+		e, ok := t.entries[at]
+		switch {
+		case at == "" || ok && e.mode.IsDir():
+			done = at
+		case !ok:
+			return errors.New("is not there, or left out of the archive")
+		case e.mode != fs.ModeSymlink:
+			if len(todo) > 0 {
+				return errors.New("goes through a file")
+			}
+			done = at
+		default:
+			if links++; links > maxLinks {
+				return errors.New("leads in a circle")
+			}
+			if filepath.IsAbs(e.link) {
+				return errors.New("is an absolute path; a relative one can be packed")
+			}
+			todo = append(strings.Split(e.link, "/"), todo...)
+		}
+	}
+	return nil
+}
+
+// write puts the entry into an archive.
+func (e packEntry) write(w *tar.Writer, root *os.Root, name string) error {
+	h := &tar.Header{Name: name, Mode: 0o755, Typeflag: tar.TypeDir}
+	switch {
+	case e.mode.IsDir():
+		h.Name += "/"
+		return w.WriteHeader(h)
+	case e.mode == fs.ModeSymlink:
+		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.link, 0o777
+		return w.WriteHeader(h)
+	}
+	h.Typeflag, h.Size, h.Mode = tar.TypeReg, e.size, int64(e.mode)
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.Copy(w, f)
+	if errors.Is(err, tar.ErrWriteTooLong) || err == nil && n != e.size {
+		return fmt.Errorf("%s has changed while it was packed; try again", name)
+	}
+	return err
+}
+
+// largest names the three largest files.
+func (t *packTree) largest() string {
+	names := slices.SortedStableFunc(slices.Values(t.names()), func(a, b string) int {
+		return cmp.Compare(t.entries[b].size, t.entries[a].size)
+	})
+	names = slices.DeleteFunc(names, func(name string) bool { return !t.entries[name].mode.IsRegular() })
+	var all []string
+	for _, name := range names[:min(3, len(names))] {
+		all = append(all, fmt.Sprintf("%s (%d bytes)", name, t.entries[name].size))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,143 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A Stored is an archive that is stored in the namespace (docs/tdf.md, "Programs").
+type Stored = redisstate.StoredProgram
+
+// A Use says which tasks name a stored program.
+type Use struct {
+	Names      []string // of the program, as these tasks have it: the first few
+	Tasks      int64
+	Unfinished int64 // how many of the tasks may still run
+	ID         int64 // of one of the tasks
+}
+
+// mostNames is how many names a [Use] has at most.
+const mostNames = 3
+
+// A UsedError says that a stored program is needed: unfinished tasks name it.
+type UsedError struct {
+	SHA256 string
+	Use
+}
+
+func (e *UsedError) Error() string {
+	return fmt.Sprintf("remove program %s: %d unfinished tasks need it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
+}
+
+// Bounds of one call that reads tasks.
+const (
+	tasksPerPage = 1000
+	bytesPerPage = 4 << 20
+)
+
+// unfinished are the states of tasks that need their programs.
+var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
+
+// List lists the programs that are stored in the namespace, the smallest first.
+func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
+	redis, err := friend.StoreOf(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return redis.Programs(ctx)
+}
+
+// Uses counts the tasks that name stored programs, by the programs' SHA-256: tasks in these states, or all tasks if there
+// are none. It reads three properties of each task, a page at a time, so a million tasks take some seconds and
+// little memory. A task that moves meanwhile may count twice.
+func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
+	redis, err := friend.StoreOf(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return usesOf(ctx, redis, states...)
+}
+
+func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[string]Use, error) {
+	if len(states) == 0 {
+		states = tdf.States
+	}
+	uses := map[string]Use{}
+	stretch := redisstate.Stretch{States: states, OldestFirst: true} // what moves, moves to the end
+	for last := false; !last; {
+		var places []redisstate.Place
+		var err error
+		if places, last, err = s.Find(ctx, stretch, tasksPerPage); err == nil && len(places) > 0 {
+			stretch.Behind = &places[len(places)-1]
+			err = countUses(ctx, s, places, uses)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for tasks that name stored programs: %w", err)
+		}
+	}
+	return uses, nil
+}
+
+func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.Place, uses map[string]Use) error {
+	var wanted []redisstate.TextsOf
+	for _, p := range places {
+		if id, ok := p.ID(); ok {
+			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program", "state"}})
+		}
+	}
+	for len(wanted) > 0 {
+		texts, err := s.Texts(ctx, wanted, bytesPerPage)
+		if err != nil {
+			return err
+		}
+		for i, t := range texts {
+			if src, err := tdf.ParseSource(t[0]); err == nil && src.Scheme == tdf.SchemeRedis {
+				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1], tdf.State(t[2]))
+			}
+		}
+		wanted = wanted[len(texts):]
+	}
+	return nil
+}
+
+func (u Use) with(id int64, name string, state tdf.State) Use {
+	u.Tasks, u.ID = u.Tasks+1, id
+	if !state.Finished() {
+		u.Unfinished++
+	}
+	if len(u.Names) < mostNames && !slices.Contains(u.Names, name) {
+		u.Names = append(u.Names, name)
+	}
+	return u
+}
+
+// Remove removes stored programs by their SHA-256. It removes none if unfinished tasks name one of them: the error is a
+// *[UsedError]. Finished tasks that name it cannot run again until it is stored again, and neither can a task
+// that is opened while this runs: storing the same directory again gives the same source.
+func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
+	redis, err := friend.StoreOf(ctx, m)
+	if err != nil {
+		return err
+	}
+	uses, err := usesOf(ctx, redis, unfinished...)
+	if err != nil {
+		return err
+	}
+	for _, sum := range sha256 {
+		if use, needed := uses[sum]; needed {
+			return &UsedError{sum, use}
+		}
+	}
+	for _, sum := range sha256 {
+		if err := redis.RemoveProgram(ctx, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package program_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/program"
+)
+
+const source = "https://example.org/run.sh"
+
+// The tasks that name a program are counted over many pages, and one that is unfinished keeps its program.
+func TestRemove(t *testing.T) {
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	var sources []string
+	for _, archive := range []string{"a", "b"} {
+		s, err := program.Put(t.Context(), m, []byte(archive))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, s)
+	}
+	var all []tdf.Properties
+	for i := range 2500 {
+		all = append(all, m.Define([]string{"p", "q"}[i%2], sources[0], ""), m.Define("p", source, ""))
+	}
+	ids, err := m.Open(t.Context(), all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
+	uses, err := program.Uses(t.Context(), m)
+	if use := uses[needed]; err != nil || use.Tasks != 2500 || use.Unfinished != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
+		t.Errorf("%+v, %v", uses, err)
+	}
+	var used *program.UsedError
+	if err := program.Remove(t.Context(), m, free, needed); !errors.As(err, &used) || used.SHA256 != needed || used.Tasks != 2500 {
+		t.Errorf("got %v", err)
+	}
+	if stored, err := program.List(t.Context(), m); err != nil || len(stored) != 2 {
+		t.Errorf("%v, %v: something was removed", stored, err)
+	}
+	if err := m.Cancel(t.Context(), ids...); err != nil {
+		t.Fatal(err)
+	}
+	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
+		t.Errorf("after all were cancelled: %+v, %v", uses, err)
+	}
+	for range 2 { // again is no error
+		if err := program.Remove(t.Context(), m, needed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := program.List(t.Context(), m)
+	if err != nil || len(stored) != 1 || stored[0].SHA256 != free {
+		t.Errorf("%v, %v", stored, err)
+	}
+}

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// Due tasks with large inputs are settled even over a slow link.
+func TestSettlesOverASlowLink(t *testing.T) {
+	s := newSite(t, redistest.Shared(t))
+	large := tdf.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
+	large.EndBefore = s.now().Add(0.001)
+	s.open(large, large)
+	proxy := redistest.NewProxy(t, s.addr)
+	slow := New("server", settings, connect(t, proxy.Addr, s.ns), quiet())
+	proxy.Limit(32 << 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a failing test must end
+	defer cancel()
+	done, err := slow.RunOnce(ctx)
+	if err != nil || done["expired"] != 2 {
+		t.Errorf("settled %v, %v", done, err)
+	}
+}

@@ -1,0 +1,61 @@
+package tdf
+
+import (
+	"errors"
+	"strings"
+)
+
+// Texts is a set of properties of a task or a round that may be long. A summary of a task leaves them out.
+type Texts uint16
+
+// The first four texts belong to a task, the others to each round.
+const (
+	TextInput Texts = 1 << iota
+	TextMeta
+	TextLog
+	TextCheckpoint
+
+	TextOutput
+	TextError
+	TextResult
+	TextTail
+
+	taskTexts  = TextInput | TextMeta | TextLog | TextCheckpoint
+	roundTexts = TextOutput | TextError | TextResult | TextTail
+)
+
+// textNames are the names of the texts in Redis, in the order of the constants.
+var textNames = []string{fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult, RoundTail}
+
+// String returns the names of the texts, separated by commas.
+func (x Texts) String() string {
+	var names []string
+	for i, name := range textNames {
+		if x&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// ErrNotRead means that a summary of a task does not have the requested text.
+var ErrNotRead = errors.New("not read; read the whole task")
+
+// ParseSummary reads a task from a hash without its texts, as [ParseTask] does. It marks all texts as Unread.
+func ParseSummary(id int64, h Hash) (*Task, error) {
+	t, err := ParseTask(id, h)
+	t.Unread = taskTexts
+	for _, r := range t.Rounds {
+		r.Unread = roundTexts
+	}
+	return t, err
+}
+
+// IsSummary reports whether some texts of the task or of its rounds were not read. Task.Unread and Round.Unread name them.
+func (t *Task) IsSummary() bool {
+	unread := t.Unread
+	for _, r := range t.Rounds {
+		unread |= r.Unread
+	}
+	return unread != 0
+}

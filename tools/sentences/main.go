@@ -1,0 +1,122 @@
+// Command sentences prints a sample of the sentences that people read: in pages, help, messages and comments. The same
+// seed and the same files give the same sample, so that several readers can judge it.
+//
+//	cd tools && go run ./sentences -n 300 -seed 1
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The kinds of texts, each with a share of the sample.
+const (
+	pages    = "pages"          // *.md
+	help     = "help"           // of commands and flags
+	messages = "messages"       // all other strings: errors, log messages, output
+	docs     = "doc comments"   // of Go
+	comments = "other comments" // in Go, Lua, shell scripts and configuration files
+)
+
+var kinds = []string{pages, help, messages, docs, comments}
+
+// A sentence has the place where it begins.
+type sentence struct {
+	file, text string
+	line       int
+}
+
+func main() {
+	n := flag.Int("n", 300, "number of sentences")
+	seed := flag.Int("seed", 1, "seed of the sample")
+	flag.Parse()
+	if err := run(os.Stdout, os.Stderr, "..", *seed, *n); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(stdout, stderr io.Writer, root string, seed, n int) error {
+	all, err := collect(root)
+	if err != nil {
+		return err
+	}
+	number := 0
+	shares := divide(all, n)
+	for _, kind := range kinds {
+		fmt.Fprintf(stderr, "%s: %d of %d\n", kind, shares[kind], len(all[kind]))
+		for _, s := range draw(all[kind], seed, shares[kind]) {
+			number++
+			fmt.Fprintf(stdout, "%d\t%s:%d\t%s\n", number, s.file, s.line, s.text)
+		}
+	}
+	return nil
+}
+
+const least = 30 // the smallest share of a kind that has so many sentences
+
+// divide divides n in proportion to the numbers of sentences, after each kind has its least share.
+func divide(all map[string][]sentence, n int) map[string]int {
+	shares, total, given := map[string]int{}, 0, 0
+	for _, kind := range kinds {
+		shares[kind] = min(len(all[kind]), least, n/len(kinds))
+		total += len(all[kind])
+		given += shares[kind]
+	}
+	claim := func(kind string) float64 { // to the next one
+		if shares[kind] == len(all[kind]) {
+			return 0
+		}
+		return float64(len(all[kind])) / (float64(shares[kind]) + 0.5)
+	}
+	for range min(n, total) - given {
+		shares[slices.MaxFunc(kinds, func(a, b string) int { return cmp.Compare(claim(a), claim(b)) })]++
+	}
+	return shares
+}
+
+// draw takes the sentences whose hashes with the seed are the smallest. So most of a sample stays when files change a little.
+func draw(all []sentence, seed, n int) []sentence {
+	hash := func(s sentence) string {
+		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, s.text)))
+	}
+	drawn := slices.SortedFunc(slices.Values(all), func(a, b sentence) int { return cmp.Compare(hash(a), hash(b)) })[:n]
+	return slices.DeleteFunc(slices.Clone(all), func(s sentence) bool { return !slices.Contains(drawn, s) })
+}
+
+// collect returns the sentences of each kind. One that is repeated is where it was read first.
+func collect(root string) (map[string][]sentence, error) {
+	r := reader{found: map[string][]sentence{}, seen: map[string]bool{}, lines: map[int]int{}}
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && slices.Contains([]string{".git", "testdata", "bin", "dist"}, d.Name()) {
+			return fs.SkipDir
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return err
+		}
+		content := string(data)
+		r.file = path
+		switch ext := filepath.Ext(path); {
+		case ext == ".go":
+			return r.readGo(content)
+		case ext == ".md":
+			r.readPage(content)
+		case ext == ".lua", ext == ".cfg", ext == ".service", strings.HasPrefix(content, "#!/bin/"):
+			r.readComments(content)
+		}
+		return nil
+	})
+	return r.found, err
+}

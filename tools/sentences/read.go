@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A reader collects the sentences of files.
+type reader struct {
+	found      map[string][]sentence // by kind
+	seen       map[string]bool
+	file, kind string
+	text       string      // the paragraph that is being read
+	lines      map[int]int // the numbers of its lines, by where they begin in it
+}
+
+var (
+	item        = regexp.MustCompile(`^\s*(?:[-*] |\d+\. )`)
+	code        = regexp.MustCompile(`^(?:\t|    +|go:)\S.*`) // or a directive
+	link        = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	comment     = regexp.MustCompile(`(?:^|\s)(?:#|--)\s(.*)$`)
+	sentenceEnd = regexp.MustCompile("[.!?][\"')`]*(\\s)[\"'(`$]*[\\p{Lu}\\d%]")
+	word        = regexp.MustCompile("(?:^|[\\s\"'(`])\\pL")
+)
+
+// add adds a line to the paragraph. An empty line ends the paragraph, and a list item begins one.
+func (r *reader) add(number int, s string) {
+	if s = strings.TrimSpace(s); s == "" || item.MatchString(s) {
+		r.end()
+	}
+	if s != "" {
+		r.lines[len(r.text)] = number
+		r.text += strings.TrimSpace(item.ReplaceAllString(s, "")) + " "
+	}
+}
+
+// end keeps the paragraph's sentences of three words or more.
+func (r *reader) end() {
+	from, line := 0, 0
+	for _, end := range append(sentenceEnd.FindAllStringSubmatchIndex(r.text, -1), []int{0, 0, len(r.text), 0}) {
+		s := strings.Join(strings.Fields(r.text[from:end[2]]), " ")
+		for at := range from + 1 {
+			line = cmp.Or(r.lines[at], line)
+		}
+		if len(word.FindAllString(s, 3)) == 3 && !r.seen[s] {
+			r.seen[s] = true
+			r.found[r.kind] = append(r.found[r.kind], sentence{r.file, s, line})
+		}
+		from = end[3]
+	}
+	r.text, r.lines = "", map[int]int{}
+}
+
+// readPage leaves out headings and code. Each cell of a table is a paragraph.
+func (r *reader) readPage(content string) {
+	r.kind = pages
+	fenced := false
+	for i, l := range strings.Split(content, "\n") {
+		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
+		fenced = fenced != fence
+		l = strings.ReplaceAll(link.ReplaceAllString(l, "$1"), "**", "")
+		switch {
+		case fenced, fence, strings.HasPrefix(l, "#"), code.MatchString(l) && r.text == "" && !item.MatchString(l):
+			r.end()
+		case strings.HasPrefix(l, "|"):
+			for cell := range strings.SplitSeq(l, "|") {
+				r.add(i+1, cell)
+				r.end()
+			}
+		default:
+			r.add(i+1, l)
+		}
+	}
+	r.end()
+}
+
+func (r *reader) readComments(content string) {
+	r.kind = comments
+	for i, l := range strings.Split(content, "\n") {
+		found := comment.FindStringSubmatchIndex(l)
+		if found == nil || strings.TrimSpace(l[:found[0]]) != "" { // no comment, or one behind code
+			r.end()
+		}
+		if found != nil {
+			r.add(i+1, l[found[2]:])
+		}
+	}
+	r.end()
+}
+
+// readGo reads comments, and strings but those of tests.
+func (r *reader) readGo(content string) error {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, r.file, content, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	line := func(p token.Pos) int { return set.Position(p).Line }
+	declared := map[int]bool{line(file.Package): true}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.BlockStmt: // nothing in a function has a doc comment
+			return false
+		case ast.Decl, ast.Spec, *ast.Field:
+			declared[line(n.Pos())] = true
+		}
+		return true
+	})
+	for _, group := range file.Comments {
+		r.kind = comments
+		if declared[line(group.End())+1] && !declared[line(group.Pos())] {
+			r.kind = docs
+		}
+		for _, c := range group.List {
+			l := strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), " ")
+			r.add(line(c.Pos()), code.ReplaceAllString(l, ""))
+		}
+		r.end()
+	}
+	if !strings.HasSuffix(r.file, "_test.go") {
+		r.readStrings(file, line)
+	}
+	return nil
+}
+
+// readStrings reads strings as messages, or as help: the last arguments of what declares flags, and some properties of
+// cobra's commands.
+func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
+	helps := map[ast.Node]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			key, _ := n.Key.(*ast.Ident)
+			helps[n.Value] = key != nil && (key.Name == "Short" || key.Name == "Long")
+			return key == nil || key.Name != "Use" && key.Name != "Example" // lines to type
+		case *ast.CallExpr:
+			called, _ := n.Fun.(*ast.SelectorExpr)
+			if called != nil && strings.HasSuffix(strings.TrimSuffix(called.Sel.Name, "P"), "Var") && len(n.Args) > 2 {
+				helps[n.Args[len(n.Args)-1]] = true
+			}
+		case *ast.BinaryExpr:
+			helps[n.X], helps[n.Y] = helps[n], helps[n]
+		}
+		e, _ := n.(ast.Expr)
+		s, whole := literal(e)
+		if r.kind = messages; helps[n] || strings.HasPrefix(s, "usage: ") {
+			r.kind = help
+		}
+		for l := range strings.SplitSeq(s, "\n") {
+			if whole {
+				r.add(line(n.Pos()), l)
+			}
+		}
+		r.end()
+		return !whole
+	})
+}
+
+// literal joins strings that are added; false: there is more than strings in it.
+func literal(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		s, err := strconv.Unquote(e.Value)
+		return s, err == nil && e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		a, first := literal(e.X)
+		b, second := literal(e.Y)
+		return a + b, first && second && e.Op == token.ADD
+	}
+	return "", false
+}
