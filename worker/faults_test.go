@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A fault is what a program does, and how its task and its worker end up.
+// A fault is a program that does something wrong, and the expected end of its task and its worker.
 type fault struct {
 	script string // follows a first line that records its process, unless it has a #! of its own
 	set    func(w *world)

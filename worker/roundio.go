@@ -113,7 +113,7 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.Report, acc
 	return r, func() { e.accepted(x, news, r) }, news.More
 }
 
-// accepted removes a report that Redis has accepted from what is left to report.
+// accepted removes a report that Redis has accepted from the data that is left to report.
 func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.Report) {
 	x.dir.Accepted(news)
 	e.mu.Lock()

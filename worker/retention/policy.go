@@ -31,7 +31,7 @@ type Policy struct {
 	Log *slog.Logger // nil: no log
 }
 
-// Removed says what was removed.
+// Removed counts the removed files.
 type Removed struct {
 	Files    int   // output files, and directories beside them
 	Programs int   // fetched programs

@@ -141,7 +141,7 @@ func (r *run) shrink(ctx context.Context) {
 		}
 	}
 	if total > r.MaxBytes {
-		r.Log.Info("what is young or in use exceeds max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
+		r.Log.Info("recent files and files in use exceed max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *run) removeRound(ctx context.Context, o *round) bool {
 		if removed && err == nil {
 			r.removed.Files++
 			r.removed.Bytes += bytes
-			r.Log.Debug("removed what a round left", "path", f.path())
+			r.Log.Debug("removed the files of a round", "path", f.path())
 		}
 		all = all && (removed && err == nil || errors.Is(err, fs.ErrNotExist))
 	}

@@ -61,7 +61,7 @@ type clearing struct {
 	moved int // numbers the directories that were moved up
 }
 
-// pass removes what is in the directory, or gets one level nearer to that. It removes as much as it can, and fails if
+// pass removes the entries of the directory, or gets one level nearer to that. It removes as much as it can, and fails if
 // it makes no progress.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false

@@ -12,7 +12,7 @@ const (
 	updatesRead  = 256 << 10 // bytes of the file
 	updatesLines = 1000
 	updateBytes  = 4 << 10 // bytes of a line
-	leastUpdate  = 64      // what a line counts at least against the limit, since it takes that much memory in Redis
+	leastUpdate  = 64      // the least that a line counts against the limit, since it takes that much memory in Redis
 )
 
 // A position is how far into updates the reports are.
