@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -222,5 +223,61 @@ func TestMarkedErrors(t *testing.T) {
 	}
 	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
 		t.Error("no error is not as documented")
+	}
+}
+
+// The reply to every call is lost once. The task is released once, with its checkpoint.
+func TestLaterWithLostReplies(t *testing.T) {
+	w := newWorld(t)
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	runs := 0
+	worker := w.workerOn(w.connect(proxy.Addr), Handle("p", func(_ context.Context, r *Round) error {
+		runs++
+		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(time.Hour, nil))
+	}))
+	id := w.open("", ofProgram("p"))
+	seen := map[string]bool{}
+	proxy.DropReplies(10, func(command []string) bool {
+		call := strings.Join(command, "\n")
+		first := redistest.Scripts(command) && !seen[call]
+		seen[call] = true
+		return first
+	})
+	w.runOnce(worker)
+	if got := w.task(id); runs != 1 || got.State != tdf.Open || got.Round != 1 || got.Releases != 1 || got.Checkpoint != "seen" || got.Ready == 0 {
+		t.Errorf("%d runs, %+v", runs, got)
+	}
+	if proxy.Dropped() < 3 { // claim, renewal, release
+		t.Errorf("only %d replies were dropped", proxy.Dropped())
+	}
+}
+
+// A preparing is a Preparer in this process, which needs only the exported parts of a Round.
+type preparing struct{ goRunner }
+
+func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {
+	if r.Program == "unfit" {
+		return nil, Unfit(errors.New("no licence here"))
+	}
+	r.ProgramSHA256 = strings.Repeat("0", 64)
+	return p.goRunner, r.HoldTimeout(ctx, time.Minute)
+}
+
+func TestPreparer(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", timeout)
+	worker := w.worker(WithRunner(preparing{func(_ context.Context, r *Round) (Ended, error) {
+		r.ReportPID(7)
+		return Ended{Exit: "0", CPU: time.Second, Elapsed: 2 * time.Second, MaxRSS: 1 << 20}, nil
+	}}))
+	w.runOnce(worker)
+	r := w.finished(id).Current()
+	if r.ProgramSHA256 != strings.Repeat("0", 64) || r.Started == 0 || r.CPUSeconds != 1 || r.Seconds != 2 || r.MaxRSS != 1<<20 {
+		t.Errorf("%+v", r)
+	}
+	id = w.open("", ofProgram("unfit"))
+	w.runOnce(worker)
+	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
+		t.Errorf("%+v", got)
 	}
 }
