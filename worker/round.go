@@ -25,7 +25,7 @@ type Round struct {
 	ID      int64  // of the task
 	Number  int    // of the round; the task's first is 0
 	Program string // its name
-	Source  string // where workers fetch the program from; a Handler does not need it
+	Source  string // where workers fetch the program from; a Handler needs none
 	Input   string
 	Args    []string // the input, split into words as a POSIX shell does
 	Group   string   // the task's group (campaign); "": none
@@ -91,7 +91,7 @@ func (r *Round) SetResult(v any) error {
 	return nil
 }
 
-// SetCheckpoint stores data for the task's next round, on whatever worker that runs. No data deletes the checkpoint. The
+// SetCheckpoint stores data for the task's next round, which may run on any worker. Empty data deletes the checkpoint. The
 // worker sends it to Redis with the next renewal of its lease, so a crash of the worker may lose the last one.
 func (r *Round) SetCheckpoint(data []byte) error {
 	if err := r.replace("checkpoint", data); err != nil {
@@ -139,8 +139,8 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout is for a [Preparer] that needs time, up to limit, before the task's timeout begins to count: it counts from
-// when Prepare returns. An error means that the round must not run; Prepare returns it.
+// HoldTimeout stops the task's timeout until Prepare returns. It is for a [Preparer] that needs some time, at most limit. Prepare
+// must return HoldTimeout's error: the round must not run then.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {
