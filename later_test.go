@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +102,16 @@ func TestPermanentIsOfOneRound(t *testing.T) {
 	again, _ := ParseTask(1, h)
 	if m, ok := again.Settle(10, nil); !ok || m.To != Failed || !strings.HasPrefix(m.Note, "failed for good") {
 		t.Errorf("%v, %+v", ok, m)
+	}
+}
+
+// Only a running task can be put off.
+func TestReleaseLaterFromEveryState(t *testing.T) {
+	for _, state := range States {
+		_, err := taskIn(state).ReleaseLater(300, "no licence")
+		var found *StateError
+		if errors.As(err, &found) == (state == Running) || state == Running && err != nil {
+			t.Errorf("from %s: %v", state, err)
+		}
 	}
 }

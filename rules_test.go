@@ -207,7 +207,7 @@ func drawTask(t *rapid.T) *Task {
 	moments := rapid.SampledFrom([]Time{90, 100, 110, 120, 130, 1000, 1001, Never})
 	task.EndBefore, task.Deadline, task.LeaseUntil = moments.Draw(t, "end"), moments.Draw(t, "deadline"), moments.Draw(t, "lease")
 	r := task.Current()
-	r.HasError = rapid.Bool().Draw(t, "stderr")
+	r.HasError, r.Permanent = rapid.Bool().Draw(t, "stderr"), rapid.Bool().Draw(t, "permanent")
 	if state == Executed {
 		r.Entered[Executed] = moments.Filter(func(at Time) bool { return at < Never }).Draw(t, "executed")
 	}
@@ -247,7 +247,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 			if !r.HasError || r.Entered[Executed] > task.EndBefore {
 				t.Fatalf("failed without a failure on time")
 			}
-			if (m.To == Open) != (task.Fails+1 <= task.MaxFails) {
+			if (m.To == Open) != (task.Fails+1 <= task.MaxFails && !r.Permanent) {
 				t.Fatalf("failure %d of %d tolerated ones: %s", task.Fails+1, task.MaxFails, m.To)
 			}
 		case VerbTimeOut:

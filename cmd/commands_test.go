@@ -222,7 +222,7 @@ func TestArguments(t *testing.T) {
 			}
 		}
 	}
-	start(t, "tdf-worker", "a/b", "f").exits(2, "has a slash")
+	start(t, "tdf-worker", "a/b", "f").exits(2, "contains a slash")
 	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is only for the server`)
 }
 

@@ -149,8 +149,8 @@ func TestWorkerFindsItsNameTaken(t *testing.T) {
 func TestUnavailableIsolation(t *testing.T) {
 	s := newSite(t)
 	for more, want := range map[string]string{
-		"require=memory, nice\nnice=1": "[worker] require: required isolation is not to be had here: memory (none is set)",
-		"user=no-such-user":            `[worker] user: user "no-such-user": this machine does not know it`,
+		"require=memory, nice\nnice=1": "[worker] require: required isolation is unavailable: memory (none is set)",
+		"user=no-such-user":            `[worker] user: user "no-such-user": there is no such user on this machine`,
 		"require=gpu":                  `[worker] require: "gpu"`,
 		"collect=rsync:relative":       "[worker] collect: ",
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// forget empties the namespace: the next id that it gives out is 1.
+// forget empties the namespace, so that the next id is 1 again.
 func (w *world) forget() {
 	w.Helper()
 	keys, err := w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()
@@ -15,7 +15,7 @@ func (w *world) forget() {
 	must(w, w.client().Del(w.Context(), keys...).Err())
 }
 
-// When Redis gives out an id again, what the round of that number left before stays.
+// After Redis has given out an id again, the files of the earlier task stay.
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4
@@ -43,7 +43,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	}
 }
 
-// A name without $taskId is one for all rounds: it is the last one's.
+// All rounds share a name without $taskId. The file has the output of the last one.
 func TestSharedOutputFile(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.TaskOutputFilename, w.cfg.TaskErrorFilename = "$program/last.out", "$program/last.err"

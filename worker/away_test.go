@@ -14,25 +14,25 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// A distant world has its worker and its server each behind a line to Redis.
+// A distant world has connections to Redis for its worker and its server that tests can cut.
 type distant struct {
 	*world
 	worker, server line
 	id             int64
 }
 
-// A line leads to Redis, and knows who is at this end of it.
+// A line is a connection to Redis that tests can cut.
 type line struct {
 	*redistest.Proxy
 	store *redisstate.Store
 }
 
-// Redis is away for the worker and for the server: nothing is lost, one result counts for the
-// round, and it took as long as the program did.
+// Redis is away for the worker and the server. Nothing is lost, the round has one result, and its time is that of the
+// program.
 func TestRedisIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
-		run  bool // when Redis is back the program still runs
-		long bool // it is away for longer than the lease
+		run  bool // the program still runs when Redis is back
+		long bool // Redis is away for longer than the lease
 	}{
 		"during a run":                      {true, false},
 		"during a report":                   {false, false},
@@ -42,7 +42,7 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.server.Hang() // it need not bear with a slow machine, which renews so short a lease too late
+			w.server.Hang() // a slow machine would renew so short a lease too late
 			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)
@@ -69,7 +69,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// The line is cut when a claim was sent, or its answer was: the task is run, once.
+// The connection is cut after the claim, or its answer, was sent. The task runs once.
 func TestRedisIsAwayDuringAClaim(t *testing.T) {
 	w := newDistant(t)
 	w.script("p", "#!/bin/sh\necho done\n")
@@ -82,7 +82,7 @@ func TestRedisIsAwayDuringAClaim(t *testing.T) {
 	w.wellDone(patience)
 }
 
-// newDistant has a worker and a server at work.
+// newDistant starts a worker and a server.
 func newDistant(t *testing.T) *distant {
 	w := &distant{world: newWorld(t)}
 	w.worker, w.server = w.line(), w.line()
@@ -122,7 +122,7 @@ func (w *distant) served() bool {
 	return last > 0
 }
 
-// goAway returns when both the worker and the server have noticed.
+// goAway cuts the connections, and returns when the worker and the server have noticed.
 func (w *distant) goAway() {
 	w.Helper()
 	for _, l := range []line{w.worker, w.server} {

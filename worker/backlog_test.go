@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// renewing counts the calls that renew leases.
+// renewing counts calls that renew leases.
 type renewing struct {
 	*redisstate.Store
 	calls atomic.Int64
@@ -21,8 +21,8 @@ func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...red
 	return r.Store.Renew(ctx, lease, renewals...)
 }
 
-// A round that has much to report, and was lost meanwhile, reports nothing again and again.
-func TestTheBacklogOfALostRound(t *testing.T) {
+// A round that is lost while it has much to report does not send its report again and again.
+func TestLostRoundReportsOnce(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")
 	p := w.pipe()
@@ -42,7 +42,7 @@ func TestTheBacklogOfALostRound(t *testing.T) {
 	}
 }
 
-// All updates of a round arrive, however many there are at once, in a few calls.
+// All updates of a round arrive in a few calls.
 func TestAllUpdatesArrive(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\nseq 1 5000 >$TDF_DIR/updates\n")
@@ -56,8 +56,8 @@ func TestAllUpdatesArrive(t *testing.T) {
 	}
 }
 
-// What a round that is given back has printed is still told.
-func TestTheTailOfARoundThatIsGivenBack(t *testing.T) {
+// The last output of a released round is reported.
+func TestReleasedRoundKeepsItsTail(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace, w.cfg.KillGrace = 0, time.Second
 	w.script("p", "#!/bin/sh\necho printed; echo begun >\"$1\"; exec sleep 1000\n")

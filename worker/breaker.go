@@ -134,8 +134,8 @@ func (bs *breakers) succeeded(program string) {
 	}
 }
 
-// failed says that a round of the program ran and failed. It returns whether there are so many failures in a row that the
-// caller must ask whether the program succeeds elsewhere, and call decide.
+// failed says that a round of the program ran and failed. If it returns true, the caller must ask whether the program succeeds
+// elsewhere, and call decide.
 func (bs *breakers) failed(program, reason string) (ask bool) {
 	bs.Lock()
 	defer bs.Unlock()

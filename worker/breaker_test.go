@@ -12,7 +12,7 @@ import (
 )
 
 // docs/operations.md, "Programs that a worker pauses".
-func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
+func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
@@ -34,10 +34,10 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	}
 	fail(2)
 	is(false)
-	a.succeeded("p") // in a row, that is
+	a.succeeded("p") // it ends the row
 	fail(2)
 	is(false)
-	fail(100) // nobody succeeds with it: that is the program, and not this host
+	fail(100) // no other worker succeeds with it
 	is(false)
 	if asked != 1 {
 		t.Errorf("asked %d times within a minute", asked)
@@ -58,13 +58,13 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	a.claimed("q")
 	is(true)
 	a.claimed("p")
-	is(false, "p")    // and no other one meanwhile
-	a.roundEnded("p") // it was lost: that says nothing
+	is(false, "p")    // and no other one until it ends
+	a.roundEnded("p") // it was lost, which says nothing about the program
 	is(true)
 	fail(1)
 	is(false, "p")
 	at = at.Add(probePause)
-	elsewhere = false // nor does it succeed elsewhere any more
+	elsewhere = false // it no longer succeeds elsewhere
 	fail(1)
 	is(false)
 	at, elsewhere = at.Add(probePause), true
@@ -79,8 +79,8 @@ func TestProgramsThatFailHereOnlyArePaused(t *testing.T) {
 	}
 }
 
-// What cannot be started needs nobody else's success, and a task that makes no sense says nothing.
-func TestProgramsThatCannotBeStartedArePaused(t *testing.T) {
+// A program that cannot be started is paused without a success elsewhere.
+func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	for range 3 {
 		a.couldNotStart("p", "no fetch")
@@ -90,8 +90,8 @@ func TestProgramsThatCannotBeStartedArePaused(t *testing.T) {
 	}
 }
 
-// A host that cannot run a program tries again soon, then less and less often.
-func TestProgramsThatCannotBeRunHere(t *testing.T) {
+// A host that cannot run a program tries again soon, and then less and less often.
+func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
@@ -111,15 +111,15 @@ func TestProgramsThatCannotBeRunHere(t *testing.T) {
 	}
 }
 
-// A program that was left alone, and of which there is nothing more, costs no calls.
-func TestProgramsThatAreNotThere(t *testing.T) {
+// A paused program without any tasks costs no calls.
+func TestPausedProgramWithoutTasks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(1, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	a.failed("p", strings.Repeat("x y ", 1e6))
 	a.decide("p", true)
 	if text := a.pauses()[0].Why; len(text) > maxShortReason+100 {
-		t.Errorf("%d bytes are told", len(text))
+		t.Errorf("the reason has %d bytes", len(text))
 	}
 	at = at.Add(2 * probePause)
 	if _, probing := a.avoided(); !probing || a.nextProbe(time.Hour) != time.Hour {

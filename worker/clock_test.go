@@ -14,14 +14,14 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// A redisClock is that of an embedded Redis, and can be set.
+// A redisClock is the clock of an embedded Redis that tests can set.
 type redisClock struct {
 	redis  *miniredis.Miniredis
 	mu     sync.Mutex
 	offset time.Duration
 }
 
-// leap returns when the clock is set: who looks then sees the leap.
+// leap sets the clock, and returns when everyone sees the new time.
 func (c *redisClock) leap(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *redisClock) leap(by time.Duration) {
 	c.redis.SetTime(time.Now().Add(c.offset))
 }
 
-// drive keeps the Redis's time until the test ends.
+// drive keeps the time of Redis until the test ends.
 func (c *redisClock) drive(t *testing.T) {
 	c.leap(0)
 	stop, ticker := make(chan struct{}), time.NewTicker(time.Millisecond)
@@ -51,7 +51,7 @@ func (c *redisClock) drive(t *testing.T) {
 	})
 }
 
-// serving makes rounds of one server, which has seen what was before.
+// serving lets one server work that has seen the time before the leap.
 func (w *world) serving(change func(*config.Server)) (round func()) {
 	w.Helper()
 	cfg, err := config.DefaultServer(w.cfg.Namespace)
@@ -65,9 +65,8 @@ func (w *world) serving(change func(*config.Server)) (round func()) {
 	}
 }
 
-// Redis's clock is set while a program runs: its lease goes on, and its round ends as if nothing
-// had happened.
-func TestTheClockIsSet(t *testing.T) {
+// Redis's clock is set while a program runs. The lease continues, and the round ends as usual.
+func TestRedisClockIsSet(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back an hour": -time.Hour, "forth an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -76,8 +75,8 @@ func TestTheClockIsSet(t *testing.T) {
 			now := redisClock{redis: m}
 			now.drive(t)
 			w.store = w.connect(m.Addr())
-			// The round is not to be timed out, however slowly the test runs. The server sees what the
-			// clock shows before there is a task: it might find its short lease over on a slow machine.
+			// The round must not time out, however slowly the test runs. The server sees the leap before there is a
+			// task; otherwise it might find the short lease over on a slow machine.
 			serve := w.serving(func(cfg *config.Server) { cfg.OutageGrace = time.Hour })
 			serve()
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")

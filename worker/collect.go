@@ -22,7 +22,8 @@ func (w *Worker) maxOutputBytes() int64 {
 	return w.cfg.MaxOutput
 }
 
-// collect reads what the round left. An error makes the round fail, or says why it was cut short; ran is that of its Runner.
+// collect reads the files of a round that has ended. ran is the error of its Runner. The returned error makes the round fail, or says
+// why it was cut short.
 func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, ProgramSHA256: r.ProgramSHA256,

@@ -25,7 +25,7 @@ func deskWith(t *testing.T, secret string) *roundIO {
 	return &roundIO{secrets: values}
 }
 
-// What others say of a round, rsync of its files' names, is masked.
+// Errors that contain texts of other programs, such as rsync with names of files, are masked.
 func TestErrorsAreMasked(t *testing.T) {
 	d := deskWith(t, "hunter22")
 	if got := masked(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
@@ -36,9 +36,9 @@ func TestErrorsAreMasked(t *testing.T) {
 	}
 }
 
-// A secret may be any word, also one of ours: what an error is stays so, and the reasons for which
-// programs are ended keep their words.
-func TestMaskedErrorsStayWhatTheyAre(t *testing.T) {
+// A secret may be any word, even one of the worker's own. A masked error keeps its identity, and the worker's own
+// reasons keep their words.
+func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	gone := &tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := deskWith(t, secret)
@@ -59,7 +59,7 @@ func TestMaskedErrorsStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A round that ran for too long has timed out, whatever words are secret.
+// A round that ran for too long has timed out, even if a secret has a word of the reason.
 func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"
@@ -74,11 +74,11 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	}
 }
 
-// What a round cost, and how much it printed, is known of one whose result is refused, too.
-func TestARefusedRoundKeepsWhatItCost(t *testing.T) {
+// A round whose result is refused keeps its resource usage.
+func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.MaxOutput = 1000
-	mib := ownPeak(t)>>20 + 100 // a peak that is not above the worker's is not known
+	mib := ownPeak(t)>>20 + 100 // a peak below that of the worker is unknown
 	w.script("p", fmt.Sprintf("#!/bin/sh\ndd if=/dev/zero of=/dev/null bs=%dM count=1 2>/dev/null\n", mib)+
 		"head -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
 	for _, printed := range []int64{0, 50_000} {
@@ -97,7 +97,7 @@ func TestARefusedRoundKeepsWhatItCost(t *testing.T) {
 	}
 }
 
-// ownPeak is the most memory that this process had in use until now, in bytes.
+// ownPeak returns the peak memory of this process, in bytes.
 func ownPeak(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -12,13 +12,13 @@ import (
 
 const secret = "8c1f-0a7e"
 
-// What a program does with its round's directory, and what a worker with what it is given.
+// What programs may do with the round's directory, and how the worker reacts.
 var directories = map[string]fault{
 	"checkpoint too large": {
 		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
 		set:    func(w *world) { w.cfg.MaxCheckpoint = 10 },
 		want:   ended{tdf.Succeeded, "out\n", "", "0"},
-		log:    "checkpoint: 11 bytes, more than max_checkpoint (10); it is not taken, the one before stays",
+		log:    "checkpoint: 11 bytes, more than max_checkpoint (10); the previous checkpoint stays",
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
 			if task.Checkpoint != "" {
 				t.Errorf("the checkpoint is %q", task.Checkpoint)
@@ -58,7 +58,7 @@ var directories = map[string]fault{
 		script: "echo f >$TDF_DIR/files/f; echo out",
 		set: func(w *world) {
 			w.cfg.Collect = "rsync:" + w.path("collected")
-			w.Setenv("TMPDIR", "/no/such/directory") // nobody would sweep it
+			w.Setenv("TMPDIR", "/no/such/directory") // the worker would not clean up there
 		},
 		want: ended{tdf.Succeeded, "out\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
@@ -137,9 +137,8 @@ func secretsOf(mode os.FileMode) func(w *world) {
 	}
 }
 
-// What a worker that was killed left of its rounds and deliveries is swept when it starts again; nothing
-// that a link leads to is.
-func TestWhatIsLeftIsSwept(t *testing.T) {
+// A worker that starts removes the directories that a killed worker of its name left. It follows no links there.
+func TestStartRemovesLeftDirectories(t *testing.T) {
 	w := newWorld(t)
 	kept := w.TempDir()
 	must(t, os.WriteFile(kept+"/f", nil, 0o644))
@@ -155,8 +154,8 @@ func TestWhatIsLeftIsSwept(t *testing.T) {
 	r.stop()
 }
 
-// Whatever a program does with its directory, the next round finds one that is as new.
-func TestTheNextRoundFindsNothingOfTheLast(t *testing.T) {
+// Each round finds a clean directory, whatever the round before did with it.
+func TestEachRoundHasACleanDirectory(t *testing.T) {
 	const look = "cd \"$TDF_DIR\" && find . -printf '%p %y %m\\n' | sort\n"
 	for name, script := range map[string]string{
 		"nothing":           "",

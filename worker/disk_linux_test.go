@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A full disk is told as such, wherever it is met.
+// A full disk is named as the cause in every place.
 func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {
@@ -61,7 +61,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// smallDisk puts the working directory on a disk of 2 MB and 100 files.
+// smallDisk puts the working directory on a disk with 2 MB and 100 files.
 func (w *world) smallDisk() {
 	w.Helper()
 	err := syscall.Mount("tmpfs", w.cfg.Directory, "tmpfs", 0, "size=2m,nr_inodes=100,mode=755")
@@ -72,7 +72,7 @@ func (w *world) smallDisk() {
 	w.Cleanup(func() { must(w, syscall.Unmount(w.cfg.Directory, syscall.MNT_DETACH)) })
 }
 
-// fill takes all the files that the disk can have.
+// fill uses up all files of the disk.
 func (w *world) fill() {
 	w.Helper()
 	must(w, os.Mkdir(w.path("filler"), 0o755))

@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A worker that is told to drain finishes what it runs, claims nothing more, and stays; the order
-// holds for whoever starts under its name, until it is taken back.
+// A worker that drains by order finishes its rounds, claims no more, and stays. The order also holds for later
+// workers of its name, until it is withdrawn.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -23,15 +23,15 @@ func TestDrain(t *testing.T) {
 	wait := w.until(ctx, w.worker())
 	p.begun()
 	p.ended()
-	w.drain("somebody")
+	w.drain("a user")
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // a server that looks before that may find the short lease over
+	w.executed(first) // a server that ran before might find the short lease over
 	if got := w.finished(first); got.State != tdf.Succeeded {
 		t.Errorf("what it ran is %s", got.State)
 	}
-	w.signsOfLife(3)
+	w.nextHeartbeats(3)
 	if got := w.task(second); got.State != tdf.Open {
 		t.Errorf("the next task is %s", got.State)
 	}
@@ -41,7 +41,7 @@ func TestDrain(t *testing.T) {
 	ctx, stop = context.WithCancel(t.Context())
 	wait = w.until(ctx, w.worker())
 	eventually(t, "the next worker", func() bool { return w.workerState() == stateDraining })
-	w.signsOfLife(3)
+	w.nextHeartbeats(3)
 	if got := w.task(second); got.State != tdf.Open {
 		t.Errorf("with a new worker the next task is %s", got.State)
 	}
@@ -63,8 +63,8 @@ func (w *world) drain(by string) {
 	}
 }
 
-// signsOfLife waits for so many more.
-func (w *world) signsOfLife(n int) {
+// nextHeartbeats waits for more heartbeats.
+func (w *world) nextHeartbeats(n int) {
 	w.Helper()
 	for range n {
 		seen := w.registered()["seen"]
@@ -72,8 +72,8 @@ func (w *world) signsOfLife(n int) {
 	}
 }
 
-// While a program runs, its process id and the time of its last output are with its task.
-func TestWhatRunsIsToBeFound(t *testing.T) {
+// A running task has the process id of its program, and the time of its last output.
+func TestRunningTaskHasPIDAndLastOutput(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
 	w.script("p", "#!/bin/sh\necho $$\necho begun >\"$1\"; read line <\"$1\"\n")
@@ -88,7 +88,7 @@ func TestWhatRunsIsToBeFound(t *testing.T) {
 	r := w.task(id).Current()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	// File systems stamp a little late or early: by the tick of the kernel's clock.
+	// File systems round times to the tick of the kernel's clock.
 	if r.Tail != strconv.Itoa(r.PID)+"\n" || r.LastOutput < before.Add(-1) || r.LastOutput > now {
 		t.Errorf("pid %d, tail %q, last output %v of %v to %v", r.PID, r.Tail, r.LastOutput, before, now)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A program's user who owns the directory of its env_file does not choose which file root reads.
+// A program's user who owns the directory of its env_file cannot choose which file root reads.
 func TestEnvFileFollowsNoLinkOfAProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, want string
@@ -38,7 +38,7 @@ func TestEnvFileFollowsNoLinkOfAProgram(t *testing.T) {
 	}
 }
 
-// Links that root made lead to the secrets, also below a directory of a program.
+// Links that root made are followed, even below a directory of a program.
 func TestEnvFileFollowsLinksOfRoot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()

@@ -22,7 +22,7 @@ func Permanent(err error) error {
 // Later makes the worker release the task of a [Handler] or [Runner] and have it claimed again after d at the earliest,
 // on any worker. The round counts as a release, and not as a failure; the task's log has the error's text. err may be nil.
 //
-// Each delay starts a new round, and a task has at most 100,000 of them. What the handler printed is lost, except the last
+// Each delay starts a new round, and a task has at most 100,000 of them. The output of the round is lost, except its last
 // 4 KiB; the checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").
 func Later(d time.Duration, err error) error {
 	if err == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A failing store answers the first calls with an error that waiting alone does not mend.
+// A failing store answers the first calls with an error that waiting does not cure.
 type failing struct {
 	*redisstate.Store
-	claims, reports, calls atomic.Int64 // claims and reports still to fail; calls made
-	refused                atomic.Int64 // a task whose results are refused, with all that is sent beside them; 0: none
+	claims, reports, calls atomic.Int64 // claims and reports that will still fail, and calls so far
+	refused                atomic.Int64 // a task whose results are refused, with everything in the same call; 0: none
 }
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
@@ -41,8 +41,8 @@ func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Mov
 	return f.Store.Execute(ctx, worker, results...)
 }
 
-// However short its sleeps are, a worker does not claim in a circle while claiming fails.
-func TestErrorsAreNotAskedForInACircle(t *testing.T) {
+// A worker without sleeps does not claim in a tight loop while claiming fails.
+func TestNoTightLoopOnErrors(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 0
 	w.script("p", good)
@@ -65,8 +65,8 @@ func TestErrorsAreNotAskedForInACircle(t *testing.T) {
 	wait()
 }
 
-// A result is kept while Redis refuses it, with growing pauses.
-func TestAResultIsKeptOverErrors(t *testing.T) {
+// A result is kept while Redis refuses it. The pauses grow.
+func TestResultIsKeptDuringErrors(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)
 	id := w.open("")
@@ -84,7 +84,7 @@ func TestAResultIsKeptOverErrors(t *testing.T) {
 	}
 }
 
-// A result that Redis refuses for longer than a lease is held, and holds up no other one.
+// A result that Redis refuses for longer than a lease is kept, and delays no other result.
 func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Nanosecond

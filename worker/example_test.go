@@ -45,7 +45,7 @@ func ExampleHandler() {
 	// true parse the input of task 1 as JSON: invalid character 'w' in literal true (expecting 'r')
 }
 
-// count counts to 3, one round after another.
+// count counts to 3, one step in each round.
 func count(_ context.Context, r *worker.Round) error {
 	if err := r.SetCheckpoint(append(r.Checkpoint, '|')); err != nil {
 		return err

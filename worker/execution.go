@@ -20,7 +20,7 @@ type execution struct {
 	s       *session
 	task    *tdf.Task
 	claim   string
-	invalid error // what is invalid about the task
+	invalid error // why the task is invalid; nil: it is valid
 	slot    int   // from 1 up; executions that are held at the same time have different ones
 	log     *slog.Logger
 
@@ -116,7 +116,7 @@ func (e *execution) limited(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { end(nil) }
 }
 
-// runWithIO runs the round with its files, and collects what it left there.
+// runWithIO runs the round with its files, and collects them afterwards.
 func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf.Result, error) {
 	x, before, err := e.openIO(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	return e.collect(x, r, ended, err)
 }
 
-// setIO lets the renewals report what the round writes; nil: no more.
+// setIO makes the renewals report the files of x; nil: no files.
 func (e *execution) setIO(x *roundIO) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,26 +11,26 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A fault is what a program does, and what becomes of its task and its worker.
+// A fault is a program that does something wrong, and the expected end of its task and its worker.
 type fault struct {
-	script string // behind a first line that notes its process; with a #! of its own it stands as it is
+	script string // follows a first line that records its process, unless it has a #! of its own
 	set    func(w *world)
 	task   func(d *tdf.Properties)
-	during func(r *runningWorker) // when two processes run; the worker's timers run out by hand then
+	during func(r *runningWorker) // called when two processes run; the test then fires the worker's timers
 
 	want  ended
-	says  []string                                             // in the error instead, where its words are others'
-	log   string                                               // in the worker's log
-	check func(t *testing.T, r *runningWorker, task *tdf.Task) // what else is to be found
+	says  []string                                             // parts of the error, if the exact text is another program's
+	log   string                                               // part of the worker's log
+	check func(t *testing.T, r *runningWorker, task *tdf.Task) // further checks
 }
 
 const noting = "#!/bin/sh\nulimit -c 0\necho $$ >>$PIDS\n"
 
-// bothNoted has a program wait until a second process has noted itself, too.
+// bothNoted makes a program wait until a second process has recorded itself.
 const bothNoted = `until [ "$(wc -l <$PIDS)" -ge 2 ]; do sleep 0.01; done
 `
 
-// deaf is a program, and a child of it in a session of its own, that SIGTERM does not end.
+// deaf is a program, with a child in a session of its own, that ignores SIGTERM.
 const deaf = "trap '' TERM; echo out; setsid sh -c 'trap \"\" TERM; echo $$ >>$PIDS; while :; do sleep 1000; done' &\n" +
 	bothNoted + "while :; do sleep 1000; done\n"
 
@@ -99,7 +99,7 @@ var outputs = map[string]fault{
 		set:    func(w *world) { w.cfg.MaxOutput = 8 },
 		want: ended{
 			tdf.Succeeded,
-			"begi\n[2 bytes are left out here; they are lost: on worker w1 somebody removed or replaced $dir/p/results/w1-2-0.out]\nend\n", "", "0",
+			"begi\n[2 bytes are left out here; they are lost: on worker w1 a program removed or replaced $dir/p/results/w1-2-0.out]\nend\n", "", "0",
 		},
 	},
 }
@@ -107,7 +107,7 @@ var outputs = map[string]fault{
 var ends = map[string]fault{
 	"interpreter missing": {
 		script: "#!/no/such/perl -w\n",
-		want:   ended{State: tdf.Open}, // for another host
+		want:   ended{State: tdf.Open}, // released for another host
 		log:    `released: this host cannot run it" task=2`,
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
 			has(t, task.Log, `released: run.sh asks for the interpreter "/no/such/perl", which this worker does not have`)
@@ -157,7 +157,7 @@ var ends = map[string]fault{
 			}
 			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
-			r.script("next", good) // somebody has put it right
+			r.script("next", good) // the cause is repaired
 		},
 	},
 }
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// happen runs the program, checks what is found and what remains, and that all goes on.
+// happen runs the program, checks the result and what remains, and checks that the worker goes on.
 func (f fault) happen(t *testing.T, w *world) {
 	if strings.HasPrefix(f.script, "#!") {
 		w.script("p", f.script)
@@ -231,7 +231,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.check(t, r, task)
 	}
 	r.next()
-	w.logged(f.log) // by now
+	w.logged(f.log) // the log has it by now
 	if strings.Contains(w.log.String(), secret) {
 		t.Error("a secret is in the log")
 	}
@@ -260,7 +260,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	}
 }
 
-// cutFrom checks what is left of the output of "1 GB on both".
+// cutFrom checks the rest of the output of "1 GB on both".
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
@@ -302,14 +302,14 @@ func absent(t testing.TB, path string) {
 	}
 }
 
-// A fork bomb as a user of its own, whom a limit on processes bounds; it is bounded in itself, too.
+// A fork bomb runs as a user of its own with a limit on processes. It also bounds itself.
 func TestForkBomb(t *testing.T) {
-	const user = "daemon" // of whom nothing else runs
+	const user = "daemon" // a user without other processes
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a fork bomb as a user of its own")
 	}
 	w := newWorld(t)
-	for dir := w.cfg.Directory; dir != "/"; dir = filepath.Dir(dir) { // the user must get there
+	for dir := w.cfg.Directory; dir != "/"; dir = filepath.Dir(dir) { // the user must be able to enter the directories
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o005 != 0o005 {
 			must(t, os.Chmod(dir, 0o755))
 		}

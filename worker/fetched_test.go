@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// archive packs files into a tar and returns the source that names it.
+// archive packs files into a tar file, and returns its source.
 func (w *world) archive(files ...string) string {
 	w.Helper()
 	var buf bytes.Buffer
@@ -61,7 +61,7 @@ func TestFetchedPrograms(t *testing.T) {
 	}
 }
 
-// The sum of what was fetched is kept with every round that ran it.
+// A round has the checksum of the program that it ran.
 func TestProgramSHA256(t *testing.T) {
 	w := newWorld(t)
 	source := w.archive("run.sh", good)
@@ -120,7 +120,7 @@ func TestProgramFromRedis(t *testing.T) {
 	}
 }
 
-// Where programs run as another user, nothing that came from a source runs as root.
+// If programs run as another user, nothing from a source runs as root.
 func TestSetupIsRefusedForAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run programs as another user")

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// A Handler runs rounds of one program in this process, several at once if the worker has several slots. What it returns
-// decides about the round:
+// A Handler runs rounds of one program in this process, several at once if the worker has several slots. Its error decides
+// about the round:
 //   - nil: the round succeeded.
 //   - [Permanent]: the task failed for good, even if max_fails allows more rounds.
 //   - [Later]: the task is released, and runs again after a delay.
@@ -20,8 +20,8 @@ import (
 // status is 2.
 //
 // ctx ends when the task's timeout is over, when the worker stops, and when the task is not this worker's any more. The
-// handler must then return soon, with ctx's error: until it returns, its slot stays busy. Whatever it returns then
-// changes nothing, except that nil still means success.
+// handler must then return soon, with ctx's error: until it returns, its slot stays busy. Its answer is
+// then ignored, except that nil still means success.
 type Handler func(ctx context.Context, r *Round) error
 
 // Run makes a Handler a [Runner].

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -16,7 +17,7 @@ func ofProgram(name string) func(*tdf.Properties) {
 	return func(d *tdf.Properties) { d.Program = name }
 }
 
-// What a handler reports is what a program would have left in the round's directory.
+// Reports of a handler arrive like those of a program.
 func TestHandlerReports(t *testing.T) {
 	w := newWorld(t)
 	id := w.open(`{"n": 12}`, ofProgram("square"), timeout)
@@ -52,7 +53,8 @@ func TestHandlerReports(t *testing.T) {
 	}
 }
 
-// docs/lifecycle.md, "Failed for good". A user can still retry the task, which then fails as usual.
+// A permanent error fails the task for good. After a retry by a user, it fails as usual (docs/lifecycle.md, "Failed
+// for good").
 func TestPermanentErrorFailsTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
@@ -88,7 +90,7 @@ func (w *world) applied(m tdf.Move) error {
 	return outcomes[0].Err
 }
 
-// docs/lifecycle.md, "Put off".
+// A task that is put off has a new score, and runs no earlier (docs/lifecycle.md, "Put off").
 func TestLaterReleasesTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -127,7 +129,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	}
 }
 
-// In the last round there is no later one.
+// A task in its last round cannot be put off.
 func TestLaterInTheLastRound(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -138,7 +140,7 @@ func TestLaterInTheLastRound(t *testing.T) {
 	}
 }
 
-// A task of a program without a handler goes to other workers, and the worker pauses the program.
+// A task without a handler is released, and the worker pauses its program.
 func TestTaskWithoutAHandler(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("other"))
@@ -157,7 +159,7 @@ func TestTaskWithoutAHandler(t *testing.T) {
 
 func nothing(context.Context, *Round) error { return nil }
 
-// A host that lacks what the handler needs releases the task.
+// A handler can release a task that this host cannot run.
 func TestUnfitHandler(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -167,7 +169,7 @@ func TestUnfitHandler(t *testing.T) {
 	}
 }
 
-// A handler's answer does not count once the timeout is over.
+// After the timeout, the handler's error is ignored.
 func TestHandlerThatAnswersTooLate(t *testing.T) {
 	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
 		w := newWorld(t)
@@ -200,7 +202,7 @@ func TestOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Marks survive wrapping, and say nothing about no error.
+// Marks survive wrapping. Marking no error is no error, except for Later.
 func TestMarkedErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {
@@ -221,5 +223,61 @@ func TestMarkedErrors(t *testing.T) {
 	}
 	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
 		t.Error("no error is not as documented")
+	}
+}
+
+// The reply to every call is lost once. The task is released once, with its checkpoint.
+func TestLaterWithLostReplies(t *testing.T) {
+	w := newWorld(t)
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	runs := 0
+	worker := w.workerOn(w.connect(proxy.Addr), Handle("p", func(_ context.Context, r *Round) error {
+		runs++
+		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(time.Hour, nil))
+	}))
+	id := w.open("", ofProgram("p"))
+	seen := map[string]bool{}
+	proxy.DropReplies(10, func(command []string) bool {
+		call := strings.Join(command, "\n")
+		first := redistest.Scripts(command) && !seen[call]
+		seen[call] = true
+		return first
+	})
+	w.runOnce(worker)
+	if got := w.task(id); runs != 1 || got.State != tdf.Open || got.Round != 1 || got.Releases != 1 || got.Checkpoint != "seen" || got.Ready == 0 {
+		t.Errorf("%d runs, %+v", runs, got)
+	}
+	if proxy.Dropped() < 3 { // claim, renewal, release
+		t.Errorf("only %d replies were dropped", proxy.Dropped())
+	}
+}
+
+// A preparing is a Preparer in this process, which needs only the exported parts of a Round.
+type preparing struct{ goRunner }
+
+func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {
+	if r.Program == "unfit" {
+		return nil, Unfit(errors.New("no licence here"))
+	}
+	r.ProgramSHA256 = strings.Repeat("0", 64)
+	return p.goRunner, r.HoldTimeout(ctx, time.Minute)
+}
+
+func TestPreparer(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", timeout)
+	worker := w.worker(WithRunner(preparing{func(_ context.Context, r *Round) (Ended, error) {
+		r.ReportPID(7)
+		return Ended{Exit: "0", CPU: time.Second, Elapsed: 2 * time.Second, MaxRSS: 1 << 20}, nil
+	}}))
+	w.runOnce(worker)
+	r := w.finished(id).Current()
+	if r.ProgramSHA256 != strings.Repeat("0", 64) || r.Started == 0 || r.CPUSeconds != 1 || r.Seconds != 2 || r.MaxRSS != 1<<20 {
+		t.Errorf("%+v", r)
+	}
+	id = w.open("", ofProgram("unfit"))
+	w.runOnce(worker)
+	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -105,7 +105,7 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	return err
 }
 
-// takeName takes the name. It takes it from an earlier worker only if that one is gone. If no server can tell whether the earlier
+// takeName takes the name; from an earlier worker only if that one is gone. If no server can tell whether the earlier
 // worker was silent because Redis was away, takeName waits for the length of that worker's lease. since is when the name was
 // taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// registered returns what Redis has about w1.
+// registered returns what Redis has about the worker w1.
 func (w *world) registered() map[string]string {
 	w.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
@@ -35,7 +35,7 @@ func (w *world) workerState() string {
 	return w.registered()["state"]
 }
 
-func TestAWorkerSaysThatItIsAlive(t *testing.T) {
+func TestHeartbeats(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
 	w.cfg.SleepAfterNoProcessClaimed = time.Hour
@@ -82,7 +82,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	wait()
 }
 
-// A worker that finds its name taken ends its programs and itself; what it held is lost at once.
+// A worker that finds its name taken ends its programs, and then itself. Its tasks are lost at once.
 func TestAWorkerThatHasLostItsName(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -114,7 +114,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 	}
 }
 
-func TestProcessesThatAreGone(t *testing.T) {
+func TestIsGone(t *testing.T) {
 	self := identity()
 	if self == "" {
 		t.Fatal("this process has no identity")
@@ -125,7 +125,7 @@ func TestProcessesThatAreGone(t *testing.T) {
 	for process, want := range map[string]bool{
 		self: false,
 		"":   false,
-		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // its number is used again
+		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // another process has the PID now
 		strings.Join([]string{words[0], words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):            true,
 		strings.Join([]string{"another-machine", words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):   false,
 		strings.Join([]string{words[0], "another-container", strconv.Itoa(ended.Process.Pid), "1"}, " "): false,
@@ -136,8 +136,8 @@ func TestProcessesThatAreGone(t *testing.T) {
 	}
 }
 
-// What an earlier worker of the name left running is found by its mark alone, and ended.
-func TestLeftoversAreSwept(t *testing.T) {
+// Processes of an earlier worker are found by their mark alone, and ended.
+func TestStartEndsLeftProcesses(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
 	left := exec.Command("sleep", "1000")
@@ -159,7 +159,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// hangingStart is a worker with a short lease that meets processes that do not end, until its start is given up.
+// hangingStart is a worker with a short lease whose start is held up by processes that do not end.
 func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	w.cfg.Lease = 90 * time.Millisecond
 	worker = w.worker()
@@ -172,7 +172,7 @@ func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	return worker, sweeping
 }
 
-// A start may take longer than the lease, where what was left behind does not end. The name is kept meanwhile.
+// A start that takes longer than the lease keeps the name.
 func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	worker, hangs := w.hangingStart()
@@ -191,7 +191,7 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	}
 }
 
-// A worker that loses its name while it starts ends, and touches nothing that is the next one's.
+// A worker that loses its name while it starts ends, and changes nothing that belongs to the next one.
 func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
@@ -227,7 +227,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	}
 }
 
-// silentWorker has the name w1 on another host, and was not heard of for longer than its lease.
+// silentWorker is a worker w1 on another host that has sent no heartbeat for longer than its lease.
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
@@ -245,15 +245,15 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	}
 }
 
-const mayHaveHadNoRedis = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
+const waitingForName = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
-// All were without Redis, and a second start is the first to have it again.
+// Redis was away for all, and the second worker is the first to reach it again.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	comesBack := w.silentWorker(600)
 	worker, done := w.worker(), make(chan error, 1)
 	go func() { done <- worker.Run(t.Context()) }()
-	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), mayHaveHadNoRedis) })
+	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	comesBack()
 	var taken *redisstate.NameTakenError
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
@@ -269,7 +269,7 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	eventually(t, "the name is the second one's", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
 	stop()
 	wait()
-	w.logged(mayHaveHadNoRedis)
+	w.logged(waitingForName)
 }
 
 func TestAStopEndsTheWaitForAName(t *testing.T) {
@@ -278,7 +278,7 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	worker, done := w.worker(), make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
-	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), mayHaveHadNoRedis) })
+	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	stop()
 	if err := receive(t, "the worker's end", done); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

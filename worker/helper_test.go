@@ -30,13 +30,13 @@ var (
 	must       = expect.NoError
 )
 
-// handMade is the source of programs that the tests put into place themselves.
+// handMade is the source of programs that tests make themselves.
 const handMade = "rsync:/nowhere/run.sh"
 
-// patience bounds every wait for something that must happen.
+// patience bounds every wait for an event that must happen.
 const patience = time.Minute
 
-// A world is a namespace of its own, a server for it, and a worker's configuration.
+// A world is a namespace, a server, and the configuration of a worker.
 type world struct {
 	*testing.T
 	store *redisstate.Store
@@ -85,7 +85,7 @@ func withStore(s store) Option {
 	return func(o *options) { o.store = s }
 }
 
-// script puts a program into place by hand.
+// script makes a program in the working directory.
 func (w *world) script(program, text string) {
 	w.Helper()
 	must(w, os.MkdirAll(w.path(program), 0o755))
@@ -96,7 +96,7 @@ func (w *world) path(parts ...string) string {
 	return filepath.Join(append([]string{w.cfg.Directory}, parts...)...)
 }
 
-// open opens a task with the program p.
+// open opens a task of the program p.
 func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	w.Helper()
 	d := tdf.Defaults("p", handMade, input)
@@ -108,14 +108,14 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	return ids[0]
 }
 
-// lastChance has the task been given back as often as may be because of its workers' hosts.
+// lastChance makes the next unfit release of a task its failure.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
 	return id
 }
 
-// client is for what the store does not do.
+// client is a client for operations that the store does not have.
 func (w *world) client() *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
 	w.Cleanup(func() { client.Close() })
@@ -144,7 +144,7 @@ func (w *world) newServer() *server.Server {
 	return server.New("s1", cfg, w.store, w.logger())
 }
 
-// finished serves until the task's state is one of the ends.
+// finished runs a server until the task is finished.
 func (w *world) finished(id int64) *tdf.Task {
 	w.Helper()
 	s := w.newServer()
@@ -156,7 +156,7 @@ func (w *world) finished(id int64) *tdf.Task {
 	return w.task(id)
 }
 
-// session starts a session of a worker that runs nothing by itself.
+// session starts a session of a worker. The test claims and renews by itself.
 func (w *world) session(worker *Worker) (s *session, end func()) {
 	w.Helper()
 	closeHost, err := worker.prepareHost()
@@ -168,7 +168,7 @@ func (w *world) session(worker *Worker) (s *session, end func()) {
 	}
 }
 
-// background runs the worker once; the function that is returned waits for its end.
+// background runs the worker once, in the background. wait waits for the end.
 func (w *world) background(ctx context.Context, worker *Worker) (wait func()) {
 	done := make(chan error, 1)
 	go func() {
@@ -181,7 +181,7 @@ func (w *world) background(ctx context.Context, worker *Worker) (wait func()) {
 	}
 }
 
-// A pipe tells a test that a program has begun, and when all who hold it have ended.
+// A pipe shows a test that a program has begun, and that all of its processes have ended.
 type pipe struct {
 	*world
 	path string
@@ -195,7 +195,7 @@ func (w *world) pipe() *pipe {
 	return &pipe{world: w, path: path}
 }
 
-// begun waits for a line that a program writes.
+// begun waits for a line from the program.
 func (p *pipe) begun() {
 	p.Helper()
 	opened := make(chan *os.File, 1)
@@ -210,15 +210,15 @@ func (p *pipe) begun() {
 	must(p, err)
 }
 
-// ended waits until nobody holds the pipe any more.
+// ended waits until no process has the pipe open.
 func (p *pipe) ended() {
 	p.Helper()
 	_, err := io.Copy(io.Discard, p.file)
 	must(p, err)
 }
 
-// release lets a program go on that reads from the pipe. It waits until the program does so,
-// which shows only while we do not read from it, too.
+// release lets a program continue that reads from the pipe. It first waits until the program reads, for which this
+// process must not read itself.
 func (p *pipe) release() {
 	p.Helper()
 	if p.file != nil {
@@ -235,7 +235,7 @@ func (p *pipe) release() {
 	must(p, receive(p, "the program's wait", opened))
 }
 
-// A clock stands in for a worker's timers.
+// A clock replaces a worker's timers.
 type clock struct {
 	mu     sync.Mutex
 	timers []timer
@@ -254,13 +254,13 @@ func (c *clock) after(d time.Duration) <-chan time.Time {
 	return t.c
 }
 
-// fire waits for a timer of d and lets it run out.
+// fire waits for a timer of d, and lets it expire.
 func (c *clock) fire(t testing.TB, d time.Duration) {
 	t.Helper()
 	c.fireBetween(t, d, d)
 }
 
-// waitedFor waits until somebody waits for a timer of d.
+// waitedFor waits until the worker has a timer of d.
 func (c *clock) waitedFor(t testing.TB, d time.Duration) {
 	t.Helper()
 	eventually(t, "a timer of "+d.String(), func() bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A worker whose sleeps have no end in this test is woken by a task: each of many, one by one.
+// A task wakes an idle worker whose sleep has no end in this test.
 func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
@@ -46,7 +46,7 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	wait()
 }
 
-// Tasks that one worker must not run wake another one, whichever of them took the token.
+// Tasks that one worker must not run wake another worker, whichever of them took the token.
 func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour

@@ -75,7 +75,7 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	return min(next, left+expirySlack)
 }
 
-// renew renews the leases of executions, and sends what their rounds report. It ends executions that are lost, and returns those
+// renew renews the leases of executions, and sends the reports of their rounds. It ends executions that are lost, and returns those
 // that have more to report. After an error, the programs run on.
 func (s *session) renew(ctx context.Context, executions []*execution, final bool) (more []*execution, err error) {
 	select {
@@ -193,7 +193,7 @@ func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Tim
 	return renewed.Now, renewed.Lost[0]
 }
 
-// reportLast reports what a round that has ended left in its directory, except its result.
+// reportLast reports the files of a round that has ended, except its result.
 func (e *execution) reportLast(x *roundIO) {
 	defer e.setIO(nil)
 	e.mu.Lock()

@@ -10,8 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Somebody else opens the task again while it runs: the worker notices, ends the program, and
-// writes nothing into the task.
+// A running task is reopened by a user. The worker notices, ends the program, and writes nothing into the task.
 func TestALostTaskIsDropped(t *testing.T) {
 	for _, fetching := range []bool{false, true} {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
@@ -43,7 +42,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 	}
 }
 
-// A program that runs when end_before comes is ended then, and not at the next renewal.
+// A program that still runs at end_before is ended then, before the next renewal is due.
 func TestEndBeforeEndsTheProgram(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 1000 * time.Hour
@@ -51,7 +50,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // it must begin before
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // late enough for the program to begin
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	if got := w.finished(id).State; got != tdf.Expired {
@@ -105,7 +104,7 @@ func TestNextRenewal(t *testing.T) {
 	}
 }
 
-// Fetching does not count: the timeout begins when the program does.
+// The timeout counts from the start of the program, not of fetching.
 func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 	w := newWorld(t)
 	p := w.pipe()
@@ -126,8 +125,8 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 	wait()
 }
 
-// Who reports last does not wait for a keeper that waits for Redis.
-func TestAReportDoesNotWaitForEver(t *testing.T) {
+// The last report does not wait for the loop that renews leases, which may wait for Redis.
+func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
 	s, end := w.worker().open(t.Context())
 	defer end()

@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// on_lease_lost=end: a worker that is cut off ends its program when the lease is over, and gives the task back when Redis
-// can be reached again. docs/guarantees.md, "Leases".
+// With on_lease_lost=end, a worker without Redis ends its program when the lease is over. It releases the task when
+// Redis is back (docs/guarantees.md, "Leases").
 func TestAProgramEndsWithItsLease(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -25,7 +25,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	p.begun()
 	proxy.Refuse()
 	proxy.Cut()
-	p.ended() // while it is cut off
+	p.ended() // while Redis is away
 	proxy.Resume()
 	wait()
 	task := w.task(id)
@@ -35,7 +35,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 
-// As long as a lease is renewed, its program runs on.
+// A program runs on while its lease is renewed.
 func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -62,7 +62,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	end()
 }
 
-// A lease counts from before the call was sent: another worker may have started the task before a late answer arrives.
+// A lease counts from before the call: another worker may have started the task before a late answer arrives.
 func TestALeaseCountsFromItsCall(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -105,7 +105,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	end()
 }
 
-// An outage that a claim waits out does not use up the leases of what it claims: they are renewed before programs begin.
+// An outage during a claim does not use up the new leases: they are renewed before the programs begin.
 func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -127,7 +127,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	end()
 }
 
-// A late claim that cannot be renewed ends at once, and not when the leases are looked at next.
+// A late claim that cannot be renewed ends at once, and not at the next look at the leases.
 func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -158,7 +158,7 @@ func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (
 	return redisstate.Renewed{}, errors.New("it does not renew")
 }
 
-// sentLongAgo is a store whose claims were sent two hours before they were answered.
+// sentLongAgo is a store whose claims were sent two hours before their answers.
 type sentLongAgo struct{ store }
 
 func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("LC_ALL", "C") // some tests look at what the programs of the system say
-	syscall.Umask(0o022)     // some tests look at modes
+	os.Setenv("LC_ALL", "C") // some tests compare messages of system programs
+	syscall.Umask(0o022)     // some tests compare modes
 	os.Exit(leaktest.M{M: m}.Run())
 }

@@ -49,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	cfg, err := config.DefaultWorker("N")
 	must(t, err)
-	cfg.Directory = "/proc" // which is nobody's to write to
+	cfg.Directory = "/proc" // a directory in which nobody can write
 	w, err := New("w", cfg, withStore(struct{ store }{}))
 	must(t, err)
 	var wrong *config.Error

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// An Option changes what [New] or [Load] returns. Options that set the same thing are an error, except that any number of
-// [Handle] may be given.
+// An Option configures a worker. Two Runners, a Runner beside handlers, and two handlers of one program are an error of [New]
+// and [Load].
 type Option func(*options)
 
 type options struct {
@@ -35,12 +35,12 @@ func newOptions(with []Option) (options, error) {
 	return o, nil
 }
 
-// WithLog has the worker log to log instead of [slog.Default].
+// WithLog sets the worker's log. The default is [slog.Default].
 func WithLog(log *slog.Logger) Option {
 	return func(o *options) { o.log = log }
 }
 
-// WithVersion gives the version that `tdf workers` shows for this worker. The default is none.
+// WithVersion sets the version that `tdf workers` shows for this worker. The default is none.
 func WithVersion(version string) Option {
 	return func(o *options) { o.version = version }
 }
@@ -51,7 +51,7 @@ func WithSole() Option {
 	return func(o *options) { o.sole = true }
 }
 
-// WithRunner has r run the rounds in this process. The worker then fetches no programs and starts no run.sh
+// WithRunner makes r run the rounds in this process. The worker then fetches no programs and starts no run.sh
 // (docs/programs.md, "Rounds without a process"). Most projects are better served by [Handle].
 func WithRunner(r Runner) Option {
 	return func(o *options) {
@@ -62,7 +62,7 @@ func WithRunner(r Runner) Option {
 	}
 }
 
-// Handle has h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
+// Handle makes h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
 // no run.sh (docs/programs.md, "Rounds without a process").
 //
 // Handle may be given several times, once for each program. A task of any other program is released, as one that this

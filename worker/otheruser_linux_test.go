@@ -15,7 +15,7 @@ import (
 
 const nobody = 65534
 
-// asNobody has the worker run programs as nobody, who can get to its directory.
+// asNobody makes the worker run programs as nobody, and lets nobody enter its directory.
 func (w *world) asNobody() {
 	w.Helper()
 	if os.Geteuid() != 0 {
@@ -35,7 +35,7 @@ func (w *world) opened(dir string) {
 	}
 }
 
-// Root's output files come to lie in no directory to which a link of the program leads.
+// Output files of root are not made in a directory to which a program's link leads.
 func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 	for name, user := range map[string]string{"another user's program": "nobody", "the worker's own": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -66,13 +66,13 @@ func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
 	must(t, os.Chown(w.path("p/results"), nobody, nobody))
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results belongs to the user with the number 65534") {
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results belongs to user 65534") {
 		t.Errorf("%s: %q", got.State, got.LastError())
 	}
 }
 
-// A worker does not start where programs could exchange the directories that it works in.
-func TestDirectoryOfPrograms(t *testing.T) {
+// A worker does not start if programs could replace the directories in which it works.
+func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 	for name, belongs := range map[string]string{"directory": ".", "own directory": ".tdf"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -81,16 +81,16 @@ func TestDirectoryOfPrograms(t *testing.T) {
 			must(t, os.Chown(w.path(belongs), nobody, nobody))
 			_, err := w.worker().RunOnce(t.Context())
 			var wrong *config.Error
-			if !errors.As(err, &wrong) || wrong.Key != "directory" || !strings.Contains(wrong.Problem, "belongs to the user with the number 65534") {
+			if !errors.As(err, &wrong) || wrong.Key != "directory" || !strings.Contains(wrong.Problem, "belongs to user 65534") {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// Between the end of a round and rsync, another round of its user exchanges files/ for a link to what only
-// root can read.
-func TestCollectPublishesNothingOfRoots(t *testing.T) {
+// After the end of a round, another round of its user replaces files/ by a link to a file of root. It is not
+// collected.
+func TestCollectRefusesFilesOfRoot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
 	secret, to, tools := t.TempDir(), t.TempDir(), t.TempDir()
@@ -118,8 +118,8 @@ cd "$OLDPWD" && PATH=%s exec rsync "$@"
 	fileHas(t, fmt.Sprintf("%s/%d/0/mine", to, id), "mine\n")
 }
 
-// What of files/ cannot be collected for sure is told, and the rest is.
-func TestCollectLeavesOutWhatLeadsOut(t *testing.T) {
+// Entries of files/ that cannot be collected safely are logged, and the rest is collected.
+func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
 	to := t.TempDir()
@@ -136,11 +136,11 @@ func TestCollectLeavesOutWhatLeadsOut(t *testing.T) {
 	w.logged("left_out=2")
 }
 
-// With a user for each slot, no round can read what another one that runs has.
+// With a user for each slot, no round can read files of another running round.
 func TestUserPerSlot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
-	w.cfg.User = "%n" // by number: those that every system has
+	w.cfg.User = "%n" // by number, since every system has those
 	w.cfg.Concurrency = 2
 	w.cfg.Require = []string{"user"}
 	p := w.pipe()
@@ -176,13 +176,13 @@ exit 0
 	must(t, receive(t, "the worker's end", done))
 }
 
-// A user that is missing is named before anything runs.
+// The error about a missing user comes before anything runs.
 func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}
 	_, err := w.worker().RunOnce(t.Context())
 	var wrong *config.Error
-	if !errors.As(err, &wrong) || wrong.Key != "user" || !strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": this machine does not know it`) {
+	if !errors.As(err, &wrong) || wrong.Key != "user" || !strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`) {
 		t.Error(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Redis is gone when the program ends, and back later: the result was kept. The round counts as
-// executed when the program was done, and not when Redis could be told.
+// Redis is away when the program ends. The result is kept, and the round's time of execution is the end of the
+// program.
 func TestAResultOutlivesAnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -38,7 +38,7 @@ func TestAResultOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// Every reply is lost once: the task runs once all the same.
+// The reply to every call is lost once. The task still runs once.
 func TestLostRepliesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")

@@ -38,7 +38,7 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func TestMostOutput(t *testing.T) {
+func TestMaxOutput(t *testing.T) {
 	w := &Worker{}
 	if got := w.maxOutputBytes(); got != maxOutput {
 		t.Errorf("0 means %d", got)

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A child in the background, in the same group, which holds all that the program holds.
+// A child in the background, in the same group, with all descriptors of the program.
 const withChild = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"
@@ -16,7 +16,7 @@ sleep 1000 &
 echo begun >&3
 `
 
-// One that says itself that it has begun: before that a shell may not yet have let it have SIGTERM.
+// It says itself that it has begun: before that, a shell may still block SIGTERM.
 const waiting = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"
@@ -26,7 +26,7 @@ wait
 
 func timeout(d *tdf.Properties) { d.Timeout = 1000 }
 
-func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
+func TestLeftProcessesAreEnded(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", withChild)
 	p := w.pipe()
@@ -40,8 +40,8 @@ func TestWhatAProgramLeavesBehindIsEnded(t *testing.T) {
 	}
 }
 
-// A child that leaves the session, and holds the output, is ended with the rest.
-func TestWhatLeavesTheSessionIsEnded(t *testing.T) {
+// A child in another session that holds the output is ended with the others.
+func TestProcessesInOtherSessionsAreEnded(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho out; mkfifo away\nsetsid sh -c 'exec 3>\"$0\"; echo begun >&3; echo >away; exec sleep 1000' \"$1\" &\nread line <away\n")
 	p := w.pipe()
@@ -97,7 +97,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The server has timed the task out while the program takes its time to end.
+// The server times the task out while the program still ends.
 func TestTheServerTimesOutFirst(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", waiting)

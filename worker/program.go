@@ -55,7 +55,7 @@ func (e *execution) begin(ctx context.Context) error {
 	r.Begun, r.Limit = true, e.task.Timeout
 	now, err := e.renewOne(ctx, r)
 	if err != nil {
-		return fmt.Errorf("the program was fetched, but not begun: %w", err)
+		return fmt.Errorf("start the fetched program: %w", err)
 	}
 	e.clock.Store(&reading{now, time.Now()})
 	return nil

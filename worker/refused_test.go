@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A guarded world has a Redis of its own, whose operator changes who may do what.
+// A guarded world has a Redis of its own, whose administrator changes the rights of users.
 type guarded struct {
 	*world
 	operator *redis.Client
@@ -61,8 +61,8 @@ func (g *guarded) refusals() int {
 	return sum
 }
 
-// An operator takes the worker's access to Redis away while it holds a result, and gives it back long after the lease: the
-// result is there. docs/guarantees.md, "Every call may be sent twice".
+// The worker loses its access to Redis while it holds a result, and gets it back long after the lease. The result
+// arrives (docs/guarantees.md, "Every call may be sent twice").
 func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	const drop = "CLIENT KILL TYPE normal SKIPME yes"
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // which is long over at the first try
+			g.cfg.Lease = time.Microsecond // over long before the first attempt
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -103,8 +103,8 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	}
 }
 
-// A password that was wrong from the beginning is an error at once, and one that is changed later is not.
-func TestAWrongPasswordEndsTheStart(t *testing.T) {
+// A wrong password at the start is an error at once. A password that changes later is not.
+func TestWrongPasswordEndsTheStart(t *testing.T) {
 	g := newGuarded(t)
 	g.do("CONFIG SET requirepass secret")
 	host, port, _ := strings.Cut(g.operator.Options().Addr, ":")
@@ -115,7 +115,7 @@ func TestAWrongPasswordEndsTheStart(t *testing.T) {
 	}
 }
 
-// Redis refuses one result because it is too large: that round fails and says why, and the other one is taken.
+// Redis refuses one result because it is too large. That round fails with the reason, and the other result is stored.
 func TestAResultThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxOutput = 2, 0
@@ -149,7 +149,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	g.logged("executed, but its result is refused")
 }
 
-// What a running round reports is too large for Redis: the leases of all rounds are renewed without it.
+// The report of a running round is too large for Redis. The leases of all rounds are renewed without it.
 func TestAReportThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20
@@ -166,7 +166,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	wait := g.until(ctx, worker)
-	eventually(t, "it is told", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
+	eventually(t, "the log", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
 	for _, id := range ids {
 		before := g.task(id).LeaseUntil
 		eventually(t, "two renewals", func() bool { return g.task(id).LeaseUntil > before })
@@ -179,7 +179,8 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	wait()
 }
 
-// The index of one task's group was replaced by a key of another type: its round ends, and so does that of the other task.
+// The index of a task's group has been replaced by a key of another type. The rounds of this task and of others still
+// end.
 func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2

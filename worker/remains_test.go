@@ -17,23 +17,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A running worker is one that works, and what the process had open and running before.
+// A runningWorker is a worker that runs, with the open files and the processes that this process had before.
 type runningWorker struct {
 	*world
 	worker *Worker
 	timers *clock
 	stop   func()
 	before traces
-	pids   string // a file in which programs note their processes: $PIDS
+	pids   string // a file in which programs record their processes: $PIDS
 }
 
-// traces are what rounds may leave behind in this process.
+// traces are what rounds might leave in this process.
 type traces struct {
 	children    []int
-	descriptors map[string]int // by what they are; no connections, of which a pool keeps some
+	descriptors map[string]int // by kind, without connections, since a pool keeps some
 }
 
-// work starts a worker. When the test ends it is stopped, and has left nothing behind.
+// work starts a worker. At the end of the test, the worker stops, and must have left nothing.
 func (w *world) work(f fault) *runningWorker {
 	w.Helper()
 	r := &runningWorker{world: w, pids: filepath.Join(w.TempDir(), "pids")}
@@ -45,8 +45,8 @@ func (w *world) work(f fault) *runningWorker {
 	w.script("next", good)
 	outside := tracesOf(w)
 	r.worker = w.worker()
-	r.worker.sole = true // as tdf-worker
-	// Nobody tries again what cannot be run here, while the test looks at what became of it.
+	r.worker.sole = true // as in tdf-worker
+	// The worker must not try a released task again while the test looks at it.
 	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		r.timers = &clock{}
@@ -55,7 +55,7 @@ func (w *world) work(f fault) *runningWorker {
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)
 	eventually(w, "the start", func() bool { return w.workerState() == stateWorking })
-	r.next() // whatever is opened once for good
+	r.next() // opens what is opened only once
 	r.before = tracesOf(w)
 	r.stop = func() {
 		w.Helper()
@@ -69,7 +69,7 @@ func (w *world) work(f fault) *runningWorker {
 	return r
 }
 
-// over serves until the first round of the task is over.
+// over runs a server until the first round of the task has ended.
 func (r *runningWorker) over(id int64) *tdf.Task {
 	r.Helper()
 	s := r.newServer()
@@ -82,7 +82,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 	return r.task(id)
 }
 
-// next runs a task that is good, of a program of its own.
+// next runs a good task of another program.
 func (r *runningWorker) next() {
 	r.Helper()
 	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
@@ -91,7 +91,7 @@ func (r *runningWorker) next() {
 	}
 }
 
-// nothingRemains waits until this process has what it had before, and no more.
+// nothingRemains waits until this process has only what it had before.
 func (r *runningWorker) nothingRemains(before traces) {
 	r.Helper()
 	var left []string
@@ -136,7 +136,7 @@ func (r *runningWorker) remains(before traces) (left []string) {
 	return append(left, r.rounds()...)
 }
 
-// rounds returns what is in rounds' directories; an empty one waits for the next round.
+// rounds returns the content of the rounds' directories. An empty one waits for the next round.
 func (r *runningWorker) rounds() (found []string) {
 	dirs := r.worker.rounds()
 	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
@@ -150,7 +150,7 @@ func (r *runningWorker) rounds() (found []string) {
 	return found
 }
 
-// anyRound: one that waits for the next round is open; which one that is does not matter.
+// anyRound hides the number of the directory that is kept open for the next round.
 var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/\d+`)
 
 func tracesOf(t testing.TB) traces {
@@ -164,7 +164,7 @@ func tracesOf(t testing.TB) traces {
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was that of ReadDir
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was the descriptor of ReadDir
 			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
 		}
 	}
@@ -174,7 +174,7 @@ func tracesOf(t testing.TB) traces {
 	return found
 }
 
-// processes returns those of the machine, with those that have ended and were not waited for.
+// processes returns all processes of the machine, including those that are not yet reaped.
 func processes(t testing.TB) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -188,7 +188,7 @@ func processes(t testing.TB) []int {
 	return all
 }
 
-// parentAndSession are the second and the fourth word behind the name, which may hold anything.
+// parentAndSession returns the second and the fourth word behind the name, which may contain blanks.
 func parentAndSession(pid int) (parent, session int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))

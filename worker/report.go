@@ -309,7 +309,7 @@ func movesOf(all []delivery) []tdf.Move {
 	return moves
 }
 
-// drop drops a report that nobody needs, or that could not be sent in time.
+// drop drops a report of a task that no longer belongs to this worker, or that could not be sent in time.
 func (s *session) drop(d delivery, reason error) {
 	d.e.logDropped(reason)
 	s.freeAfterPause(d.e, false)

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// telling reports all there is, and waits at the pipe that is its argument.
+// telling reports everything that a program can report, and waits at the pipe in its argument.
 const telling = `#!/bin/sh
 cd "$TDF_DIR"
 echo "0.25 a quarter" >progress
@@ -29,7 +29,7 @@ i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done
 echo more
 `
 
-// What a program tells while it runs is there with the next renewal, and at its end the rest.
+// Reports of a running program arrive with the next renewal, and the rest at its end.
 func TestARoundReportsWhileItRuns(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -71,7 +71,7 @@ func (w *world) updated(id int64, want ...string) {
 	}
 }
 
-// Whoever is followed reports every second, until nobody follows any more; secrets are not shown.
+// A round that a user watches reports every second, and masks secrets.
 func TestARoundThatIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 1000 * time.Hour
@@ -92,7 +92,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 		return s.nextRenewal(at, at)
 	}
 	if got := next(); got != worker.heartbeatPause() {
-		t.Errorf("followed by nobody, the next report is in %v", got)
+		t.Errorf("without a follower, the next report is in %v", got)
 	}
 	must(t, w.store.Follow(t.Context(), id))
 	if got := next(); got != followPause {
@@ -111,7 +111,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	end()
 }
 
-// resuming counts on from its checkpoint, and goes on as its second argument says.
+// resuming counts on from its checkpoint, and then does what its second argument says.
 const resuming = `#!/bin/sh
 cd "$TDF_DIR"
 n=$(cat checkpoint 2>/dev/null || echo 0)
@@ -123,17 +123,17 @@ echo begun >"$1"
 
 const holding = "exec 3>\"$1\"; exec sleep 1000\n"
 
-// A checkpoint is there in the next round, on another worker, however the round before has ended.
+// The next round has the checkpoint, on another worker, however the round before ended.
 func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		end    func(r *round)
 		before string // the error of the round before
 	}{
-		"failed":     {"echo failed >&2\n", func(*round) {}, "failed\n"},
-		"timed out":  {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
-		"given back": {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
-		"lost":       {holding, func(r *round) { r.lose() }, ""},
+		"failed":    {"echo failed >&2\n", func(*round) {}, "failed\n"},
+		"timed out": {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
+		"released":  {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
+		"lost":      {holding, func(r *round) { r.lose() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -164,7 +164,7 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 	}
 }
 
-// A round is one that runs, on a worker whose timers run out by hand.
+// A round is a running round, on a worker whose timers the test fires.
 type round struct {
 	*world
 	id     int64
@@ -175,7 +175,7 @@ type round struct {
 	wait   func()
 }
 
-// begin runs a program until it says so.
+// begin runs a program until it says that it has begun.
 func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	w.Helper()
 	w.cfg.Lease = 90 * time.Millisecond
@@ -192,7 +192,7 @@ func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	return r
 }
 
-// lose cuts the worker off until its task is lost: then it learns so.
+// lose cuts the worker off until its task is lost.
 func (r *round) lose() {
 	r.Helper()
 	eventually(r, "the checkpoint", func() bool { return r.task(r.id).Checkpoint != "" })
@@ -214,9 +214,9 @@ func (w *world) named(name string) *Worker {
 	return worker
 }
 
-// A program that fails here and succeeds elsewhere is paused after some rounds; others go on, and so does one that fails
-// everywhere. Others learn which programs succeed here.
-func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
+// A program that fails here and succeeds elsewhere is paused after some rounds. Other programs are not, nor is one
+// that fails everywhere. The workers share which programs succeed.
+func TestCircuitBreaker(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
 	w.cfg.SleepAfterFailure = 0
@@ -240,7 +240,7 @@ func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
 		w.executed(id)
 	}
 	const why = "3 rounds of it failed in a row, and another worker succeeds with it; the last: run.sh ended with 4"
-	eventually(t, "it is told", func() bool { return w.registered()["avoids"] == "bad: "+why })
+	eventually(t, "the log", func() bool { return w.registered()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open
 		if i < 3 {
@@ -261,7 +261,7 @@ func TestAProgramThatOnlyFailsHereIsPaused(t *testing.T) {
 	w.logged(why)
 }
 
-// The last error is that of the round before, and no earlier one's.
+// last_error has the error of the previous round, not of an earlier one.
 func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0

@@ -25,7 +25,7 @@ type Round struct {
 	ID      int64  // of the task
 	Number  int    // of the round; the task's first is 0
 	Program string // its name
-	Source  string // where workers fetch the program from; a Handler does not need it
+	Source  string // where workers fetch the program from; a Handler needs none
 	Input   string
 	Args    []string // the input, split into words as a POSIX shell does
 	Group   string   // the task's group (campaign); "": none
@@ -35,8 +35,8 @@ type Round struct {
 	Slot     int       // from 1 up; rounds that run at the same time have different ones
 	Deadline time.Time // when the task's timeout is over, or the task expires; zero: never
 
-	Checkpoint []byte // what the task's earlier rounds left for this one; nil: nothing
-	LastError  string // of the task's previous round; "": there is no such round, or it had none
+	Checkpoint []byte // of the task's earlier rounds; nil: there is none
+	LastError  string // the error of the task's previous round; "": it had none
 
 	Dir    string    // the round's directory, TDF_DIR of programs
 	Env    []string  // the environment for a process of this round
@@ -44,13 +44,13 @@ type Round struct {
 	Stderr io.Writer // the error of the round; likewise
 	Log    *slog.Logger
 
-	// ProgramSHA256 is the checksum of what was fetched. A [Preparer] sets it; "": nothing was fetched.
+	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it; "": nothing was fetched.
 	ProgramSHA256 string
 
-	execution *execution // nil in tests of handlers
+	execution *execution // nil in tests without a worker
 }
 
-// newRound returns what is known of a round before it has a directory.
+// newRound returns a Round without the fields that need the round's directory.
 func (e *execution) newRound(args []string) *Round {
 	t := e.task
 	return &Round{
@@ -91,7 +91,7 @@ func (r *Round) SetResult(v any) error {
 	return nil
 }
 
-// SetCheckpoint stores data for the task's next round, on whatever worker that runs. No data deletes the checkpoint. The
+// SetCheckpoint stores data for the task's next round, which may run on any worker. Empty data deletes the checkpoint. The
 // worker sends it to Redis with the next renewal of its lease, so a crash of the worker may lose the last one.
 func (r *Round) SetCheckpoint(data []byte) error {
 	if err := r.replace("checkpoint", data); err != nil {
@@ -139,10 +139,13 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout is for a [Preparer] that needs time, up to limit, before the task's timeout begins to count: it counts from
-// when Prepare returns. An error means that the round must not run; Prepare returns it.
+// HoldTimeout stops the task's timeout until Prepare returns. It is for a [Preparer] that needs some time, at most limit. Prepare
+// must return HoldTimeout's error: the round must not run then.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
+	if e == nil {
+		return nil // a test of a Preparer
+	}
 	renewal := e.renewal()
 	renewal.Limit = tdf.For(limit) + e.task.Timeout
 	_, err := e.renewOne(ctx, renewal)
@@ -153,6 +156,9 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 // ReportPID reports the process that runs the round, for people who watch it.
 func (r *Round) ReportPID(pid int) {
 	e := r.execution
+	if e == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.roundIO != nil {

@@ -23,10 +23,10 @@ type roundIO struct {
 	tail    *string        // the last output, until Redis has accepted it; else nil
 	pid     int            // of the program, until Redis has accepted it; else 0
 
-	keepTail bool // the round is released, so its tail is all that is left of its output
+	keepTail bool // the round is released: Redis keeps only the tail of its output
 }
 
-// openIO makes the round's files, and returns what earlier rounds left. Most of its errors are this host's fault.
+// openIO makes the round's files, and returns the data of earlier rounds. Most of its errors are this host's fault.
 func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, error) {
 	x := &roundIO{}
 	var before rounddir.Before
@@ -72,7 +72,7 @@ func (e *execution) close(x *roundIO) {
 	e.s.putDir(x.dir)
 }
 
-// earlier returns what the task's earlier rounds left for this one.
+// earlier returns the data that the task's earlier rounds left for this one.
 func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	if e.task.Round == 0 {
 		return rounddir.Before{}, nil
@@ -87,7 +87,7 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
 }
 
-// liveReport returns what the round wrote and Redis has not accepted yet. more says that one report could not take all of it.
+// liveReport returns the data that the round wrote and Redis has not accepted yet. more says that there is too much for one report.
 //
 // final: the program has ended. The tail is then part of the output, unless the round leaves none.
 func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport, accepted func(), more bool) {
@@ -115,7 +115,7 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 	return r, func() { e.accepted(x, news, r) }, news.More
 }
 
-// accepted removes a report that Redis has accepted from what is left to report.
+// accepted removes a report that Redis has accepted from the data that is left to report.
 func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.LiveReport) {
 	x.dir.Accepted(news)
 	e.mu.Lock()

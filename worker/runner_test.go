@@ -21,7 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A function of Go as a Runner.
+// A goRunner is a function as a Runner.
 type goRunner func(ctx context.Context, r *Round) (Ended, error)
 
 func (f goRunner) Run(ctx context.Context, r *Round) (Ended, error) { return f(ctx, r) }
@@ -80,8 +80,8 @@ func TestGoRunner(t *testing.T) {
 	}
 }
 
-// Rounds that panic alike are one failure, told by the message, whatever goroutines and values their stacks name.
-func TestPanicsOfARunnerAreOneFailure(t *testing.T) {
+// Panics with the same message have one fingerprint, whatever their stacks are.
+func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 	w := newWorld(t)
 	worker := w.running(func(_ context.Context, r *Round) (Ended, error) {
 		if r.Args[0] == "error" {
@@ -122,8 +122,8 @@ func (w *world) manager() *manager.Manager {
 	return m
 }
 
-// A task that a Runner serves needs no source that can be fetched.
-func TestATaskOfARunnerWaitsForNoSource(t *testing.T) {
+// A task for a Runner does not wait for a source that can be fetched.
+func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
 	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.StartAfter = 9e9 })
@@ -145,7 +145,7 @@ func TestATaskOfARunnerWaitsForNoSource(t *testing.T) {
 	wait()
 }
 
-// What ends a program ends a Runner's context, and says why.
+// A timeout ends the context of a Runner, with the cause.
 func TestGoRunnerIsEnded(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", timeout)
@@ -163,7 +163,7 @@ func TestGoRunnerIsEnded(t *testing.T) {
 	}
 }
 
-// counting tells how the store is called.
+// counting counts calls of the store.
 type counting struct {
 	*redisstate.Store
 	mu              sync.Mutex
@@ -187,8 +187,7 @@ func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Mo
 	return c.Store.Execute(ctx, worker, results...)
 }
 
-// All free slots are filled by one claim, and what ends while a report is under way goes with the
-// next one.
+// One claim fills all free slots. Rounds that end during a report are reported together by the next one.
 func TestSlots(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 8
@@ -230,13 +229,13 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A round that one host cannot run is given back, three times at most.
+// A round that a host cannot run is released, at most three times.
 func TestUnfitHost(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/no/such/interpreter\n")
 	id := w.open("")
 	for i := range 3 {
-		worker := w.worker() // another host, as it were
+		worker := w.worker() // like another host
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)

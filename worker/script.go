@@ -27,7 +27,7 @@ type script struct {
 	host    *process.Host
 }
 
-// prepareHost prepares this host for what the worker runs. The function it returns undoes that.
+// prepareHost prepares this host for the worker's rounds. closeHost undoes that.
 func (w *Worker) prepareHost() (closeHost func(), err error) {
 	switch {
 	case !w.inProcess():
@@ -72,8 +72,8 @@ func (w *Worker) makeOwnDirectory() error {
 	return wrongKey("directory", err.Error()+"; expected a directory that this user can write to", err)
 }
 
-// guardDirectory keeps the worker from working where another user could exchange its directories, once
-// programs run as another user.
+// guardDirectory refuses a working directory that another user controls, if programs run as another user: they could replace
+// the worker's directories.
 func (w *Worker) guardDirectory() error {
 	rounds, err := safepath.Open(w.cfg.Directory, roundsDir, true)
 	if err == nil {
@@ -90,7 +90,7 @@ func (w *Worker) guardDirectory() error {
 	return wrongKey("directory", err.Error()+", where programs run as another user", err)
 }
 
-// logIsolation logs what programs are isolated by, and what was asked for and cannot be had.
+// logIsolation logs the isolation that was reached, and the isolation that is missing.
 func (w *Worker) logIsolation(host *process.Host) {
 	missing := host.Missing()
 	var lacking []string
@@ -102,7 +102,7 @@ func (w *Worker) logIsolation(host *process.Host) {
 	w.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "), "missing", strings.Join(lacking, "; "))
 }
 
-// isolationError names the key that asks for what cannot be had.
+// isolationError returns an error that names the key which asks for missing isolation.
 func isolationError(cfg config.Worker, err error) error {
 	key := "require"
 	if errors.As(err, new(*process.UserError)) {

@@ -211,15 +211,15 @@ func (s *session) claimUntilStopped() {
 	}
 }
 
-// A claim may skip so many tasks of avoided programs that it must be continued. After maxClaimsAtOnce claims without a task
-// the worker pauses, so that Redis has time for other clients.
+// A claim skips tasks of avoided programs, but only a bounded number. Then the worker continues with another claim. After
+// maxClaimsAtOnce of these the worker pauses, so that Redis has time for other clients.
 const (
 	maxClaimsAtOnce = 10
 	claimPause      = 50 * time.Millisecond
 )
 
-// claim claims up to most tasks and starts them. A worker that stops still waits a while for the answer: tasks of an
-// answer that nobody reads would count as lost.
+// claim claims up to most tasks and starts them. A worker that stops still waits for the answer: tasks of an unread
+// answer would count as lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
 	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
 	defer end(nil)

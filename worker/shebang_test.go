@@ -40,10 +40,10 @@ func TestEnvFinds(t *testing.T) {
 	}
 }
 
-// The PATH is the program's, which an env_file may give it, and its elements may be relative to where it runs.
+// PATH is the program's own: an env_file may set it, and relative elements count from the program's directory.
 func TestEnvLooksInTheProgramsPath(t *testing.T) {
 	for name, c := range map[string]struct {
-		path string // below the program's directory: a, b, with b/own; c, where own is no program
+		path string // directories below the program's: a, b with b/own, and c where own is not executable
 		ok   bool
 	}{
 		"there": {"/none:$dir/a:$dir/b", true}, "not there": {"/none:$dir/a", false}, "relative": {"b", true}, "itself": {"", false},

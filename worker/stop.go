@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf/config"
 )
 
-// errStopping ends what takes too long after the worker began to stop.
+// errStopping ends programs and calls that take too long after the worker began to stop.
 var errStopping = errors.New("the worker stops")
 
-// Bounds of what may delay the end of a worker that stops.
+// Bounds of the delay before the end of a worker that stops.
 const (
 	answerBound = 2 * time.Second  // for an answer of Redis, except to results
 	reportBound = 10 * time.Second // for a result, after the end of all programs

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// until runs the worker until it is told to stop; the function that is returned waits for its end.
+// until runs the worker until ctx ends. wait waits for the worker's end.
 func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
@@ -21,7 +21,7 @@ func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	}
 }
 
-// The program ends within the grace; a second task is left alone.
+// The program ends within the grace, and a second task is not claimed.
 func TestStopLetsTheProgramFinish(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = config.Forever
@@ -47,7 +47,7 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	}
 }
 
-func TestStopGivesBack(t *testing.T) {
+func TestStopReleasesTasks(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		end    func(w *world, worker *Worker, timers *clock)
@@ -85,7 +85,7 @@ func TestStopGivesBack(t *testing.T) {
 	}
 }
 
-// After the last round there is none to give the task back for: it has failed, with what it printed.
+// A task in its last round cannot be released. It fails, with its output.
 func TestStopInTheLastRound(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = 0
@@ -107,14 +107,14 @@ func TestStopInTheLastRound(t *testing.T) {
 	}
 }
 
-// inLastRound makes up that a task was opened again as often as can be. What reads whole tasks does not believe it.
+// inLastRound puts a task into the last round. Code that reads whole tasks ignores the round number.
 func (w *world) inLastRound(id int64) {
 	w.Helper()
 	opened := w.task(id).Current().Entered[tdf.Open].String()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
-// A task that is handed out to a worker which was told to stop meanwhile is not begun.
+// A task that is claimed while the worker begins to stop is not started.
 func TestStopDuringAClaim(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)
@@ -143,7 +143,7 @@ func TestStopDuringAFetch(t *testing.T) {
 	}
 }
 
-// A result that cannot be delivered keeps a worker from its end for a while only.
+// A result that cannot be delivered delays the end of a worker only for a while.
 func TestStopWithoutRedis(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = time.Second
@@ -162,7 +162,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	p.release()
 	stop()
 	timers.fire(t, worker.reportBound())
-	timers.fire(t, worker.answer) // of the last heartbeat
+	timers.fire(t, worker.answer) // the last heartbeat
 	wait()
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("it is %s", got)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A successStore is what workers share about programs.
+// A successStore is how workers share which programs succeed.
 type successStore interface {
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)

@@ -52,8 +52,8 @@ type Worker struct {
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep
 }
 
-// Load returns a worker with the configuration of a file (docs/configuration.md). Errors are those of [New], and a
-// *[config.Error] that names the file and the line.
+// Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a *[config.Error]
+// also names the file.
 func Load(name, file string, with ...Option) (*Worker, error) {
 	cfg, err := config.LoadWorker(file)
 	if err != nil {

@@ -171,7 +171,7 @@ func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)
 	cfg.Workers[1] = "a/b"
-	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "a slash") {
+	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "contains a slash") {
 		t.Errorf("got %v", err)
 	}
 	cfg = configured(t, at, 1)

@@ -43,13 +43,13 @@ func TestCostsInACgroup(t *testing.T) {
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
 	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
-	p.oomBefore = -1 // what the machine says does not count
+	p.oomBefore = -1 // the count of the machine is ignored
 	if p.settle(); p.Ended().OutOfMemory != "" {
 		t.Errorf("got %+v", p.Ended())
 	}
 }
 
-// Without a cgroup that tells, a kill by nobody here while the machine was short of memory.
+// Without a cgroup, a kill counts as lack of memory if the machine has killed a process for that reason.
 func TestProbablyOutOfMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		status syscall.WaitStatus
@@ -59,7 +59,7 @@ func TestProbablyOutOfMemory(t *testing.T) {
 	}{
 		"killed":          {syscall.WaitStatus(syscall.SIGKILL), false, -1, true},
 		"killed by us":    {syscall.WaitStatus(syscall.SIGKILL), true, -1, false},
-		"nothing told":    {syscall.WaitStatus(syscall.SIGKILL), false, 1 << 40, false},
+		"no reason known": {syscall.WaitStatus(syscall.SIGKILL), false, 1 << 40, false},
 		"another signal":  {syscall.WaitStatus(syscall.SIGTERM), false, -1, false},
 		"ended by itself": {0, false, -1, false},
 	} {
@@ -95,12 +95,12 @@ func TestLimitsOfACgroup(t *testing.T) {
 	}
 }
 
-// What a Host left that was killed is ended by the next one of its name, and by no other.
+// A Host ends the processes of a killed Host with the same name, and of no other one.
 func TestStaleCgroups(t *testing.T) {
-	name := fmt.Sprint("stale", os.Getpid()) // another process may run these tests, too
+	name := fmt.Sprint("stale", os.Getpid()) // other processes may run these tests, too
 	c, err := newCgroups(name, false)
 	if err != nil {
-		t.Skip("no cgroup v2 to be had here: ", err)
+		t.Skip("no cgroup v2 on this machine: ", err)
 	}
 	g, err := c.newGroup(Limits{})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestStaleCgroups(t *testing.T) {
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
 		t.Fatal("that of a living Host was ended")
 	}
-	c.lock.Close() // as when its process has ended
+	c.lock.Close() // as at the end of its process
 	again(name[:len(name)-1])
 	again(name + "-1")
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
@@ -137,12 +137,12 @@ func TestStaleCgroups(t *testing.T) {
 	until(t, "what was in it is gone", func() bool { return gone(cmd.Process.Pid) })
 }
 
-// Before Linux 5.14 what is in a cgroup is killed one by one. A number that stands there may be another
-// process's when the signal is sent.
+// Before Linux 5.14 the processes of a cgroup are killed one by one. Another process may have a PID of the list when
+// the signal is sent.
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
-		t.Skip("no cgroup v2 to be had here: ", err)
+		t.Skip("no cgroup v2 on this machine: ", err)
 	}
 	for name, c := range map[string]struct {
 		path  string
@@ -152,7 +152,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			cmd, _ := foreignChild(t, "exec sleep 1000")
 			ended := make(chan struct{})
 			go func() { _ = cmd.Wait(); close(ended) }()
-			g := &group{t.TempDir(), c.path} // which has no cgroup.kill
+			g := &group{t.TempDir(), c.path} // without cgroup.kill
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
 			if err := g.remove(); err == nil {
@@ -168,11 +168,11 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	}
 }
 
-// A program may make cgroups of its own in its cgroup.
+// A program may make cgroups below its own.
 func TestCgroupsBelow(t *testing.T) {
 	s := newSite(t, true, Config{})
 	if s.host.cgroups == nil {
-		t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+		t.Skip("no cgroup v2 on this machine: ", s.host.Missing()[Cgroup])
 	}
 	r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
 		dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)

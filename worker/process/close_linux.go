@@ -34,7 +34,7 @@ func (h *Host) Close() error {
 		ours.release()
 	}
 	if h.cgroups != nil {
-		ours.house(h.cgroups.path, false)
+		ours.registerCgroup(h.cgroups.path, false)
 		return h.cgroups.close()
 	}
 	return nil

@@ -61,7 +61,7 @@ func (p *Process) outOfMemory() string {
 	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() || oomKills() <= p.oomBefore {
 		return ""
 	}
-	return "the machine ran out of memory, and the kernel probably ended the program for that"
+	return "the machine ran out of memory, so the kernel probably killed the program"
 }
 
 func oomInGroup(kills, limit int64) string {
@@ -69,9 +69,9 @@ func oomInGroup(kills, limit int64) string {
 	case kills == 0:
 		return ""
 	case limit > 0:
-		return fmt.Sprintf("its processes together used more memory than %d bytes (memory), and the kernel ended it for that", limit)
+		return fmt.Sprintf("all of its processes together used more than %d bytes of memory (memory), so the kernel killed it", limit)
 	}
-	return "memory ran out on this machine or for its workers, and the kernel ended processes of the program for that"
+	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
 }
 
 // oomKills returns how many processes of this machine the kernel has killed for lack of memory; 0: unknown.

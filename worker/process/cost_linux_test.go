@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The peak that Linux reports for a program includes that of the process that started it, which says
-// nothing about the program.
+// The peak memory that Linux reports for a program includes that of its parent process, so it may say nothing about
+// the program.
 func TestThePeakIsTheProgramsOwn(t *testing.T) {
 	const big = 64 << 20
 	ballast := make([]byte, big)

@@ -26,7 +26,7 @@ const haltPasses = 16
 // grace period, and SIGKILL, unless End does that.
 func (p *Process) finish() {
 	var grace <-chan time.Time
-	noGrace, pause, killing, told := p.noGrace, firstPause, false, false
+	noGrace, pause, killing, reported := p.noGrace, firstPause, false, false
 	slow := stubborn{pause: firstPause}
 	for pass := 0; ; pass++ {
 		left, certain := p.remains(pass > 0)
@@ -34,12 +34,12 @@ func (p *Process) finish() {
 		case len(left) == 0 && (certain || pass > doubtPasses) && ours.leave(p):
 			return
 		case killing:
-			p.strike(left, &slow)
+			p.killPass(left, &slow)
 			if len(left) > 0 {
 				pause = slow.pause
 			}
-		case len(left) > 0 && !told && !p.ending.Load():
-			told = true
+		case len(left) > 0 && !reported && !p.ending.Load():
+			reported = true
 			p.linger(left)
 			grace = p.host.lingerGrace()
 		}
@@ -100,7 +100,7 @@ func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {
-		p.strike(p.members(), &slow)
+		p.killPass(p.members(), &slow)
 		select {
 		case <-p.exited:
 			return
@@ -109,9 +109,9 @@ func (p *Process) kill() {
 	}
 }
 
-// strike kills all processes that it finds. After the first pass, it stops them before it kills them, since stopped
+// killPass kills all processes that it finds. After the first pass, it stops them before it kills them, since stopped
 // processes cannot fork. It logs once that processes do not end after SIGKILL, and waits longer from pass to pass.
-func (p *Process) strike(all []proc, slow *stubborn) {
+func (p *Process) killPass(all []proc, slow *stubborn) {
 	p.killed.Store(true)
 	mortal := all
 	if p.group != nil && p.group.kill() == nil {
@@ -150,6 +150,6 @@ func (p *Process) signal(all []proc, s syscall.Signal) {
 			continue
 		}
 		p.host.log.Warn("a process that a program left behind cannot be ended", "pid", pr.pid, "error", err)
-		ours.giveUp(pr.key)
+		ours.ignore(pr.key)
 	}
 }

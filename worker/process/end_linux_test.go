@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is left behind when a program ended by itself. Each prints the number of what it leaves.
+// Processes that a program leaves behind when it ends by itself. Each prints its PID.
 var leftovers = map[string]string{
 	"in the background":  `sleep 1000 & echo $!`,
 	"in its own session": `setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -s out ]; do sleep 0.01; done`,
@@ -21,11 +21,11 @@ var leftovers = map[string]string{
 	"stopped":            `sleep 1000 & echo $!; kill -STOP $!`,
 }
 
-func TestWhatIsLeftBehindIsEnded(t *testing.T) {
+func TestLeftProcessesAreEnded(t *testing.T) {
 	for name, script := range leftovers {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
-				if name == "stopped" { // it only gets SIGTERM when it goes on
+				if name == "stopped" { // it gets SIGTERM only when it continues
 					s.host.cfg.LingerGrace = over
 				}
 				r := s.sh(script)
@@ -45,17 +45,17 @@ const deaf = `trap "" TERM; (trap "" TERM; setsid sh -c 'while :; do sleep 1000;
 
 func TestSIGTERMIgnoredByAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
-		for _, how := range []string{"grace", "haste"} {
+		for _, how := range []string{"grace", "noGrace"} {
 			r := s.sh(deaf)
 			r.printing(1)
-			grace, haste := make(chan time.Time), make(chan struct{})
+			grace, noGrace := make(chan time.Time), make(chan struct{})
 			var wg sync.WaitGroup
-			wg.Go(func() { r.End(grace, haste) })
+			wg.Go(func() { r.End(grace, noGrace) })
 			until(t, "SIGTERM is sent", r.ending.Load)
 			if how == "grace" {
 				grace <- time.Time{}
 			} else {
-				close(haste)
+				close(noGrace)
 			}
 			wg.Wait()
 			if ended := r.wait(); ended.Exit != "signal: killed" || ended.Lingered != 0 || ended.OutOfMemory != "" {
@@ -65,8 +65,8 @@ func TestSIGTERMIgnoredByAll(t *testing.T) {
 	})
 }
 
-// What ignores SIGTERM when it is left behind is killed when the grace is over.
-func TestLingeringIsKilledAfterItsGrace(t *testing.T) {
+// A process that ignores SIGTERM is killed after the grace period.
+func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		grace := make(chan time.Time)
 		asked := make(chan struct{})
@@ -84,7 +84,7 @@ func TestLingeringIsKilledAfterItsGrace(t *testing.T) {
 	})
 }
 
-// A program that is told to end may do so in its own way.
+// A program that gets SIGTERM may end in its own way.
 func TestSIGTERMReachesAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`trap 'echo main; wait; exit 7' TERM
@@ -102,7 +102,7 @@ func TestExit(t *testing.T) {
 		"exit 0": "0", "exit 1": "1", "exit 255": "255",
 		"kill -KILL $$": "signal: killed", "kill -SEGV $$": "signal: segmentation fault",
 		"kill -ABRT $$": "signal: aborted", "kill -TERM $$": "signal: terminated",
-		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // it is waited for, outputs or not
+		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // reaped although its outputs are closed
 	} {
 		t.Run(script, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
@@ -120,7 +120,7 @@ func TestStdinIsEmptyAndNothingIsInherited(t *testing.T) {
 		if r.wait(); r.printed() != "0 0\n" {
 			t.Errorf("printed %q", r.printed())
 		}
-		r = s.sh("ls /proc/$$/fd; :") // not as the shell itself, which would then have the directory open
+		r = s.sh("ls /proc/$$/fd; :") // not as the shell itself, which would have the directory open
 		if r.wait(); r.printed() != "0\n1\n2\n" {
 			t.Errorf("descriptors: %q", r.printed())
 		}
@@ -166,7 +166,7 @@ func TestEightAtOnce(t *testing.T) {
 	})
 }
 
-// A long program is not charged for, and not ended with, what a short one leaves.
+// A long program does not pay for the processes of a short one, and does not end with them.
 func TestOneEndsTheOtherRunsOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		long := s.sh("setsid sleep 1000 & echo begun; wait")

@@ -22,20 +22,20 @@ type family struct {
 
 	scanning sync.Mutex // held by the one scan; its result serves all who asked before it began
 
-	mu       sync.Mutex // guards the fields below
-	begun    uint64     // scans that have begun
-	finished uint64     // the last scan that has finished
-	last     view       // the result of that scan
-	programs map[key]*Process
-	marks    map[string]*Process
-	groups   map[string]*Process // by cgroup
-	homes    map[string]bool     // directories of Hosts' cgroups
-	seen     map[key]*owner
-	hosts    int    // Hosts that are not closed
-	before   int    // whether this process was a subreaper before the first of them
-	sole     int    // Hosts with Sole
-	holds    int    // callers of hold that have not released it
-	held     uint64 // how often holds went up
+	mu         sync.Mutex // guards the fields below
+	begun      uint64     // scans that have begun
+	finished   uint64     // the last scan that has finished
+	last       view       // the result of that scan
+	programs   map[key]*Process
+	marks      map[string]*Process
+	groups     map[string]*Process // by cgroup
+	cgroupDirs map[string]bool     // directories of Hosts' cgroups
+	seen       map[key]*owner
+	hosts      int    // Hosts that are not closed
+	before     int    // whether this process was a subreaper before the first of them
+	sole       int    // Hosts with Sole
+	holds      int    // callers of hold that have not released it
+	held       uint64 // how often holds went up
 }
 
 // A view is the result of a scan.
@@ -78,7 +78,7 @@ func (o *owner) sure() *Process {
 var foreign = &owner{}
 
 var ours = &family{
-	programs: map[key]*Process{}, marks: map[string]*Process{}, groups: map[string]*Process{}, homes: map[string]bool{}, seen: map[key]*owner{},
+	programs: map[key]*Process{}, marks: map[string]*Process{}, groups: map[string]*Process{}, cgroupDirs: map[string]bool{}, seen: map[key]*owner{},
 }
 
 // join registers a program. The caller holds f.forks.
@@ -118,8 +118,8 @@ func (f *family) leave(p *Process) bool {
 	return true
 }
 
-// giveUp removes a process that this user may not end.
-func (f *family) giveUp(k key) {
+// ignore removes a process that this user may not end.
+func (f *family) ignore(k key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[k] = foreign
@@ -146,7 +146,7 @@ func (f *family) scan() view {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	quiet := holds == 0 && f.held == held
-	f.last, f.finished = f.tell(all, quiet), number
+	f.last, f.finished = f.assignOwners(all, quiet), number
 	return f.last
 }
 
@@ -162,8 +162,8 @@ func mustSnapshot() []proc {
 	}
 }
 
-// tell returns the owner of each process below this one. quiet says that no other code may have started one of them.
-func (f *family) tell(all []proc, quiet bool) view {
+// assignOwners returns the owner of each process below this one. quiet says that no other code may have started one of them.
+func (f *family) assignOwners(all []proc, quiet bool) view {
 	below := map[int][]proc{}
 	for _, pr := range all {
 		below[pr.ppid] = append(below[pr.ppid], pr)
@@ -260,7 +260,7 @@ func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	}
 	belongs := o != nil && o != foreign
 	// A program leads a session of its own. A child that other code started is in the session of this process.
-	adopted := child.sid != child.pid && child.sid != ownSession() || f.housed(child.pid)
+	adopted := child.sid != child.pid && child.sid != ownSession() || f.inProgramCgroup(child.pid)
 	if !belongs && !adopted && (f.sole == 0 || !quiet) {
 		return false
 	}
@@ -275,21 +275,21 @@ func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	return true
 }
 
-// housed reports whether a process is, or was, in a program's cgroup.
-func (f *family) housed(pid int) bool {
-	if len(f.homes) == 0 {
+// inProgramCgroup reports whether a process is, or was, in a program's cgroup.
+func (f *family) inProgramCgroup(pid int) bool {
+	if len(f.cgroupDirs) == 0 {
 		return false
 	}
 	path, err := cgroupOf(strconv.Itoa(pid))
-	return err == nil && f.homes[filepath.Dir(path)]
+	return err == nil && f.cgroupDirs[filepath.Dir(path)]
 }
 
-// house registers a Host's cgroup, or with false removes it.
-func (f *family) house(path string, is bool) {
+// registerCgroup registers a Host's cgroup, or with false removes it.
+func (f *family) registerCgroup(path string, is bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.homes[path] = is; !is {
-		delete(f.homes, path)
+	if f.cgroupDirs[path] = is; !is {
+		delete(f.cgroupDirs, path)
 	}
 }
 

@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// nameless leaves a process that nothing ties to its program, and prints its number.
+// nameless leaves a process that nothing connects with its program, and prints its PID.
 const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
 while ! [ -s out ]; do sleep 0.01; done; wait`
 
-// orphaning runs nameless to its end. Nobody looks before that: whoever is seen below its program
-// is known for good.
+// orphaning runs nameless to its end. No scan comes before: a scan would record the owner of the process.
 func (s *site) orphaning() *run {
 	s.t.Helper()
 	ours.scanning.Lock()
@@ -24,7 +23,7 @@ func (s *site) orphaning() *run {
 	return r
 }
 
-func TestAnOrphanOfNobodyIsAProgramsWhereThisProcessIsSole(t *testing.T) {
+func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	r := s.orphaning()
 	ended := r.wait()
@@ -33,8 +32,8 @@ func TestAnOrphanOfNobodyIsAProgramsWhereThisProcessIsSole(t *testing.T) {
 	}
 }
 
-// It may be of any that ran: the last of them answers for it.
-func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
+// The process may belong to any program that ran. It is ended with the last of them.
+func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
 	long.printing(1)
@@ -44,7 +43,7 @@ func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
 	if gone(orphan) {
 		t.Error("it was ended with the first, and may be the other's")
 	}
-	young := s.sh("true") // it began later, and cannot have begotten it
+	young := s.sh("true") // it began later than the orphan
 	young.wait()
 	if gone(orphan) {
 		t.Error("it was ended with one that began later")
@@ -55,8 +54,8 @@ func TestAnOrphanOfNobodyOutlivesTheFirstAndEndsWithTheLast(t *testing.T) {
 	}
 }
 
-// Where others start children, what nobody knows is left alone.
-func TestAnOrphanOfNobodyIsLeftAloneWhereThisProcessIsNotSole(t *testing.T) {
+// If other code starts children, unknown processes are left alone.
+func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	s := newSite(t, false, Config{})
 	r := s.orphaning()
 	r.wait()
@@ -113,8 +112,8 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 	}
 }
 
-// What others leave behind while they Hold is theirs, and only waited for.
-func TestWhatOthersLeaveWhileTheyHoldRunsOn(t *testing.T) {
+// Processes that other code leaves while it Holds are its own. They are only reaped.
+func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
 	fetch, out := foreignChild(t, "sleep 1000 >/dev/null & echo $!")
@@ -137,8 +136,8 @@ func TestWhatOthersLeaveWhileTheyHoldRunsOn(t *testing.T) {
 	until(t, "it is waited for", func() bool { ours.scan(); return gone(left) })
 }
 
-// Orphans that end are waited for while the program runs on, and charged to it.
-func TestOrphansAreReapedMeanwhile(t *testing.T) {
+// Orphans that end are reaped while the program runs, and count for its resource usage.
+func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`(sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $$' &); exec sleep 1000`)
 		orphan := pid(t, r.printing(1)[0])
@@ -149,8 +148,8 @@ func TestOrphansAreReapedMeanwhile(t *testing.T) {
 	})
 }
 
-// A number alone does not make a process: the one that has it now is another.
-func TestAnotherOfTheSameNumberIsNotSignalled(t *testing.T) {
+// Another process that has the PID now is not signalled.
+func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)
 	if err != nil {
@@ -180,7 +179,7 @@ func TestParseStat(t *testing.T) {
 	for text, execing := range map[string]bool{
 		rest + strings.Repeat(" 1", 26) + " 0 0\n":                                           true,
 		rest + strings.Repeat(" 1", 26) + " 140724305346537 0\n":                             false,
-		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // it ends
+		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // it is ending
 	} {
 		if got, err := parseStat(4, []byte("4 (sh)"+text)); err != nil || got.execing != execing {
 			t.Errorf("%q: got %+v, %v", text, got, err)
@@ -198,7 +197,7 @@ func TestSweep(t *testing.T) {
 	bystander, _ := foreignChild(t, "exec sleep 1000")
 	defer bystander.Wait()
 	defer bystander.Process.Kill()
-	t.Setenv("TDF_DIR", mark+"/1/0") // as where a worker runs as a program of another
+	t.Setenv("TDF_DIR", mark+"/1/0") // as if the worker were a program of another worker
 	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
 	line, err := out.ReadString('\n')
 	if err != nil {
@@ -218,7 +217,7 @@ func TestSweep(t *testing.T) {
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
 		t.Errorf("swept %d", n)
 	}
-	var status syscall.WaitStatus // it has become a child of this process, or of none that is known
+	var status syscall.WaitStatus // it has become a child of this process, or of an unknown one
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}
@@ -228,25 +227,24 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Processes are read one after the other: one may be seen whose parent is gone by the time that it is
-// looked for. It is remembered all the same.
-func TestWhoIsCutOffIsRemembered(t *testing.T) {
+// A scan reads processes one after the other. It records a process whose parent has ended in the meantime.
+func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	p := &Process{host: &Host{}}
 	p.key = key{1 << 25, 1}
 	child, grandchild := proc{key: key{1<<25 + 1, 2}, ppid: p.pid, state: 'S'}, proc{key: key{1<<25 + 2, 3}, ppid: 1<<25 + 1, state: 'S'}
 	main := proc{key: p.key, ppid: os.Getpid(), state: 'S'}
 	f := &family{programs: map[key]*Process{p.key: p}, seen: map[key]*owner{}}
 	for _, all := range [][]proc{{main, child, grandchild}, {main, grandchild}, {grandchild}} {
-		who := f.tell(all, true)
+		who := f.assignOwners(all, true)
 		if got := who.living[p]; len(got) != len(all) {
 			t.Errorf("of %v: %v", all, got)
 		}
 	}
 }
 
-// What an orphan began at its very end may not have been listed: where it is seen to have ended, that
-// nothing else is seen does not mean that nothing is left.
-func TestAnOrphanThatEndsLeavesDoubt(t *testing.T) {
+// A scan may miss a process that an orphan started at its end. So a scan in which an orphan ended does not prove that
+// no process is left.
+func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 	p, other := &Process{host: &Host{}}, &Process{host: &Host{}}
 	f := &family{programs: map[key]*Process{}, seen: map[key]*owner{}}
 	for _, o := range []*owner{{program: p}, {suspects: map[*Process]struct{}{p: {}}}} {
@@ -257,10 +255,10 @@ func TestAnOrphanThatEndsLeavesDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.seen[orphan.key] = o
-		if v := f.tell([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
+		if v := f.assignOwners([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
 			t.Errorf("as it ends: %+v", v)
 		}
-		if v := f.tell(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
+		if v := f.assignOwners(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
 			t.Errorf("later: %+v", v)
 		}
 		_ = cmd.Process.Release()

@@ -136,7 +136,7 @@ func (g *group) remove() error {
 		}
 		time.Sleep(removePause)
 	}
-	return fmt.Errorf("a cgroup stays behind: %w", err)
+	return fmt.Errorf("remove a cgroup: %w", err)
 }
 
 func (g *group) removeTree() error {

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what the test binary does when it is started as one of them.
+// programs are what the test binary does if it is started under one of these names.
 var programs = map[string]func(args []string){
-	// open opens files until it may not.
+	// open opens files until that fails.
 	"open": func([]string) {
 		for i := 0; ; i++ {
 			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
@@ -34,7 +34,7 @@ var programs = map[string]func(args []string){
 			runtime.KeepAlive(n)
 		}
 	},
-	// host runs a script as a program, and prints what that printed.
+	// host runs a script as a program, and prints its output.
 	"host": func(args []string) {
 		h, err := New(Config{Name: "host", Sole: true, Limits: Limits{OpenFiles: 77}})
 		if err != nil {
@@ -51,7 +51,7 @@ var programs = map[string]func(args []string){
 			panic(err)
 		}
 	},
-	// limits says what holds for it.
+	// limits prints the limits that hold for it.
 	"limits": func([]string) {
 		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
 			var l unix.Rlimit
@@ -61,7 +61,7 @@ var programs = map[string]func(args []string){
 		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		fmt.Println(20 - nice)
 	},
-	// bomb forks as fast as it can, if it is held to 60 processes, each in a session of its own.
+	// bomb forks as fast as it can, if at most 60 processes are allowed, each in a session of its own.
 	"bomb": func([]string) {
 		var l unix.Rlimit
 		if _ = unix.Getrlimit(unix.RLIMIT_NPROC, &l); l.Cur != 60 && mostInCgroup() != "60" {
@@ -77,7 +77,7 @@ var programs = map[string]func(args []string){
 	},
 }
 
-// mostInCgroup returns the limit on processes of this process's cgroup; "" where there is none.
+// mostInCgroup returns the limit on processes of this process's cgroup; "": there is none.
 func mostInCgroup() string {
 	path, _ := cgroupOf("self")
 	dir, _ := cgroupDir(path)
@@ -85,8 +85,8 @@ func mostInCgroup() string {
 	return strings.TrimSpace(string(text))
 }
 
-// keepOwn closes to programs what whoever runs the tests left open, and has Go open, before descriptors
-// are counted, those that it keeps for waiting for others.
+// keepOwn closes inherited descriptors on exec, and makes Go open those that it keeps for waiting, before descriptors
+// are counted.
 func keepOwn() {
 	_ = unix.CloseRange(3, 1<<30, unix.CLOSE_RANGE_CLOEXEC)
 	if r, w, err := os.Pipe(); err == nil {
@@ -95,30 +95,30 @@ func keepOwn() {
 	}
 }
 
-// bothWays runs a test with cgroups and without.
+// bothWays runs a test with and without cgroups.
 func bothWays(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("cgroup", func(t *testing.T) {
 		s := newSite(t, true, Config{})
 		if !s.host.isolation.reached[Cgroup] {
-			t.Skip("no cgroup v2 to be had here: ", s.host.Missing()[Cgroup])
+			t.Skip("no cgroup v2 on this machine: ", s.host.Missing()[Cgroup])
 		}
 		test(t, s)
 	})
 	t.Run("no cgroup", func(t *testing.T) { test(t, newSite(t, false, Config{})) })
 }
 
-// A site is a Host with what tests look at: what is left afterwards.
+// A site is a Host, with a check of what is left at its end.
 type site struct {
 	t    *testing.T
 	host *Host
 	dir  string
 }
 
-// newSite makes a Host, and when the test ends checks that nothing is left of it.
+// newSite makes a Host. At the end of the test, it checks that nothing is left.
 func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
-	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // programs may run as others
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // programs may run as other users
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +152,8 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	return s
 }
 
-// nothingLeft checks that this process has no child, not even one that has ended, and that nothing
-// runs with the mark of this site.
+// nothingLeft checks that this process has no child, not even one to reap, and that no process has a mark of this
+// site.
 func (s *site) nothingLeft() {
 	s.t.Helper()
 	all, err := snapshot()
@@ -189,7 +189,7 @@ func commandLine(pid int) string {
 	return strings.ReplaceAll(string(text), "\x00", " ")
 }
 
-// descriptors returns what each descriptor of this process is.
+// descriptors returns the target of each descriptor of this process.
 func descriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -203,7 +203,7 @@ func descriptors(t *testing.T) []string {
 	return all
 }
 
-// A run is a program that was started, and what it printed.
+// A run is a program that was started, with its output.
 type run struct {
 	*Process
 	s   *site
@@ -258,7 +258,7 @@ func (s *site) program(name string, args ...string) *run {
 	return s.start(Command{Path: "/proc/self/exe", Args: args, Env: []string{"TDF_TEST_PROGRAM=" + name, "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}})
 }
 
-// bound is far beyond what anything here takes.
+// bound is far longer than any test takes.
 const bound = 60 * time.Second
 
 func (r *run) wait() Ended {
@@ -277,7 +277,7 @@ func (r *run) wait() Ended {
 	return r.Ended()
 }
 
-// end ends it, at once, and returns when End has, too: that may be looking at the dead yet.
+// end ends the program at once, and returns when End has returned.
 func (r *run) end() Ended {
 	r.s.t.Helper()
 	returned := make(chan struct{})
@@ -298,7 +298,7 @@ func (r *run) printed() string {
 	return string(text)
 }
 
-// printing waits until it has printed so many lines.
+// printing waits until the program has printed some lines.
 func (r *run) printing(lines int) []string {
 	r.s.t.Helper()
 	until(r.s.t, "it has printed", func() bool { return strings.Count(r.printed(), "\n") >= lines })
@@ -336,7 +336,7 @@ func over() <-chan time.Time {
 	return c
 }
 
-// foreignChild starts one that this package did not.
+// foreignChild starts a child that this package does not know.
 func foreignChild(t *testing.T, script string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asNobody has a command run as an ordinary user, for whom alone it makes a difference what may be read.
+// asNobody makes a command run as an ordinary user. Root could read everything anyway.
 func asNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -28,8 +28,8 @@ func asNobody(t *testing.T, cmd *exec.Cmd) {
 	cmd.Dir = "/"
 }
 
-// A program of the worker's own user cannot read the worker's environment and memory. Limits, what the program left
-// behind, and what is read of the program itself are as ever.
+// A program of the worker's own user cannot read the worker's environment and memory. Limits, the search for
+// processes, and measuring still work.
 func TestProgramsCannotReadTheWorker(t *testing.T) {
 	const script = `for file in environ maps; do head -c 1 /proc/$PPID/$file >/dev/null 2>&1 && echo "$file can be read"; done
 		tr '\0' '\n' </proc/$$/environ | grep -c ^TDF_DIR=

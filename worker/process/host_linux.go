@@ -61,7 +61,7 @@ func newHost(cfg Config, withCgroups bool) (*Host, error) {
 
 func (h *Host) prepare(withCgroups bool) error {
 	if _, err := look(os.Getpid()); err != nil {
-		return fmt.Errorf("programs' processes are found in /proc, which cannot be read: %w", err)
+		return fmt.Errorf("read /proc to find the processes of programs: %w", err)
 	}
 	// Go starts a child to find out whether it can use pidfds. Make it do that now, so that the child is not taken
 	// for an orphan later.
@@ -109,7 +109,7 @@ func (h *Host) prepareUser() error {
 		return nil
 	}
 	if err := h.try(func(*syscall.SysProcAttr) {}); err != nil {
-		return userError(h.cfg.User, "programs cannot be run as another user, which only root may: %w", errors.Unwrap(err))
+		return userError(h.cfg.User, "only root can run programs as another user: %w", errors.Unwrap(err))
 	}
 	h.isolation.set(User, nil)
 	if len(h.users) < h.cfg.Slots {
@@ -137,7 +137,7 @@ func (h *Host) prepareCgroups(with bool) {
 		if len(c.stuck) > 0 {
 			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
 		}
-		ours.house(c.path, true)
+		ours.registerCgroup(c.path, true)
 	}
 	h.isolation.set(Cgroup, err)
 }
@@ -173,7 +173,7 @@ func (h *Host) prepareLimits() {
 	case h.cgroups != nil && h.cgroups.has["pids"]:
 		h.isolation.set(Processes, nil)
 	case h.uid() == 0:
-		h.isolation.set(Processes, fmt.Errorf("root is held to it by a cgroup only, and %s; set user", h.noPids()))
+		h.isolation.set(Processes, fmt.Errorf("only a cgroup limits root, and %s; set user", h.noPids()))
 	}
 }
 

@@ -49,13 +49,13 @@ func (i isolation) require(names []string) error {
 	for _, name := range names {
 		switch {
 		case !slices.Contains(known, name):
-			return fmt.Errorf("required isolation: %q is none of %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("required isolation: unknown kind %q; want one of %s", name, strings.Join(known, ", "))
 		case !i.reached[name]:
 			lacking = append(lacking, fmt.Sprintf("%s (%s)", name, i.missing[name]))
 		}
 	}
 	if len(lacking) > 0 {
-		return fmt.Errorf("required isolation is not to be had here: %s", strings.Join(lacking, "; "))
+		return fmt.Errorf("required isolation is unavailable: %s", strings.Join(lacking, "; "))
 	}
 	return nil
 }

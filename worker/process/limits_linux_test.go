@@ -22,7 +22,7 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits  Limits
-		program string // of programs; "": a script
+		program string // one of programs; "": a script
 		arg     string
 		exit    string
 		printed string
@@ -51,7 +51,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// An address space that is full fails an allocation; it is no kill, and not taken for one.
+// A full address space makes an allocation fail. It is not a kill.
 func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
@@ -70,7 +70,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 	}
 	for _, cgroups := range []bool{true, false} {
 		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
-		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // it may have been built for nobody else
+		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // it may have been built for its owner only
 			t.Fatal(err)
 		}
 		r := s.program("bomb")
@@ -116,11 +116,11 @@ func TestRequire(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"unknown":      {Config{Require: []string{"gpu"}}, `"gpu" is none of subreaper, cgroup,`},
+		"unknown":      {Config{Require: []string{"gpu"}}, `unknown kind "gpu"; want one of subreaper, cgroup,`},
 		"no cgroup":    {Config{Require: []string{Subreaper, Cgroup}}, "cgroup (switched off)"},
 		"not set":      {Config{Require: []string{Memory, Nice}}, "memory (none is set); nice (none is set)"},
-		"unknown user": {Config{User: "no-such-user"}, `user "no-such-user": this machine does not know it`},
-		"unknown id":   {Config{User: "4000000000"}, `user "4000000000": this machine does not know it`},
+		"unknown user": {Config{User: "no-such-user"}, `user "no-such-user": there is no such user on this machine`},
+		"unknown id":   {Config{User: "4000000000"}, `user "4000000000": there is no such user on this machine`},
 		"same user":    {Config{User: fmt.Sprint(os.Geteuid()), Require: []string{User}}, "user (the worker itself runs as"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestRequire(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		h, err := newHost(Config{Limits: Limits{Processes: 10}, Require: []string{Processes}}, false)
-		if err == nil || !strings.Contains(err.Error(), "processes (root is held to it by a cgroup only, and there is none; set user)") {
+		if err == nil || !strings.Contains(err.Error(), "processes (only a cgroup limits root, and there is none; set user)") {
 			t.Errorf("processes of root: %v, %v", h, err)
 		}
 	}

@@ -124,7 +124,7 @@ func parseStat(pid int, text []byte) (proc, error) {
 	end := bytes.LastIndexByte(text, ')')
 	fields := bytes.Fields(text[end+1:])
 	if end < 0 || len(fields) < 20 {
-		return proc{}, fmt.Errorf("/proc/%d/stat cannot be understood: %q", pid, text)
+		return proc{}, fmt.Errorf("/proc/%d/stat is invalid: %q", pid, text)
 	}
 	number := func(i int) int {
 		n, _ := strconv.Atoi(string(fields[i]))

@@ -40,14 +40,14 @@ func (p *Process) Ended() Ended {
 
 // End sends SIGTERM to all processes of the program, and SIGKILL when one of the channels delivers or is closed. It
 // returns when the program is Done.
-func (p *Process) End(graceOver <-chan time.Time, haste <-chan struct{}) {
+func (p *Process) End(graceOver <-chan time.Time, noGrace <-chan struct{}) {
 	p.ending.Store(true)
 	p.terminate()
 	select {
 	case <-p.done:
 		return
 	case <-graceOver:
-	case <-haste:
+	case <-noGrace:
 	}
 	p.hurry.Do(func() { close(p.noGrace) })
 	p.kill()

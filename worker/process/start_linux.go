@@ -20,7 +20,7 @@ type own struct {
 	inherited int64 // peak memory of this process in bytes, which the kernel counts as the program's, too
 }
 
-var errClosed = errors.New("the worker has ended its programs, and starts no more")
+var errClosed = errors.New("the worker stops, and starts no more programs")
 
 // Start starts a program. Its errors are those of os/exec: errors.Is finds ENOENT, EACCES and so on.
 func (h *Host) Start(cmd Command) (*Process, error) {
@@ -183,7 +183,7 @@ func (p *Process) reap() {
 			continue
 		}
 		if err != nil { // other code of this process has reaped it, against the rules
-			p.host.log.Error("how a program ended cannot be known", "pid", p.pid, "error", err)
+			p.host.log.Error("the exit status of a program is unknown", "pid", p.pid, "error", err)
 			e.status = 255 << 8
 		}
 		p.note(&e)

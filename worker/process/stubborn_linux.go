@@ -12,11 +12,11 @@ const mostPIDs = 20
 // processes: the kernel keeps these, for example in state D, and more passes would not end them sooner. After a pass
 // that finds a new process, the next one follows soon, so that forking processes lose the race.
 type stubborn struct {
-	first time.Duration // the pause after the first pass; 0: not yet set
-	pause time.Duration // the next pause
-	same  int           // passes in a row that found no new process
-	last  map[key]bool  // what the last pass found
-	told  bool          // isNews has returned true
+	first    time.Duration // the pause after the first pass; 0: not yet set
+	pause    time.Duration // the next pause
+	same     int           // passes in a row that found no new process
+	last     map[key]bool  // what the last pass found
+	reported bool          // isNews has returned true
 }
 
 // saw records what a pass has found.
@@ -39,10 +39,10 @@ func (s *stubborn) saw(left []proc) {
 
 // isNews returns true once: when the passes have found the same processes for about twice the longest pause.
 func (s *stubborn) isNews() bool {
-	if s.told || s.pause < longestPause {
+	if s.reported || s.pause < longestPause {
 		return false
 	}
-	s.told = true
+	s.reported = true
 	return true
 }
 

@@ -59,7 +59,7 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 			if left = now; len(left) == 0 {
 				break
 			}
-			s.strike(left)
+			s.killPass(left)
 		}
 		slow.saw(left)
 		if slow.same == sweepSamePasses || pass == sweepAllPasses {
@@ -78,7 +78,7 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 	return len(s.found) - len(s.denied)
 }
 
-func (s *sweep) strike(left []proc) {
+func (s *sweep) killPass(left []proc) {
 	for _, pr := range left {
 		s.found[pr.key] = true
 		if err := s.kill(pr); errors.Is(err, fs.ErrPermission) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// aSweep finds what find returns for each pass, and notes its pauses.
+// aSweep is a sweep of the processes that find returns for each pass. It records its pauses.
 func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog.Buffer, *[]time.Duration) {
 	log, pauses := &testlog.Buffer{}, &[]time.Duration{}
 	return &sweep{
@@ -29,8 +29,8 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// What an earlier run left behind may be beyond SIGKILL, in state D for hours. It does not keep a worker from
-// starting, nor a processor busy, and is named.
+// Processes of an earlier run may survive SIGKILL for hours in state D. They are logged, and neither hold up a worker
+// nor keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != 0 {
@@ -46,8 +46,8 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever starts new processes all the time meets a sweep without pauses, which ends, too.
-func TestASweepOfWhatGoesOnForking(t *testing.T) {
+// Processes that fork all the time meet a sweep without pauses, which still ends.
+func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != sweepAllPasses {
 		t.Errorf("%d have ended", ended)
@@ -57,7 +57,7 @@ func TestASweepOfWhatGoesOnForking(t *testing.T) {
 	}
 }
 
-func TestASweepLeavesWhatItMayNotKill(t *testing.T) {
+func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 	left := []proc{processNumber(2), processNumber(3)}
 	s, log, pauses := aSweep(func(pass int) []proc { return slices.Clone(left[pass:]) }, func(pr proc) error {
 		if pr.pid == 3 {
@@ -70,17 +70,16 @@ func TestASweepLeavesWhatItMayNotKill(t *testing.T) {
 	}
 }
 
-// SIGKILL does not end at once what the kernel keeps. It is looked at less and less often, named once, and
-// stopped no more.
-func TestPausesGrowWhileNothingChanges(t *testing.T) {
-	slow, told := stubborn{pause: firstPause}, 0
+// Processes that the kernel keeps are looked at less and less often, logged once, and not stopped again.
+func TestPausesGrowWhileProcessesStay(t *testing.T) {
+	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {
 		if slow.saw([]proc{processNumber(2), processNumber(3)}); slow.isNews() {
-			told++
+			reported++
 		}
 	}
-	if slow.pause != longestPause || told != 1 {
-		t.Errorf("a pause of %v, told %d times", slow.pause, told)
+	if slow.pause != longestPause || reported != 1 {
+		t.Errorf("a pause of %v, reported %d times", slow.pause, reported)
 	}
 	slow.saw([]proc{processNumber(3)})
 	if slow.pause != longestPause {

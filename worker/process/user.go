@@ -49,7 +49,7 @@ func lookUp(cfg Config) ([]runAs, error) {
 		}
 		uid := one.credential.Uid
 		if one.isSelf() {
-			return nil, userError(name, "the worker itself runs as it; want another user for each slot")
+			return nil, userError(name, "the worker itself runs as this user; want another user for each slot")
 		}
 		if other, taken := slots[uid]; taken {
 			return nil, userError(name, "it has the same number, %d, as %q; want another user for each slot", uid, other)
@@ -71,7 +71,7 @@ func lookUpOne(name string) (runAs, error) {
 		u, err = user.LookupId(name)
 	}
 	if err != nil {
-		return runAs{}, userError(name, "this machine does not know it: %w", err)
+		return runAs{}, userError(name, "there is no such user on this machine: %w", err)
 	}
 	credential, err := credentialOf(u)
 	if err != nil {

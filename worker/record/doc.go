@@ -1,7 +1,5 @@
-// Package record is the worker's own record of a round: the two files that a program writes to
-// directly (docs/programs.md, "How a program is run"). Nothing of the worker stands between,
-// whatever is printed and whoever goes on writing; the files stay when the round is over.
+// Package record has the two output files of a round, to which a program writes directly (docs/programs.md, "The
+// output files"). The program can go on writing when the worker has ended, and the files stay after the round.
 //
-// What is read of them takes no more memory than was asked for, and shows no secret, not even
-// the part of one at a cut.
+// Reading takes a bounded amount of memory, and masks secrets, even a part of one at a cut.
 package record

@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// Texts are what is reported of a round's two files.
+// Texts are what a worker reports of a round's two files.
 type Texts struct {
 	Output, Error           string
-	OutputBytes, ErrorBytes int64 // the sizes of the files, however little is reported of them
+	OutputBytes, ErrorBytes int64 // sizes of the files; Output and Error may be cut
 }
 
-// Read returns what is in the files, at most so many bytes of each: to the byte, but for values of
-// secrets, which are masked. Of a longer file the beginning and the end are returned, and between
-// them a line that says how much is missing and where it is: on this worker, under that path.
+// Read returns the content of the files, at most most bytes of each, with the values of secrets masked. Of a longer
+// file it returns the beginning and the end. Between them, a line says how many bytes are missing, and on which
+// worker and under which path the whole file is.
 //
-// The files may change meanwhile: what is returned was in them at some moment of the call.
+// The files may change during the call. Every byte that Read returns was in them at some time of the call.
 func (r *Record) Read(most int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
@@ -56,19 +56,19 @@ func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, in
 	return text(b), size, err
 }
 
-// leftOut does not send anybody to a file that the program has removed or replaced.
+// leftOut names no path if the program has removed or replaced the file.
 func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s somebody removed or replaced %s]\n", n, worker, f.Name())
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, f.Name())
 	}
 	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
 }
 
-// beyond is how much has to be read around a part so that no secret goes unnoticed.
+// beyond returns how many bytes must be read around a part so that no secret is overlooked.
 func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
 
-// appendPart appends what is in f from one offset to another, masked; less where f has become
-// shorter. It needs room for beyond more bytes than that.
+// appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs
+// room for beyond more bytes.
 func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]byte, error) {
 	around := beyond(s) / 2
 	low := max(0, from-around)
@@ -82,7 +82,7 @@ func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]
 	return append(b, part...), nil
 }
 
-// grow returns n bytes after b, of the memory that b has already where that is enough.
+// grow returns n bytes behind b, in the memory of b if that is large enough.
 func grow(b []byte, n int) []byte {
 	if cap(b)-len(b) < n {
 		return make([]byte, n)
@@ -90,5 +90,5 @@ func grow(b []byte, n int) []byte {
 	return b[len(b) : len(b)+n]
 }
 
-// text makes a string of b without a copy: as large as b may be, nobody changes it any more.
+// text returns b as a string without a copy, since b may be large. Nothing changes b afterwards.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is printed does not have to fit anywhere but on the disk.
+// Output of any size takes room only on the disk.
 func TestReadEndlessFile(t *testing.T) {
 	r := open(t)
 	must(t, r.Stdout.Truncate(1<<40))
@@ -68,8 +68,8 @@ func TestReadMasks(t *testing.T) {
 	}
 }
 
-// Wherever the cut is: no three bytes of the secret are seen in a row, what is no secret is there
-// to the byte, and the text is no longer than it may be.
+// At any cut, no three bytes of the secret are visible, the rest is complete, and the text has at most the allowed
+// length.
 func TestReadMasksAcrossCuts(t *testing.T) {
 	const value = "QWERTYUIOP"
 	s := secret(t, value)
@@ -96,7 +96,7 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 	}
 }
 
-// To the byte, where no secret is: for any content and any limit.
+// Without a secret, the text is the file's, for any content and limit.
 func TestReadToTheByte(t *testing.T) {
 	s := secret(t, "hunter22", "hunter22hunter22")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -120,8 +120,7 @@ func TestReadToTheByte(t *testing.T) {
 	})
 }
 
-// A limit is a bound of what is in memory, too: with room to spare for the test itself, not
-// for another copy.
+// The limit also bounds the memory. The test has some room of its own, but not for a second copy.
 func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	const most = 8 << 20
 	r := open(t)
@@ -141,8 +140,7 @@ func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	}
 }
 
-// The files change under the reader's hands: whatever they do, there is a text, no longer than
-// it may be.
+// While the files change, Read returns a text of at most the allowed length.
 func TestReadWhileItChanges(t *testing.T) {
 	r := open(t)
 	s := secret(t, "hunter22")
@@ -175,7 +173,7 @@ func TestReadWhileItChanges(t *testing.T) {
 	writer.Wait()
 }
 
-// Nobody is sent to a file that is not there any more.
+// An error names no path of a removed file.
 func TestReadRemovedFile(t *testing.T) {
 	r := open(t)
 	for _, f := range []*os.File{r.Stdout, r.Stderr} {
@@ -186,14 +184,14 @@ func TestReadRemovedFile(t *testing.T) {
 	got, err := r.Read(4, "w1", nil)
 	must(t, err)
 	for path, text := range map[string]string{r.Stdout.Name(): got.Output, r.Stderr.Name(): got.Error} {
-		want := "01\n[6 bytes are left out here; they are lost: on worker w1 somebody removed or replaced " + path + "]\n89"
+		want := "01\n[6 bytes are left out here; they are lost: on worker w1 a program removed or replaced " + path + "]\n89"
 		if text != want {
 			t.Errorf("got %q, want %q", text, want)
 		}
 	}
 }
 
-// A program's own `> file` empties the file that it prints to.
+// A program empties its own output with `> file`.
 func TestReadEmptiedFile(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "before")

@@ -11,43 +11,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Record is open for one round. Its methods are fit for several goroutines.
+// A Record has the open files of one round. Several goroutines may call its methods.
 type Record struct {
-	Stdout, Stderr *os.File // what the program gets
+	Stdout, Stderr *os.File // the descriptors for the program
 
 	mu       sync.Mutex
-	followed [2]stream // of Stdout and Stderr
+	followed [2]stream // Stdout and Stderr
 	tail     ring
 }
 
-// Names are what the n-th execution of a round is to call what it leaves, without directories.
+// Names are the file names of the n-th execution of a round, without directories.
 type Names struct {
 	Stdout, Stderr string
-	Beside         []string // what may come to lie beside the file for stdout
+	Beside         []string // directories that may be made beside the file for stdout
 }
 
-// Files say where the two files of a round are to be.
+// Files says where to make the two files of a round.
 type Files struct {
 	Stdout, Stderr Place
-	Names          func(n int) Names // of the n-th execution, from 1 up
-	Private        bool              // the files have mode 0600 instead of 0644
+	Names          func(n int) Names // names for the n-th execution, from 1
+	Private        bool              // mode 0600 instead of 0644
 }
 
-// A Place is where one of the files is to be.
+// A Place is where to make one of the files.
 type Place struct {
-	Dir    *os.File // open, and still the caller's
-	Shared bool     // rounds share the name: the file of the one before is removed
+	Dir    *os.File // open; the caller closes it
+	Shared bool     // rounds share the name, so the file of the round before is removed
 }
 
-// mostExecutions is how many executions of one round a directory holds.
+// mostExecutions bounds the executions of one round whose files are in a directory.
 const mostExecutions = 1000
 
-// Open makes the two files. It leaves what earlier executions of the round left: then n, the first number
-// whose names are free, is above 1. A round has earlier executions when its id was given out again, after a
-// loss in Redis (docs/programs.md, "How a program is run").
+// Open makes the two files. It keeps the files of earlier executions of the round: n is the first number whose names
+// are free. A round has earlier executions if Redis gave out its id again, after it had lost data (docs/programs.md,
+// "The output files").
 //
-// The error says which of the two could not be made, and wraps the cause: [syscall.ENOSPC] where
-// the disk is full.
+// The error says which file could not be made, and wraps the cause: [syscall.ENOSPC] if the disk is full.
 func Open(f Files) (r *Record, n int, err error) {
 	for n = 1; n <= mostExecutions; n++ {
 		r, err = openAs(f, f.Names(n))
@@ -58,7 +57,7 @@ func Open(f Files) (r *Record, n int, err error) {
 	return nil, 0, fmt.Errorf("%w (of %d executions of this round; move these files away)", err, mostExecutions)
 }
 
-// openAs fails with an [fs.ErrExist] where one of the names is taken.
+// openAs fails with [fs.ErrExist] if one of the names is taken.
 func openAs(f Files, names Names) (*Record, error) {
 	for _, name := range names.Beside {
 		if !f.Stdout.Shared && isThere(f.Stdout.Dir, name) {
@@ -93,8 +92,8 @@ func taken(dir *os.File, name string) error {
 	return &fs.PathError{Op: "create", Path: filepath.Join(dir.Name(), name), Err: fs.ErrExist}
 }
 
-// create makes a file that is appended to, as a shell's >> does. It opens nothing that is there already:
-// what ran before may still write to it.
+// create makes a file that is appended to, as with >> in a shell. It opens no existing file, since an earlier program
+// may still write to that.
 func (f Files) create(at Place, name string) (*os.File, error) {
 	path := filepath.Join(at.Dir.Name(), name)
 	if at.Shared {
@@ -114,7 +113,7 @@ func (f Files) create(at Place, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Close lets go of the files; what a program still has of them it keeps.
+// Close closes the files for the worker. The program keeps its own descriptors.
 func (r *Record) Close() {
 	r.Stdout.Close()
 	r.Stderr.Close()

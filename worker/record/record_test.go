@@ -18,7 +18,7 @@ import (
 var must = expect.NoError
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // some tests look at modes
+	syscall.Umask(0o022) // some tests compare modes
 	os.Exit(leaktest.M{M: m}.Run())
 }
 
@@ -33,7 +33,7 @@ func open(t testing.TB) *Record {
 	return r
 }
 
-// files are of these names, with the number of the execution behind them from 2 up.
+// files returns files with these names, with the number of the execution from 2 up.
 func files(t testing.TB, dir, out, failure string) Files {
 	t.Helper()
 	d, err := os.Open(dir)
@@ -74,7 +74,7 @@ func secret(t testing.TB, values ...string) *secrets.Secrets {
 	return s
 }
 
-// Whatever an earlier execution left stays, and what its program still writes is none of this one's.
+// Files of an earlier execution stay, and a program of it that still writes does not write to the new files.
 func TestOpenLeavesEarlierFiles(t *testing.T) {
 	for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
 		dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestOpenEndsItsSearch(t *testing.T) {
 	}
 }
 
-// A name that rounds share is the last one's.
+// The last round has the file if rounds share its name.
 func TestOpenReplacesSharedFiles(t *testing.T) {
 	dir := t.TempDir()
 	f := files(t, dir, "out", "err")

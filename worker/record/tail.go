@@ -10,16 +10,15 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// tailBytes is how much of what was printed last Tail returns.
+// tailBytes is how many bytes Tail returns.
 const tailBytes = 4 << 10
 
-// lineBytes is how far into the tail its first whole line is looked for.
+// lineBytes is how far into the tail its first whole line may begin.
 const lineBytes = 512
 
-// Tail returns the last 4 KiB that the program printed to both of its files, in the order in which
-// that was seen here: what is new of stdout, then what is new of stderr, with each call. It is
-// valid UTF-8, and no secret is in it; what may become one, or a letter, with what is printed
-// next, is not yet in it either. changed says whether anything came since the call before.
+// Tail returns the last 4 KiB that the program printed to both of its files. Each call adds what is new in stdout,
+// then what is new in stderr. The text is valid UTF-8 without secrets. It leaves out an end that may be the beginning
+// of a secret, or of a character. changed says whether the text has changed since the last call.
 func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,7 +28,7 @@ func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	return r.tail.text(), changed
 }
 
-// Silent returns how long ago the program printed something last, by the times of its files.
+// Silent returns how long ago the program last printed something, by the times of its files.
 func (r *Record) Silent() time.Duration {
 	var last time.Time
 	for _, f := range []*os.File{r.Stdout, r.Stderr} {
@@ -40,14 +39,14 @@ func (r *Record) Silent() time.Duration {
 	return max(time.Since(last), 0)
 }
 
-// A stream is a file that is read as it grows.
+// A stream is a file that is read while it grows.
 type stream struct {
 	file  *os.File
-	size  int64 // when it was looked at last
-	shown int64 // what is before that was shown or passed over
+	size  int64 // at the last look
+	shown int64 // the end of what was shown or skipped
 }
 
-// follow adds to the tail what is new, at most as much as fits, and says whether anything is.
+// follow adds what is new to the tail, as far as it fits, and returns whether there was anything.
 func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 	info, err := f.file.Stat()
 	if err != nil || info.Size() == f.size {
@@ -70,8 +69,7 @@ func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 	return true
 }
 
-// unfinished returns how many bytes before the end may be the beginning of a secret or of a
-// letter.
+// unfinished returns how many bytes at the end may be the beginning of a secret or of a character.
 func (f *stream) unfinished(size int64, s *secrets.Secrets) int64 {
 	low := max(0, size-max(int64(s.Longest()-1), utf8.UTFMax-1))
 	end := make([]byte, size-low)
@@ -79,7 +77,7 @@ func (f *stream) unfinished(size int64, s *secrets.Secrets) int64 {
 	return int64(max(s.Partial(end[:n]), cutLetter(end[:n])))
 }
 
-// cutLetter returns the length of the incomplete UTF-8 sequence with which b ends.
+// cutLetter returns the length of the incomplete UTF-8 sequence at the end of b.
 func cutLetter(b []byte) int {
 	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {
@@ -92,10 +90,10 @@ func cutLetter(b []byte) int {
 	return 0
 }
 
-// A ring keeps the end of what is added to it.
+// A ring keeps the end of the text that is added to it.
 type ring struct {
 	buf []byte
-	cut bool // something before it is gone
+	cut bool // earlier text is missing
 }
 
 func (r *ring) add(b []byte) {
@@ -105,10 +103,10 @@ func (r *ring) add(b []byte) {
 	}
 }
 
-// skip says that what comes next does not follow what is there.
+// skip says that some text is missing before the next one.
 func (r *ring) skip() { r.buf, r.cut = r.buf[:0], true }
 
-// text begins with a line, if one begins soon, or else with a letter.
+// text returns the kept text. It begins with a line if one begins soon, or else with a character.
 func (r *ring) text() string {
 	b := r.buf
 	if r.cut {

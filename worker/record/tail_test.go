@@ -47,8 +47,8 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 	}
 }
 
-// More than fits comes at once, of both: what is passed over is not glued together.
-func TestTailPassesOver(t *testing.T) {
+// If more output comes at once than fits, the parts around the gap are not joined.
+func TestTailSkips(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "first\n")
 	r.Tail(nil)
@@ -67,7 +67,7 @@ func TestTailIsText(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "\xff\x00x")
 	tail(t, r, "\uFFFD\x00x", true)
-	print(t, r.Stdout, strings.Repeat("ä", 3000)) // no line, and 4 KiB end within a letter
+	print(t, r.Stdout, strings.Repeat("ä", 3000)) // without a line end, and 4 KiB end within a character
 	print(t, r.Stdout, "x")
 	got, _ := r.Tail(nil)
 	if want := strings.Repeat("ä", 2047) + "x"; got != want {
@@ -75,8 +75,8 @@ func TestTailIsText(t *testing.T) {
 	}
 }
 
-// A letter that has come in part is shown when it is whole, also when something else comes between.
-func TestTailOfHalfALetter(t *testing.T) {
+// A character is shown when it is complete, even if other output comes in between.
+func TestTailOfHalfACharacter(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "1 €"[:4])
 	tail(t, r, "1 ", true)
@@ -102,7 +102,7 @@ func TestTailMasks(t *testing.T) {
 	}
 }
 
-// letters is the text without the digits of the other file.
+// letters returns the text without digits, which are the other file's.
 func letters(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' {
@@ -112,8 +112,8 @@ func letters(text string) string {
 	}, text)
 }
 
-// A secret of which the beginning is passed over does not show its end.
-func TestTailMasksWhatIsPassedOver(t *testing.T) {
+// The end of a secret is masked if its beginning is skipped.
+func TestTailMasksSkippedSecrets(t *testing.T) {
 	s := secret(t, "QWERTYUIOP")
 	for i := range 11 {
 		r := open(t)
@@ -125,7 +125,7 @@ func TestTailMasksWhatIsPassedOver(t *testing.T) {
 	}
 }
 
-// Secrets that overlap each other come in parts, too.
+// Overlapping secrets are masked if they come in parts.
 func TestTailMasksOverlappingSecrets(t *testing.T) {
 	s := secret(t, "ABCDEF", "EFGHIJ")
 	r := open(t)
@@ -157,7 +157,7 @@ func TestSilent(t *testing.T) {
 	if got := r.Silent(); got < time.Hour || got > time.Hour+time.Minute {
 		t.Errorf("silent for %v", got)
 	}
-	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // a clock that was set back
+	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // the clock was set back
 	if got := r.Silent(); got != 0 {
 		t.Errorf("silent for %v", got)
 	}

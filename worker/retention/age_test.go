@@ -26,7 +26,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// What a round left goes together, when the youngest of it is old.
+// The files of a round are removed together, when the newest of them is old.
 func TestRoundsGoTogether(t *testing.T) {
 	dir := t.TempDir()
 	for i, young := range []string{"out", "err", "files", "scratch", ""} {
@@ -57,7 +57,7 @@ func TestForever(t *testing.T) {
 	leaves(t, p, "a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out")
 }
 
-func TestNoKeep(t *testing.T) {
+func TestKeepWithoutALimit(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "a/results/w-1-0.out")
 	for _, keep := range []time.Duration{0, -1} {
@@ -69,7 +69,7 @@ func TestNoKeep(t *testing.T) {
 	}
 }
 
-// A clock that was set back has left files of the future: they are young, by age and by size.
+// After the clock was set back, files have times in the future. They count as new for both limits.
 func TestClockSetBack(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 52 * week} {
 		dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A clock that is set ahead makes all look old by that much.
+// After the clock was set ahead, everything counts as old.
 func TestClockSetAhead(t *testing.T) {
 	for ahead, want := range map[time.Duration][]string{
 		time.Hour: {"a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out"},
@@ -144,8 +144,8 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// Many files in one directory: everything but each tenth is old.
-func TestMany(t *testing.T) {
+// Of many files in one directory, each tenth stays.
+func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	var want []string
 	for i := range 3000 {

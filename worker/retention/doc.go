@@ -1,16 +1,14 @@
-// Package retention keeps a worker's disk in order: it removes the files that rounds left and the
-// programs that nobody uses, when they are old, and the oldest when all of them take too much
-// (docs/configuration.md, "[worker]": keep_files and max_files_bytes).
+// Package retention removes old output files and unused programs from a worker's disk. If all of them together take
+// too much room, it removes the oldest ones (docs/configuration.md, "[worker]": keep_files and max_files_bytes).
 //
-// The directories are users', so what it may remove is narrow. The two configured file names are
-// turned into what they match ("pattern.go"): a regular file of such a name is an output file, a
-// directory of the output file's name with .files or .scratch for its extension lies beside it.
-// Nothing else is removed, and no link is followed below the working directory ("find.go",
-// "remove.go"). Files that came with a program are its own, whatever their names.
+// It must not remove anything else, since users have files of their own in these directories. A file belongs to a
+// round only if its name matches a file name of the configuration (pattern.go). A directory belongs to a round if it
+// has the name of the output file with the extension .files or .scratch. Below the working directory, retention
+// follows no link (find.go, remove.go). It keeps files that came with a program.
 //
-// Output files of any worker's name match: that of a worker that never comes back must not fill
-// the disk. Age decides, by the time that a file was last written to.
+// Workers of all names match, because files of a worker that never comes back must not fill the disk. The age of a
+// file counts from its last write.
 //
-// What lies in the future is young, never old: a clock was set back, and until it is there again
-// such files stay. A clock that is set ahead, by a year say, makes all but what is in use old.
+// A file with a time in the future counts as new: the clock was set back. After a clock was set ahead, by a year for
+// example, everything counts as old that is not in use.
 package retention

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// A round is what one round left.
+// A round has the files that one round left.
 type round struct {
 	files  []file
 	newest time.Time
-	bytes  int64 // known before it is removed only if the search measures
+	bytes  int64 // known before the removal only if the search measures sizes
 }
 
 // A file is an output file, or a directory beside it.
@@ -28,23 +28,23 @@ type file struct {
 
 func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.name) }
 
-// A place is a directory, below one that is the administrator's.
+// A place is a directory below one that the administrator controls.
 type place struct{ base, below string }
 
-// A target is what a search looks for in the directories of a pattern.
+// A target is a pattern of names to search for in directories.
 type target struct {
 	part
 	tree bool
 }
 
-// A hunt is a search in all directories that match; the two outputs mostly share theirs.
+// A hunt is one search in all matching directories. The two outputs usually share theirs.
 type hunt struct {
 	base    string
 	dirs    []part
 	targets []target
 }
 
-// hunts are those for output files and what lies beside them, and for error files.
+// hunts returns a hunt for output files and the directories beside them, and one for error files.
 func hunts(output, failure *pattern) []*hunt {
 	var all []*hunt
 	add := func(p *pattern, targets ...target) {
@@ -76,14 +76,14 @@ func text(parts []part) string {
 // A search collects rounds.
 type search struct {
 	ctx     context.Context
-	measure bool            // the sizes of directories, too
-	own     map[string]bool // paths that are no output, whatever their names
-	cutoff  time.Time       // directories of tasks that are empty, and older than this, go
+	measure bool            // also measure directories
+	own     map[string]bool // paths that are no output files, whatever their names
+	cutoff  time.Time       // empty directories of tasks that are older are removed
 	fail    func(error)
 
 	*hunt
 	byValues map[values]*round
-	rounds   []*round // in the order in which they are met: those of a directory together
+	rounds   []*round // in the order in which they are found, so rounds of one directory are together
 }
 
 func (s *search) in(h *hunt) {
@@ -97,7 +97,7 @@ func (s *search) in(h *hunt) {
 	s.walk(root, "", h.dirs, values{})
 }
 
-// walk looks into what is below root; it says whether nothing is there.
+// walk searches below root, and returns whether the directory is empty.
 func (s *search) walk(root *os.Root, below string, dirs []part, v values) (empty bool) {
 	if len(dirs) > 0 && dirs[0].name == nil {
 		s.descend(root, below, dirs, dirs[0].text, v)
@@ -134,11 +134,11 @@ func (s *search) descend(root *os.Root, below string, dirs []part, name string, 
 	}
 	defer child.Close()
 	if s.walk(child, filepath.Join(below, name), dirs[1:], v) && dirs[0].ofTask() && info.ModTime().Before(s.cutoff) {
-		_ = root.Remove(name) // not if something is there now
+		_ = root.Remove(name) // fails if the directory has an entry by now
 	}
 }
 
-// take adds what has a name that is looked for to its round.
+// take adds a file with a matching name to its round.
 func (s *search) take(root *os.Root, dir *place, e fs.DirEntry, v values) {
 	if !e.IsDir() && !e.Type().IsRegular() {
 		return
@@ -181,7 +181,7 @@ func (s *search) add(root *os.Root, f file, v values) {
 	}
 }
 
-// list returns what is in a directory as it comes.
+// list yields the entries of a directory in their order on the disk.
 func list(root *os.Root) ([]fs.DirEntry, error) {
 	d, err := root.Open(".")
 	if err != nil {
@@ -191,7 +191,7 @@ func list(root *os.Root) ([]fs.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
-// open opens a directory, and not what a link leads to.
+// open opens a directory, but not through a link.
 func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -211,13 +211,13 @@ func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	return child, info, nil
 }
 
-// foreign: another user's, such as lost+found, in which a worker has left nothing.
+// foreign reports whether a directory is another user's, such as lost+found. No worker leaves files there.
 func foreign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) != os.Geteuid()
 }
 
-// size is what the files in a directory take.
+// size returns the size of all files in a directory.
 func size(root *os.Root, name string) (sum int64) {
 	child, _, err := open(root, name)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	week = 7 * day
 )
 
-// byDefault is the policy of a worker that is configured for nothing else.
+// byDefault returns the policy of a worker with the default configuration.
 func byDefault(dir string) Policy {
 	return Policy{
 		Dir:           dir,
@@ -34,7 +34,7 @@ func byDefault(dir string) Policy {
 	}
 }
 
-// put makes files of 10 bytes that were written so long ago.
+// put makes files of 10 bytes with the given age.
 func put(t testing.TB, dir string, ago time.Duration, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -51,7 +51,7 @@ func age(t testing.TB, name string, ago time.Duration) {
 	must(t, os.Chtimes(name, then, then))
 }
 
-// install fetches a program that was last used so long ago: run.sh and a file of 1000 bytes.
+// install fetches a program with the given age of its last use. It has run.sh, and a file of 1000 bytes.
 func install(t testing.TB, dir, program string, ago time.Duration) {
 	t.Helper()
 	var archive bytes.Buffer
@@ -70,7 +70,7 @@ func install(t testing.TB, dir, program string, ago time.Duration) {
 	age(t, filepath.Join(dir, program, ".tdf-program.json"), ago)
 }
 
-// left is all that is in a directory but the fetcher's own; directories only where nothing is in them.
+// left returns the files in a directory, without those of the fetcher, and empty directories.
 func left(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
@@ -98,7 +98,7 @@ func left(t testing.TB, dir string) []string {
 	return all
 }
 
-// leaves applies the policy, and checks what is left then.
+// leaves applies the policy, and checks what is left.
 func leaves(t testing.TB, p Policy, want ...string) Removed {
 	t.Helper()
 	removed, err := p.Apply(t.Context())

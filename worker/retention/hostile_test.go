@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Links with matching names lead outside, to files and directories.
+// Links with matching names lead to files and directories outside.
 func TestLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, 52*week, "results/w-1-0.out", "x", "files/w-1-0.out")
@@ -49,7 +49,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	leaves(t, byDefault(dir), "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "a/results/w-4-0.out", "results")
 }
 
-// asNobody runs do as a user who is not root, on a thread that is given up afterwards.
+// asNobody runs do as a user who is not root, on a thread that ends afterwards.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan error)
@@ -70,7 +70,7 @@ func asNobody(t *testing.T, do func()) {
 	}
 }
 
-// open4all is a directory that every user can use.
+// open4all makes a directory that every user can use.
 func open4all(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "retention")
@@ -80,7 +80,7 @@ func open4all(t *testing.T) string {
 	return dir
 }
 
-// What cannot be read is told, once, and keeps nothing else from going.
+// Unreadable directories are reported once, and do not keep others from being cleaned.
 func TestUnreadable(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -101,7 +101,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// What is another user's is nothing to tell of.
+// A directory of another user is not reported.
 func TestForeignDirectory(t *testing.T) {
 	dir := open4all(t)
 	if os.Geteuid() == 0 {
@@ -115,7 +115,7 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// A program takes the rights away in what it leaves.
+// A program takes rights away from the files that it leaves.
 func TestUnreadableFiles(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -134,13 +134,13 @@ func TestUnreadableFiles(t *testing.T) {
 	})
 }
 
-// Others remove, and write anew, between the search and the removal.
-func TestVanishing(t *testing.T) {
+// Others remove and write files between the search and the removal.
+func TestFilesThatVanish(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out", "b/results/w-1-0.out", "c/results/w-1-0.out")
 	p := byDefault(dir)
 	asked := false
-	p.InUse = func(path string) bool { // is asked when all is found
+	p.InUse = func(path string) bool { // called when the search is complete
 		if strings.HasSuffix(path, ".out") && !asked {
 			asked = true
 			must(t, os.Remove(filepath.Join(dir, "a/results/w-1-0.err")))
@@ -156,8 +156,8 @@ func TestVanishing(t *testing.T) {
 	}
 }
 
-// Two workers do it at once.
-func TestTogether(t *testing.T) {
+// Two workers clean up at the same time.
+func TestTwoWorkersAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{"a", "b", "c"} {
 		install(t, dir, program, 52*week)
@@ -179,7 +179,7 @@ func TestTogether(t *testing.T) {
 		}
 	}
 	for _, name := range left(t, dir) {
-		if !strings.HasSuffix(name, "/") { // a directory stays that another had not quite emptied when its program went
+		if !strings.HasSuffix(name, "/") { // a directory stays if another worker had not quite emptied it when the program was removed
 			t.Error(name)
 		}
 	}

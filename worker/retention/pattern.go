@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// ErrShared is wrapped when a configured file name has no $taskId: it may mean one file for all
-// rounds, which is never old. Nothing of that name is removed.
-var ErrShared = errors.New("has no $taskId in it: its files are not removed")
+// ErrShared says that a configured file name has no $taskId. All rounds may share that file, so it never counts as
+// old, and retention removes no file of that name.
+var ErrShared = errors.New("lacks $taskId: its files are never removed")
 
 // A pattern is a configured file name, relative to a directory.
 type pattern struct {
-	base string // an absolute path, which is the administrator's: links in it are followed
+	base string // an absolute path that the administrator controls, so links in it are followed
 	dirs []part // below base
 	text string // of the file
 	file part
@@ -24,19 +24,19 @@ type pattern struct {
 // A part of a pattern is the name of a file or a directory.
 type part struct {
 	text   string
-	name   *regexp.Regexp // nil: text
-	fields []int          // which of the values each of its submatches is
+	name   *regexp.Regexp // nil: only text itself matches
+	fields []int          // for each submatch, the index of its placeholder
 }
 
-// Values of the placeholders, in the order of their names.
+// values are the values of the placeholders, in the order of their names.
 type values [5]string
 
-// again stands in a file name for which execution of the round it is of.
+// again is the placeholder for the number of the execution of a round.
 const again = "$again"
 
 var placeholders = []string{"$program", "$worker", "$taskId", "$round", again}
 
-// What the placeholders stand for: names without slashes, and numbers as they are printed.
+// The regular expressions of the placeholders: names without slashes, and numbers.
 var expressions = []string{
 	`([^/.\-[:cntrl:]][^/[:cntrl:]]*)`,
 	`([^/.[:cntrl:]][^/[:cntrl:]]*)`,
@@ -47,11 +47,11 @@ var expressions = []string{
 
 var placeholder = regexp.MustCompile(`\$program|\$worker|\$taskId|\$round|\$again`)
 
-// IsShared says whether rounds share the file of a configured name: it has no $taskId.
+// IsShared reports whether rounds share the file of a configured name, because it has no $taskId.
 func IsShared(text string) bool { return !strings.Contains(filepath.Clean(text), "$taskId") }
 
-// Execution returns the configured name for the n-th execution of a round, from 1 up, with the placeholders
-// of the configuration still to be filled in: of the second, x-$round.out is x-$round~2.out.
+// Execution returns the configured name for the n-th execution of a round, from 1. The name keeps the other
+// placeholders. The second execution has x-$round~2.out instead of x-$round.out.
 func Execution(text string, n int64) string {
 	mark := ""
 	if n > 1 {
@@ -60,19 +60,19 @@ func Execution(text string, n int64) string {
 	return strings.Replace(numbered(text), again, mark, 1)
 }
 
-// numbered puts the mark before the extension.
+// numbered inserts a mark before the extension.
 func numbered(text string) string {
 	stem, extension := cutExtension(text)
 	return stem + again + extension
 }
 
-// Beside is the configured name of a directory that is kept beside an output file.
+// Beside returns the configured name of a directory that is kept beside an output file.
 func Beside(text, extension string) string {
 	stem, _ := cutExtension(text)
 	return stem + extension
 }
 
-// cutExtension takes nothing for an extension that is filled in.
+// cutExtension does not treat a placeholder as an extension.
 func cutExtension(text string) (stem, extension string) {
 	if extension = filepath.Ext(text); strings.Contains(extension, "$") {
 		return text, ""
@@ -80,8 +80,8 @@ func cutExtension(text string) (stem, extension string) {
 	return strings.TrimSuffix(text, extension), extension
 }
 
-// Split parts a configured name into a directory that is the administrator's, below dir or absolute, and
-// what is below it.
+// Split splits a configured name into a directory that the administrator controls, absolute or below dir, and the
+// rest.
 func Split(dir, text string) (base, below string) {
 	clean := filepath.Clean(text)
 	base = dir
@@ -95,7 +95,7 @@ func Split(dir, text string) (base, below string) {
 	return base, strings.Join(texts, "/")
 }
 
-// parse takes a file name of the configuration.
+// parse parses a file name of the configuration.
 func parse(dir, text string) (pattern, error) {
 	if IsShared(text) {
 		return pattern{}, fmt.Errorf("%q %w", text, ErrShared)
@@ -135,7 +135,7 @@ func parsePart(text string) part {
 	return p
 }
 
-// match returns the values with those of this name; a placeholder means the same everywhere.
+// match adds the values of a name to values. A placeholder must have the same value everywhere.
 func (p part) match(name string, v values) (values, bool) {
 	if p.name == nil {
 		return v, name == p.text
@@ -153,12 +153,12 @@ func (p part) match(name string, v values) (values, bool) {
 	return v, true
 }
 
-// ofTask: the directory was made for a task or a round.
+// ofTask reports whether a directory was made for one task or round.
 func (p part) ofTask() bool {
 	return strings.Contains(p.text, "$taskId") || strings.Contains(p.text, "$round")
 }
 
-// beside is the pattern of a directory that is kept beside the file.
+// beside returns the pattern of a directory that is kept beside the file.
 func (p *pattern) beside(extension string) part {
 	return parsePart(numbered(Beside(p.text, extension)))
 }

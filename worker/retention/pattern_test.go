@@ -10,8 +10,8 @@ import (
 func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		name, output, failure string
-		files, stay           []string // old ones, below the working directory
-		want                  []string // of files and stay
+		files, stay           []string // old files below the working directory; files to keep
+		want                  []string // what is left of both
 	}{
 		{
 			"worker and round without anything between", "$worker$round-$taskId", "$worker$round-$taskId.err",
@@ -71,7 +71,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// What is kept of a round is named as its output file, whatever number that has.
+// Directories that are kept of a round have the name of its output file, for every execution.
 func TestNamesOfExecutions(t *testing.T) {
 	for _, c := range []struct{ pattern, first, second, files string }{
 		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},
@@ -90,15 +90,15 @@ func TestNamesOfExecutions(t *testing.T) {
 	}
 }
 
-// An execution goes when it is old, and takes no other with it.
-func TestExecutionsGoByThemselves(t *testing.T) {
+// An execution is removed when it is old, without the others of its round.
+func TestExecutionsAreRemovedOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")
 	put(t, dir, day, "p/results/w-1-0~2.out", "p/results/w-1-0~2.err")
 	leaves(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
 }
 
-// One file for all rounds is never old; what else is to go, goes.
+// A file for all rounds never counts as old. Other files are removed.
 func TestSharedFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "a/last.out", "a/w.out", "a/0.out", "a/1.err")
@@ -114,7 +114,7 @@ func TestSharedFiles(t *testing.T) {
 	}
 }
 
-// The administrator's part of an absolute name may be a link; what is below may not.
+// In an absolute name, the administrator's part may be a link, but nothing below it.
 func TestAbsolutePattern(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	logs := filepath.Join(t.TempDir(), "logs")
@@ -141,7 +141,7 @@ func TestPatternAboveTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// A directory that was made for a task, and holds nothing any more, goes at its time.
+// An empty directory that was made for a task is removed when it is old.
 func TestEmptyDirectoriesOfTasks(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"out/1", "out/2", "out/x", "young/3"} {

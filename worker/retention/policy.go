@@ -9,43 +9,41 @@ import (
 	"time"
 )
 
-// Young is the age below which nothing is removed for its size. For programs, whose last use is
-// not known so exactly, it is [fetch.UsedFor].
+// Young is the age below which no file is removed because of its size. For programs, whose last use is known less
+// exactly, that age is [fetch.UsedFor].
 const Young = 5 * time.Minute
 
-// Forever is a Keep without end.
+// Forever is a Keep without an end.
 const Forever time.Duration = math.MaxInt64
 
-// A Policy says what is to be kept of what rounds and fetches leave in a working directory.
+// A Policy says what to keep in a working directory.
 type Policy struct {
 	Dir           string        // the working directory
 	OutputPattern string        // task_output_filename
 	ErrorPattern  string        // task_error_filename
-	Keep          time.Duration // what is older goes (keep_files), above zero; [Forever]: for ever
-	MaxBytes      int64         // of output files and programs together (max_files_bytes); 0: no limit
+	Keep          time.Duration // older files are removed (keep_files); above zero
+	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0: none
 
-	// InUse says whether something is in use now: it is asked about paths of output files and what
-	// lies beside them, and of programs' directories, all absolute. What is in use stays. nil:
-	// nothing is.
+	// InUse reports whether a path is in use, and must stay: that of an output file, of a directory beside it, or of
+	// a program. All paths are absolute. nil: nothing is in use.
 	InUse func(path string) bool
 
-	Log *slog.Logger // nil: none
+	Log *slog.Logger // nil: no log
 }
 
-// Removed says what was removed.
+// Removed counts the removed files.
 type Removed struct {
 	Files    int   // output files, and directories beside them
-	Programs int   // that were fetched
-	Bytes    int64 // of all these
+	Programs int   // fetched programs
+	Bytes    int64 // of all of them
 }
 
-// Apply removes what is older than Keep, and then the oldest while all of it exceeds MaxBytes. It
-// goes on where something cannot be removed or read, and then returns the first error and the
-// number of the others; what others remove meanwhile is none. [ErrShared] is wrapped where a
-// configured file name has no $taskId, which is the same each time.
+// Apply removes files older than Keep, and then the oldest ones until all together have at most MaxBytes. It
+// continues after an error. Then it returns the first error, and the number of the others. It ignores files that
+// others remove in the meantime. [ErrShared] is among the errors if a configured file name has no $taskId.
 //
-// Workers that share a working directory may all do this, at any time. Each does it once an hour
-// at least: programs in use are marked so by it ([fetch.Touch]).
+// Workers that share a working directory may call Apply at any time. Each calls it at least once an hour, because it
+// marks programs as used ([fetch.Touch]).
 func (p Policy) Apply(ctx context.Context) (Removed, error) {
 	r := &run{Policy: p, now: time.Now()}
 	if p.Keep <= 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A remover removes files. The directory that it was in last stays open.
+// A remover removes files. It keeps the last directory open.
 type remover struct {
 	at   *place
 	root *os.Root
@@ -22,7 +22,7 @@ func (r *remover) close() {
 	r.at, r.root = nil, nil
 }
 
-// remove removes a file that is as it was found, and returns how many bytes of files that were.
+// remove removes a file if it has not changed since it was found, and returns the bytes that it freed.
 func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
 	if err := r.enter(f.dir); err != nil {
 		return false, 0, err
@@ -41,7 +41,7 @@ func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
 	return true, info.Size(), r.root.Remove(f.name)
 }
 
-// enter opens a directory; no link is followed below the base.
+// enter opens a directory. It follows no link below the base.
 func (r *remover) enter(dir *place) error {
 	if r.at == dir {
 		return nil
@@ -66,7 +66,7 @@ func (r *remover) enter(dir *place) error {
 	return nil
 }
 
-// removeTree removes a directory, also one in which a program has taken its user's rights away.
+// removeTree removes a directory, even if a program has taken its own user's rights away.
 func removeTree(root *os.Root, name string) error {
 	err := root.RemoveAll(name)
 	if errors.Is(err, fs.ErrPermission) {

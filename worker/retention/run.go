@@ -44,7 +44,7 @@ func (r *run) err() error {
 
 func (r *run) inUse(path string) bool { return r.InUse != nil && r.InUse(path) }
 
-// cutoff is the time before which everything is old.
+// cutoff returns the time before which everything is old.
 func (r *run) cutoff() time.Time {
 	if r.Keep == Forever {
 		return time.Time{}
@@ -52,7 +52,7 @@ func (r *run) cutoff() time.Time {
 	return r.now.Add(-r.Keep)
 }
 
-// listPrograms leaves out those that are in use, and says so to whoever shares the directory.
+// listPrograms returns the programs that are not in use. It marks those in use, for workers that share the directory.
 func (r *run) listPrograms() {
 	all, err := fetch.Programs(r.Dir)
 	r.fail(err)
@@ -85,7 +85,7 @@ func (r *run) pattern(text string) *pattern {
 	return &p
 }
 
-// ofPrograms are the paths of what came with programs.
+// ofPrograms returns the paths of files that came with programs.
 func (r *run) ofPrograms() map[string]bool {
 	own := map[string]bool{}
 	for _, p := range r.programs {
@@ -107,14 +107,14 @@ func (r *run) expire(ctx context.Context) {
 	})
 }
 
-// An item is what can be removed for its size.
+// An item is a program, or the files of a round.
 type item struct {
 	at     time.Time
 	bytes  int64
 	remove func() bool
 }
 
-// shrink removes the oldest while all of it exceeds MaxBytes.
+// shrink removes the oldest items while all together have more than MaxBytes.
 func (r *run) shrink(ctx context.Context) {
 	latest := r.now.Add(-Young)
 	var total int64
@@ -141,11 +141,11 @@ func (r *run) shrink(ctx context.Context) {
 		}
 	}
 	if total > r.MaxBytes {
-		r.Log.Info("what is young or in use exceeds max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
+		r.Log.Info("recent files and files in use exceed max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
 	}
 }
 
-// removeRound removes all that a round left, or nothing where some of it is in use.
+// removeRound removes the files of a round, unless one of them is in use.
 func (r *run) removeRound(ctx context.Context, o *round) bool {
 	if ctx.Err() != nil || slices.ContainsFunc(o.files, func(f file) bool { return r.inUse(f.path()) }) {
 		return false
@@ -157,7 +157,7 @@ func (r *run) removeRound(ctx context.Context, o *round) bool {
 		if removed && err == nil {
 			r.removed.Files++
 			r.removed.Bytes += bytes
-			r.Log.Debug("removed what a round left", "path", f.path())
+			r.Log.Debug("removed the files of a round", "path", f.path())
 		}
 		all = all && (removed && err == nil || errors.Is(err, fs.ErrNotExist))
 	}
@@ -173,7 +173,7 @@ func (r *run) removeProgram(ctx context.Context, p fetch.Installed, olderThan ti
 	if removed {
 		r.removed.Programs++
 		r.removed.Bytes += bytes
-		r.Log.Info("removed a program that nobody used", "program", p.Name, "used", p.LastUse, "bytes", bytes)
+		r.Log.Info("removed an unused program", "program", p.Name, "used", p.LastUse, "bytes", bytes)
 	}
 	return removed
 }

@@ -42,9 +42,9 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// Programs and files go by one order, and are one sum.
+// Programs and files have one order and one total size.
 func TestMaxBytesOfPrograms(t *testing.T) {
-	const program = 1010 // bytes
+	const program = 1010 // in bytes
 	for _, tt := range []struct {
 		max  int64
 		want []string
@@ -54,7 +54,7 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
-		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // it was used an hour ago, or may have been
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // its last use may have been an hour ago
 	} {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)

@@ -7,10 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Untouched says that the program has left the directory as it found it. Then it can serve
-// another round ([Dir.Again]), which spares making and removing it: on many file systems that takes
-// longer than a short program. One that is another user's is never used again: others of that user
-// may reach into it.
+// Untouched reports whether the program left the directory as it found it. Another round can then use it
+// ([Dir.Again]), which on many file systems saves more time than a short program takes. A directory of another user
+// is never used again, since that user's other programs may have files open in it.
 func (d *Dir) Untouched() bool {
 	if d.owner != nil {
 		return false
@@ -28,7 +27,7 @@ func (d *Dir) Untouched() bool {
 	return err == nil && whole && found == 2
 }
 
-// inPlace: the directory still has its name.
+// inPlace reports whether the directory still has its name.
 func (d *Dir) inPlace(info unix.Stat_t) bool {
 	var named unix.Stat_t
 	err := unix.Lstat(d.path, &named)

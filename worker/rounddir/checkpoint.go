@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stamp tells by its looks whether a file has changed. One that was made a moment ago cannot
-// be trusted: the clock of a file system has ticks of some milliseconds, and within one
-// a file can change twice.
+// A stamp shows whether a file has changed. A recent stamp proves nothing: the clock of a file system ticks every few
+// milliseconds, and a file can change twice within one tick.
 type stamp struct {
 	inode, size, modified, changed int64
 	young                          bool
 }
 
-// tick is longer than those of any file system that has fractions of a second.
+// tick is longer than the tick of any file system that has fractions of a second.
 const tick = 100 * time.Millisecond
 
 func stampOf(info *unix.Stat_t) stamp {
@@ -27,7 +26,7 @@ func stampOf(info *unix.Stat_t) stamp {
 	}
 }
 
-// A digest tells checkpoints apart by their content; that of none is zero.
+// A digest identifies the content of a checkpoint; zero: there is none.
 type digest [sha256.Size]byte
 
 func sum(b []byte) digest {
@@ -52,7 +51,7 @@ func (d *Dir) readCheckpoint(r *Report) {
 	}
 	b, err := readWhole(f, info.Size, d.limits.Checkpoint, "max_checkpoint")
 	if err != nil {
-		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; it is not taken, the one before stays", err))
+		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
 		return
 	}
 	r.to.stamp = now

@@ -11,12 +11,12 @@ import (
 func TestCheckpoint(t *testing.T) {
 	d := create(t, Before{Checkpoint: []byte("before")}, limits, secret(t, "hunter22"))
 	d.news(t, Report{})
-	d.replace(t, "checkpoint", "a\x00hunter22") // is the program's own: not masked
+	d.replace(t, "checkpoint", "a\x00hunter22") // not masked: the program gets it back
 	want := Report{Checkpoint: []byte("a\x00hunter22")}
 	d.news(t, want)
 	d.Accepted(d.news(t, want))
 	d.news(t, Report{})
-	d.replace(t, "checkpoint", "a\x00hunter22") // once more the same
+	d.replace(t, "checkpoint", "a\x00hunter22") // the same content again
 	d.Accepted(d.news(t, Report{}))
 	d.write(t, "checkpoint", "in place")
 	d.Accepted(d.news(t, Report{Checkpoint: []byte("in place")}))
@@ -27,7 +27,7 @@ func TestCheckpoint(t *testing.T) {
 	d.news(t, Report{})
 }
 
-// Within a tick of the file system's clock a file can change and look the same.
+// A file can change within a tick of the file system's clock, and have the same stamp.
 func TestCheckpointThatChangesAtOnce(t *testing.T) {
 	d := plain(t)
 	for i := range 200 {
@@ -37,7 +37,7 @@ func TestCheckpointThatChangesAtOnce(t *testing.T) {
 	}
 }
 
-// One that has not changed for a while is not read again and again.
+// A checkpoint that has not changed for a while is not read again.
 func TestCheckpointIsReadOnce(t *testing.T) {
 	d := plain(t)
 	d.write(t, "checkpoint", "x")
@@ -48,14 +48,14 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 			t.Fatal("it stays young")
 		}
 	}
-	d.seen.checkpoint = digest{} // would show if it was read
+	d.seen.checkpoint = digest{} // a second reading would report it
 	d.news(t, Report{})
 }
 
 func TestCheckpointTooLarge(t *testing.T) {
 	d := create(t, Before{Checkpoint: []byte("before")}, limits, nil)
 	d.replace(t, "checkpoint", strings.Repeat("x", 101))
-	d.Accepted(d.news(t, Report{Problems: []string{"checkpoint: 101 bytes, more than max_checkpoint (100); it is not taken, the one before stays"}}))
+	d.Accepted(d.news(t, Report{Problems: []string{"checkpoint: 101 bytes, more than max_checkpoint (100); the previous checkpoint stays"}}))
 	must(t, os.Truncate(d.in("checkpoint"), 1<<40))
 	d.Accepted(d.news(t, Report{}))
 	d.replace(t, "checkpoint", strings.Repeat("x", 100))

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// The names in the directory.
+// Names in the directory.
 const (
 	progressFile   = "progress"
 	checkpointFile = "checkpoint"
@@ -25,21 +25,21 @@ const (
 
 // Before is what earlier rounds of the task left for this one.
 type Before struct {
-	Checkpoint []byte // empty: there is none
-	LastError  string // of the round before; "": it had none
+	Checkpoint []byte // empty: none
+	LastError  string // the error of the previous round; "": none
 }
 
-// An Owner is the user as whom the program runs, where that is not the worker's.
+// An Owner is the user and group of the program, if they are not the worker's.
 type Owner struct{ UID, GID int }
 
-// Limits bound what is taken of a program, in bytes; 0: nothing.
+// Limits bound what the worker reads, in bytes; 0: nothing.
 type Limits struct {
-	Checkpoint int64 // of checkpoint
-	Result     int64 // of result.json
-	Updates    int64 // of all updates of the round
+	Checkpoint int64 // size of checkpoint
+	Result     int64 // size of result.json
+	Updates    int64 // all updates of the round together
 }
 
-// A Dir is the directory of one round. Its methods are fit for several goroutines.
+// A Dir is the directory of one round. Several goroutines may call its methods.
 type Dir struct {
 	path    string
 	dir     *dir
@@ -47,17 +47,16 @@ type Dir struct {
 	limits  Limits
 	secrets *secrets.Secrets
 
-	sealed  *dir // what Seal made of files/; nil: nothing yet
-	checked bool // Seal checked all of it
+	sealed  *dir // the directory that Seal made of files/; nil: none yet
+	checked bool // Seal has checked all of it
 
-	mu   sync.Mutex
-	seen state
-	told map[string]bool // the problems that were told
+	mu       sync.Mutex
+	seen     state
+	reported map[string]bool // problems that were reported
 }
 
-// Create makes the directory at path: what was there is removed first. It is the owner's, or,
-// for nil, the worker's, and of use to nobody else. The values of s are masked in progress,
-// updates and result; s may be nil.
+// Create makes the directory at path, and removes what was there before. Only its owner can use it; nil means the
+// worker's user. The values of s are masked in progress, updates and the result; s may be nil.
 func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -72,7 +71,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	}
 	d, err = d.Again(before, s)
 	if err == nil {
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // itself last: before that nobody else can reach into it
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // the directory itself comes last: until then no other user can enter it
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
@@ -80,10 +79,10 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	return d, nil
 }
 
-// Again returns the directory for another round, and this Dir is of no use any more. It must be
-// [Dir.Untouched]. After an error, Remove is due.
+// Again returns the directory for another round. The old Dir must not be used any more. The directory must be
+// [Dir.Untouched]. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
-	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, told: map[string]bool{}}
+	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}}
 	if err := again.fill(before); err != nil {
 		return again, err
 	}
@@ -109,7 +108,7 @@ func (d *Dir) make() (err error) {
 	return err
 }
 
-// fill follows no link, whoever has been at the directory.
+// fill follows no link that a program made.
 func (d *Dir) fill(before Before) error {
 	for name, data := range map[string][]byte{checkpointFile: before.Checkpoint, lastErrorFile: []byte(before.LastError)} {
 		if len(data) == 0 {
@@ -137,7 +136,7 @@ func (d *Dir) giveAway(names ...string) error {
 	for _, name := range names {
 		err := unix.Fchownat(d.dir.fd(), name, d.owner.UID, d.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("giving %s to the program's user: %w", d.in(name), err)
+			return fmt.Errorf("give %s to the program's user: %w", d.in(name), err)
 		}
 	}
 	return nil
@@ -145,11 +144,11 @@ func (d *Dir) giveAway(names ...string) error {
 
 func (d *Dir) in(name string) string { return filepath.Join(d.path, name) }
 
-// Path returns where the directory is: the value of TDF_DIR.
+// Path returns the path of the directory: the value of TDF_DIR.
 func (d *Dir) Path() string { return d.path }
 
-// Remove removes the directory and all that is in it, also what the program made unreadable. It
-// is called once, last, when nothing of the program runs any more.
+// Remove removes the directory with everything in it, even without permissions. It must be called once, as the last
+// method, when no process of the program runs any more.
 func (d *Dir) Remove() error {
 	d.dir.Close()
 	if d.sealed == nil {

@@ -30,7 +30,7 @@ func TestCreate(t *testing.T) {
 			if diff := cmp.Diff(c.want, content(t, d.Path())); diff != "" {
 				t.Error(diff)
 			}
-			d.news(t, Report{}) // what was put there is not the program's news
+			d.news(t, Report{}) // files of the worker are not reported
 			must(t, d.Remove())
 			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
 				t.Errorf("it is still there: %v", err)
@@ -39,7 +39,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestCreateRemovesWhatWasThere(t *testing.T) {
+func TestCreateReplacesADirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "1-0")
 	outside := t.TempDir()
 	must(t, os.WriteFile(outside+"/kept", nil, 0o644))
@@ -103,15 +103,15 @@ func TestCreateForAnotherUser(t *testing.T) {
 		}
 	}
 	d.news(t, Report{})
-	// What is not that user's may be a hard link to what only root can read.
+	// A file of another user may be a hard link to a file that only root can read.
 	d.replace(t, "checkpoint", "root's")
 	d.write(t, "progress", "0.5")
 	must(t, os.Chown(d.in("progress"), nobody, nobody))
-	d.news(t, Report{Progress: "0.5", HasProgress: true, Problems: []string{"checkpoint: the file is another user's"}})
+	d.news(t, Report{Progress: "0.5", HasProgress: true, Problems: []string{"checkpoint: the file belongs to another user"}})
 	must(t, d.Remove())
 }
 
-// A directory that a program left as it was serves the next round; one that it touched does not.
+// A directory that the program did not touch serves the next round. One that it touched does not.
 func TestAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do        func(dir string) error
@@ -154,7 +154,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Whoever has been at a directory meanwhile does not have the worker write elsewhere.
+// A link that was put into the directory does not make the worker write elsewhere.
 func TestAgainFollowsNoLink(t *testing.T) {
 	for _, name := range []string{"last_error", "checkpoint"} {
 		d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)

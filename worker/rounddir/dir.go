@@ -31,7 +31,7 @@ func openDir(at int, name string, flags int) (*dir, error) {
 
 func (d *dir) fd() int { return int(d.Fd()) }
 
-// open opens a directory in this one, to be emptied.
+// open opens a directory in this one, in order to empty it.
 func (d *dir) open(name string) (*dir, error) {
 	if err := d.makeUsable(name); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (d *dir) open(name string) (*dir, error) {
 	return sub, err
 }
 
-// makeUsable is for directories of which the program has taken its own user's rights away. Root
-// needs none; and for root, changing a mode by name could be a trap.
+// makeUsable gives this user the rights that the program has taken away from a directory. Root needs none, and must
+// not change the mode of a name that a program may have replaced.
 func (d *dir) makeUsable(name string) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (d *dir) makeUsable(name string) error {
 	return unix.Fchmodat(d.fd(), name, 0o700, 0)
 }
 
-// each calls do for what is in the directory. It may miss some of it, since do removes.
+// each calls do for each entry of the directory. Since do removes entries, each may miss some.
 func (d *dir) each(do func(name string)) error {
 	if _, err := d.Seek(0, 0); err != nil {
 		return err

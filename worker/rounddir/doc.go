@@ -1,11 +1,10 @@
-// Package rounddir is the directory through which a program and its worker talk about one round:
-// a small protocol of files (docs/programs.md, "The round's directory").
+// Package rounddir is the directory of a round: a protocol of files between a program and its worker
+// (docs/programs.md, "The round's directory").
 //
-// All that is in it is the program's doing, and the program may run as another user than the
-// worker, who may be root. So nothing in it is trusted: files are opened below the directory's own
-// descriptor, no link is followed, nothing but regular files of the program's user is read, and no
-// more of them than the limits say.
+// A program writes everything in it, perhaps as another user than the worker, who may be root. So the worker trusts
+// nothing in it. It opens files below the directory's own descriptor, follows no link, and reads only regular files
+// of the program's user, up to the limits.
 //
-// News is a pure view of what the files say beyond what was accepted. A report that got lost
-// on its way is simply asked for again, and then has what came meanwhile, too.
+// News returns what is new since the last accepted report, and changes nothing. If a report is lost, the next News
+// has its content again.
 package rounddir

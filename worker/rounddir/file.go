@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a regular file of the program. It follows no link and waits for nobody: a file that
-// is something else is not even opened, since that alone may do something. nil: there is none.
-// The error says what is there instead.
+// open opens a regular file of the program. It follows no link and never blocks. It does not even open other kinds of
+// files, since that alone may have effects. Without a file it returns nil; the error says what else has the name.
 func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	fd := d.dir.fd()
 	var info unix.Stat_t
@@ -33,7 +32,7 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 		return nil, nil, err
 	}
 	f := os.NewFile(uintptr(file), name)
-	// It may have been replaced meanwhile.
+	// the file may have been replaced since the first check
 	if err = unix.Fstat(file, &info); err == nil {
 		err = d.usable(&info)
 	}
@@ -44,12 +43,12 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	return f, &info, nil
 }
 
-// usable: another user's file can only be a hard link to what the program may not read itself.
+// usable refuses files of other users: they can only be hard links to files that the program may not read.
 func (d *Dir) usable(info *unix.Stat_t) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if d.owner != nil && int(info.Uid) != d.owner.UID {
-			return errors.New("the file is another user's")
+			return errors.New("the file belongs to another user")
 		}
 		return nil
 	case unix.S_IFLNK:
@@ -60,7 +59,7 @@ func (d *Dir) usable(info *unix.Stat_t) error {
 	return errors.New("it is neither a file nor a directory, and must be a regular file")
 }
 
-// readFull reads at most so many bytes from an offset on; fewer where the file ends.
+// readFull reads up to most bytes from an offset on, or up to the end of the file.
 func readFull(f *os.File, offset, most int64) ([]byte, error) {
 	b := make([]byte, most)
 	n, err := f.ReadAt(b, offset)
@@ -70,7 +69,7 @@ func readFull(f *os.File, offset, most int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// readWhole reads a file of a limited size; a larger one's size is in the error.
+// readWhole reads a file of limited size. The error for a larger one has its size.
 func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 	var b []byte
 	if size <= limit {
@@ -78,7 +77,7 @@ func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 		if b, err = readFull(f, 0, size+1); err != nil {
 			return nil, err
 		}
-		size = int64(len(b)) // it may have grown meanwhile
+		size = int64(len(b)) // the file may have grown since
 	}
 	if size > limit {
 		return nil, fmt.Errorf("%d bytes, more than %s (%d)", size, key, limit)

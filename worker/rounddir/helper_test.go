@@ -18,7 +18,7 @@ import (
 var must = expect.NoError
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // some tests look at modes
+	syscall.Umask(0o022) // some tests compare modes
 	os.Exit(leaktest.M{M: m}.Run())
 }
 
@@ -35,7 +35,7 @@ func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {
 
 func plain(t testing.TB) *Dir { return create(t, Before{}, limits, nil) }
 
-// write does what a program does.
+// write writes a file as a program does.
 func (d *Dir) write(t testing.TB, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(d.in(name), []byte(text), 0o644))
@@ -50,7 +50,7 @@ func (d *Dir) append(t testing.TB, name, text string) {
 	must(t, f.Close())
 }
 
-// replace writes elsewhere and renames.
+// replace writes another file and renames it.
 func (d *Dir) replace(t testing.TB, name, text string) {
 	t.Helper()
 	d.write(t, name+".new", text)
@@ -69,7 +69,7 @@ func secret(t testing.TB, value string) *secrets.Secrets {
 	return s
 }
 
-// news checks the visible part of what is new.
+// news checks the exported part of a report.
 func (d *Dir) news(t testing.TB, want Report) Report {
 	t.Helper()
 	got := d.News(false)
@@ -86,7 +86,7 @@ func sameReport(t testing.TB, got, want Report) {
 	}
 }
 
-// odd are things that a program may leave where a file should be, and what is said of them.
+// odd are things that a program may leave in place of a file, and the problems that are reported.
 var odd = map[string]struct {
 	leave func(path string) error
 	want  string
@@ -105,7 +105,7 @@ func socket(path string) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	// A socket's path must be short: only its last part is.
+	// The path of a socket must be short: only its last part is used.
 	here, err := os.Getwd()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func socket(path string) error {
 	return syscall.Bind(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)})
 }
 
-// content is what is below a directory: modes, and contents of files.
+// content returns the modes and contents below a directory.
 func content(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

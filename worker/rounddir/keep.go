@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files says whether files/ holds anything. It is asked when the program has ended. The error says that
-// what should be a directory is none.
+// Files reports whether files/ has entries. It must be called after the program has ended. The error says that files/
+// is no directory.
 func (d *Dir) Files() (any bool, err error) {
 	if d.sealed != nil {
 		return true, nil
@@ -20,8 +20,8 @@ func (d *Dir) Files() (any bool, err error) {
 	return holdsAny(d.dir, filesDir)
 }
 
-// KeepFiles moves files/, or what [Dir.Seal] made of it, to a name in another directory of the same file
-// system, where it replaces what was there. An empty files/ stays where it is.
+// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, to a name in another directory of the same
+// file system, and replaces what was there. An empty files/ stays.
 func (d *Dir) KeepFiles(to *os.File, name string) error {
 	if d.sealed != nil {
 		return d.keepSealed(to, name)
@@ -29,7 +29,7 @@ func (d *Dir) KeepFiles(to *os.File, name string) error {
 	return d.keep(filesDir, to, name)
 }
 
-// KeepScratch does with scratch/ as KeepFiles does with files/.
+// KeepScratch does the same for scratch/.
 func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(scratchDir, to, name) }
 
 func (d *Dir) keep(what string, to *os.File, name string) error {
@@ -44,7 +44,7 @@ func moveDirectory(from *dir, what string, to *os.File, name string) error {
 	if err := move(from, what, to, name, what); err != nil {
 		return err
 	}
-	// Another program of the user may have exchanged it: only now it is out of reach.
+	// another program of the user may have replaced it before it was moved out of reach
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(to.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -66,7 +66,7 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 	}
 	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
 	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("%s/ can be kept only on the file system that the round's directory is on: %w", what, err)
+		return fmt.Errorf("%s/ can be kept only on the file system of the round's directory: %w", what, err)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "rename", Path: filepath.Join(to.Name(), toName), Err: err}
@@ -75,7 +75,7 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 }
 
 func errNoDirectory(name string) error {
-	return fmt.Errorf("%s is no directory any more: the program has replaced it", name)
+	return fmt.Errorf("%s is not a directory: the program replaced it", name)
 }
 
 func holdsAny(in *dir, name string) (bool, error) {

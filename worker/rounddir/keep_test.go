@@ -57,7 +57,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestKeepWhatIsNoDirectory(t *testing.T) {
+func TestKeepRefusesFiles(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(outside+"/x", nil, 0o644))
 	for name, leave := range map[string]func(path string) error{
@@ -73,9 +73,9 @@ func TestKeepWhatIsNoDirectory(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "to")
 			must(t, os.WriteFile(to, []byte("kept"), 0o644))
 			any, err := d.Files()
-			contains(t, err, "files is no directory any more: the program has replaced it")
-			contains(t, d.KeepFiles(directory(t, filepath.Dir(to)), "to"), "files is no directory any more")
-			contains(t, d.KeepScratch(directory(t, filepath.Dir(to)), "to"), "scratch is no directory any more")
+			contains(t, err, "files is not a directory: the program replaced it")
+			contains(t, d.KeepFiles(directory(t, filepath.Dir(to)), "to"), "files is not a directory: the program replaced it")
+			contains(t, d.KeepScratch(directory(t, filepath.Dir(to)), "to"), "scratch is not a directory: the program replaced it")
 			if data, _ := os.ReadFile(to); any || string(data) != "kept" {
 				t.Errorf("%v, %q", any, data)
 			}

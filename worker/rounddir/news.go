@@ -9,20 +9,20 @@ import (
 	"unicode"
 )
 
-// A Report is what a program says that was not yet accepted.
+// A Report is what a program reported and Redis has not accepted yet.
 type Report struct {
-	Progress    string // a number from 0 to 1, and after a blank a text; only where HasProgress
+	Progress    string // a number from 0 to 1, a blank and a text; only if HasProgress
 	HasProgress bool
-	Checkpoint  []byte // nil: unchanged; empty: the program wants none any more
+	Checkpoint  []byte // nil: unchanged; empty: deleted
 
-	// Updates are lines, of which the first is the FirstUpdate-th of the round, from 1. More: there
-	// are more of them than one report takes; the next one has them when this is accepted.
+	// Updates are lines. The first one has the number FirstUpdate, which counts from 1 in each round. More says that
+	// there are too many lines for one report: the next report has the others.
 	Updates     []string
 	FirstUpdate int
 	More        bool
 
-	// Problems are for the log: what of the directory's content is not as it should be. The first
-	// one of each kind is told, once in a round.
+	// Problems are for the log: invalid content of the directory. The first problem of each kind is reported once a
+	// round.
 	Problems []string
 
 	from, to state
@@ -30,15 +30,15 @@ type Report struct {
 
 // state is what was accepted so far.
 type state struct {
-	generation int // counts the reports that were accepted
+	generation int // counts accepted reports
 	progress   string
 	stamp      stamp // of the checkpoint
 	checkpoint digest
 	updates    position
 }
 
-// News returns what is new since the last report that was accepted. final: the program has ended,
-// so that the last line of updates counts even where it has no end.
+// News returns what is new since the last accepted report. final says that the program has ended: the last line of
+// updates then counts without a line end.
 func (d *Dir) News(final bool) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +50,8 @@ func (d *Dir) News(final bool) Report {
 	return r
 }
 
-// Accepted says that a report was stored: what is in it does not come again. A report from
-// before another one that was accepted changes nothing.
+// Accepted says that a report was stored. It will not be reported again. Accepted ignores a report that was made
+// before the last accepted one.
 func (d *Dir) Accepted(r Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,18 +60,17 @@ func (d *Dir) Accepted(r Report) {
 	}
 }
 
-// problem tells what is wrong with a file, if nothing of that kind was told before. There are few
-// kinds, however many texts a program thinks of.
+// problem reports the first problem of each kind. There are few kinds, although a program can cause many texts.
 func (d *Dir) problem(r *Report, file, kind string, err error) {
-	if !d.told[file+kind] {
-		d.told[file+kind] = true
+	if !d.reported[file+kind] {
+		d.reported[file+kind] = true
 		r.Problems = append(r.Problems, file+": "+d.secrets.Mask(err.Error()))
 	}
 }
 
 const (
-	progressLine = 1 << 10 // how much of progress is looked at, in bytes
-	progressText = 200     // how much of its text is shown
+	progressLine = 1 << 10 // how much of the file is read, in bytes
+	progressText = 200     // length of the shown text, in bytes
 )
 
 var errProgress = errors.New("its first line must be a number from 0 to 1 and, after a blank, a text")
@@ -92,7 +91,7 @@ func (d *Dir) readProgress(r *Report) {
 	}
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	line = d.secrets.MaskPart(line, 0, min(len(line), progressLine))
-	if len(bytes.TrimSpace(line)) == 0 { // the program is about to write it
+	if len(bytes.TrimSpace(line)) == 0 { // the program is just writing it
 		return
 	}
 	progress, ok := parseProgress(string(line))
@@ -105,8 +104,7 @@ func (d *Dir) readProgress(r *Report) {
 	}
 }
 
-// parseProgress returns the number, to six decimals, and the text with what must not be in it
-// replaced.
+// parseProgress returns the number, with up to six decimals, and the text without control characters.
 func parseProgress(line string) (string, bool) {
 	number, text, _ := strings.Cut(strings.TrimSpace(strings.Map(blank, line)), " ")
 	fraction, err := strconv.ParseFloat(number, 64)
@@ -127,7 +125,7 @@ func blank(r rune) rune {
 
 const ellipsis = "…"
 
-// cut returns at most so many bytes of a text, which it ends with … where there are more.
+// cut returns at most most bytes of a text. A text that was cut ends with ….
 func cut(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {

@@ -56,7 +56,7 @@ func TestProgressIsReportedUntilAccepted(t *testing.T) {
 	old := d.News(false)
 	d.write(t, "progress", "0.2\n")
 	d.Accepted(d.news(t, Report{Progress: "0.2", HasProgress: true}))
-	d.Accepted(old) // its answer came late: what is newer stays
+	d.Accepted(old) // its answer came late, so the newer report stays
 	d.news(t, Report{})
 	d.write(t, "progress", "nonsense\n")
 	d.news(t, Report{Problems: []string{progressProblem}})
@@ -66,7 +66,7 @@ func TestProgressIsReportedUntilAccepted(t *testing.T) {
 	d.news(t, Report{Progress: "0.1", HasProgress: true})
 }
 
-// A line that never ends is not read to its end.
+// A line without an end is not read completely.
 func TestProgressOfAnEndlessFile(t *testing.T) {
 	d := plain(t)
 	d.write(t, "progress", "0.5 x")
@@ -74,8 +74,8 @@ func TestProgressOfAnEndlessFile(t *testing.T) {
 	d.news(t, Report{Progress: "0.5 x", HasProgress: true})
 }
 
-// Whatever a program leaves in the place of its files: it is not followed, waited for or read, the
-// other files still count, and it is told once.
+// Whatever a program leaves in place of a file is not followed, read or waited for. The other files still count, and
+// the problem is reported once.
 func TestOddFiles(t *testing.T) {
 	for _, name := range []string{"progress", "checkpoint", "updates"} {
 		for kind, c := range odd {
@@ -105,7 +105,7 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-func TestNewsOfWhatIsGone(t *testing.T) {
+func TestNewsOfARemovedDirectory(t *testing.T) {
 	d := create(t, Before{Checkpoint: []byte("before"), LastError: "x"}, limits, nil)
 	d.write(t, "updates", "one\n")
 	d.Accepted(d.News(false))

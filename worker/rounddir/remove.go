@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes a directory, or whatever has that name, and all that is in it. Unlike
-// [os.RemoveAll] it also removes directories that their owner may not read or write, and a tree of
-// any depth with a few descriptors: what lies deep is moved up and removed there. It follows no
-// link, and does not leave the file system. Nobody may add to the directory meanwhile.
+// RemoveAll removes a file, or a directory with everything in it. Unlike [os.RemoveAll], it also removes directories
+// that their owner may not read or write. For a tree of any depth it needs few descriptors: it moves deep directories
+// up and removes them there. It follows no link and stays on the file system. No other process may add to the
+// directory during the call.
 func RemoveAll(path string) error {
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path), 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,11 +58,11 @@ func removeFull(parent *dir, name string) error {
 // A clearing empties a directory.
 type clearing struct {
 	top   *dir
-	moved int // names those that were moved up
+	moved int // numbers the directories that were moved up
 }
 
-// pass removes what is in the directory, or gets one level nearer to that. It fails when it gets
-// nowhere: what can be removed is removed first.
+// pass removes the entries of the directory, or gets one level nearer to that. It removes as much as it can, and fails if
+// it makes no progress.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error
@@ -85,8 +85,8 @@ func (c *clearing) pass() (done bool, err error) {
 	return !some, err
 }
 
-// level removes what a directory below the top directly holds, moves the directories that hold
-// something up beside it, and then removes it.
+// level removes the entries of a directory below the top, except directories that have entries: it moves those up.
+// Then it removes the directory.
 func (c *clearing) level(name string) (got bool, err error) {
 	d, err := c.top.open(name)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *clearing) level(name string) (got bool, err error) {
 	return got, removeEmpty(c.top, name)
 }
 
-// moveUp takes the first name that is free: the directory may hold some like it.
+// moveUp uses the first free name, since the directory may have such names already.
 func (c *clearing) moveUp(d *dir, name string) error {
 	if err := d.makeUsable(name); err != nil {
 		return err
@@ -124,13 +124,13 @@ func (c *clearing) moveUp(d *dir, name string) error {
 	}
 }
 
-// removeEmpty removes anything but a directory that holds something.
+// removeEmpty removes any entry except a directory that has entries.
 func removeEmpty(d *dir, name string) error {
 	err := unix.Unlinkat(d.fd(), name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	// What unlinking a directory says differs from system to system.
+	// the error for unlinking a directory depends on the system
 	switch again := unix.Unlinkat(d.fd(), name, unix.AT_REMOVEDIR); {
 	case errors.Is(again, unix.ENOTDIR):
 		return err

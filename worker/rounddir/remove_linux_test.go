@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser runs do as a user who is not root, on a thread that is given up afterwards.
+// asUser runs do as a user who is not root, on a thread that ends afterwards.
 func asUser(t *testing.T, do func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -37,7 +37,7 @@ func shared(t *testing.T) string {
 }
 
 // A program may take its own user's rights away, at any depth.
-func TestRemoveAllOfWhatIsUnreadable(t *testing.T) {
+func TestRemoveAllUnreadable(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600} {
 		path := filepath.Join(shared(t), "x")
 		asUser(t, func() error {
@@ -59,7 +59,7 @@ func TestRemoveAllOfWhatIsUnreadable(t *testing.T) {
 	}
 }
 
-func TestKeepWhatIsUnreadable(t *testing.T) {
+func TestKeepUnreadable(t *testing.T) {
 	dir := shared(t)
 	asUser(t, func() error {
 		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
@@ -85,7 +85,7 @@ func TestKeepWhatIsUnreadable(t *testing.T) {
 	}
 }
 
-// What cannot be removed is named, and does not keep the rest.
+// Entries that cannot be removed are named, and the others are removed.
 func TestRemoveAllFails(t *testing.T) {
 	dir := shared(t)
 	asUser(t, func() error { return os.MkdirAll(dir+"/x/a/b", 0o777) })
@@ -102,7 +102,7 @@ func TestRemoveAllFails(t *testing.T) {
 	must(t, RemoveAll(dir+"/x"))
 }
 
-func TestNewsOfWhatIsUnreadable(t *testing.T) {
+func TestNewsOfUnreadableFiles(t *testing.T) {
 	dir := shared(t)
 	asUser(t, func() error {
 		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
@@ -137,7 +137,7 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
 	}
 	d.write(t, "files/x", "x")
-	contains(t, d.KeepFiles(here.File, "x"), "files/ can be kept only on the file system that the round's directory is on: ")
+	contains(t, d.KeepFiles(here.File, "x"), "files/ can be kept only on the file system of the round's directory: ")
 	if any, err := d.Files(); !any || err != nil {
 		t.Errorf("they are gone: %v", err)
 	}

@@ -64,7 +64,7 @@ func leaveIn(path string, leave func(in string) error) error {
 	return nil
 }
 
-// numbered has the names that directories get which are moved up.
+// numbered matches the names of directories that were moved up.
 func numbered(path string) error {
 	for i := range 4 {
 		if err := os.MkdirAll(fmt.Sprintf("%s/%d/%d/x", path, i, i+1), 0o700); err != nil {
@@ -92,7 +92,7 @@ func many(path string) error {
 	return nil
 }
 
-// deep makes a path that is longer than any path may be.
+// deep makes a path that is longer than the kernel allows.
 func deep(path string, levels int) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Result returns what the program left in result.json: one JSON value, in UTF-8, to the byte but
-// for values of secrets. ok says whether there is one. The error says what is wrong with it, and
-// where; it makes the round fail.
+// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. ok says
+// whether there is one. The error says what is invalid, and where. It makes the round fail.
 func (d *Dir) Result() (text string, ok bool, err error) {
 	b, err := d.readResult()
 	if err == nil && b != nil {
@@ -23,12 +22,12 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 	}
 	text = d.secrets.Mask(string(b))
 	if !json.Valid([]byte(text)) {
-		return "", false, errors.New("result.json: the value of a secret stands in it outside of a string, and cannot be masked there")
+		return "", false, errors.New("result.json: it has the value of a secret outside of a string, where masking is impossible")
 	}
 	return text, true, nil
 }
 
-// readResult returns nil where there is none.
+// readResult returns nil if there is no file.
 func (d *Dir) readResult() ([]byte, error) {
 	f, info, err := d.open(resultFile)
 	if f == nil {
@@ -55,7 +54,7 @@ func checkJSON(b []byte) error {
 	return nil
 }
 
-// firstInvalid counts from 1, as encoding/json does.
+// firstInvalid counts bytes from 1, as encoding/json does.
 func firstInvalid(b []byte) int {
 	at := 0
 	for at < len(b) {

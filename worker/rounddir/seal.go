@@ -11,34 +11,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sealed is what Seal made of files/.
+// Sealed is the result of Seal.
 type Sealed struct {
-	Path    string // where it is
-	LeftOut int    // how many entries it left out: neither files nor directories, and links that lead out of it
-	Example string // one of these, relative to files/
+	Path    string // of the sealed directory
+	LeftOut int    // left out entries: links that lead out of files/, and entries that are neither files nor directories
+	Example string // one of them, relative to files/
 }
 
-// The names within the directory that is closed to programs.
+// Names within the directory that programs cannot enter.
 const (
 	givenDir = "given" // files/ as the program left it
-	keptDir  = "files" // what was checked of it
+	keptDir  = "files" // the checked part
 )
 
-// mostDeep is how deep directories in files/ may nest.
+// mostDeep bounds how deep directories in files/ may nest.
 const mostDeep = 100
 
-// mostPasses bounds the passes over a directory to which another program goes on adding.
+// mostPasses bounds the passes over a directory while another program adds entries to it.
 const mostPasses = 100
 
-// Seal makes files/ safe to be read by the worker, where programs run as another user: other rounds of that
-// user may be at work in it, and hold its directories open. So Seal moves files/ into a directory that only
-// the worker can enter. There it moves every entry into new directories, of the worker's own, and checks it
-// then, when nobody can exchange it any more. What it returns holds directories, files of that user, and
-// links that lead nowhere else. Another user's file is an error, since it may be a hard link to what the
-// program cannot read. After an error, [Dir.KeepFiles] keeps all that there is.
+// Seal makes files/ safe for the worker to read if programs run as another user. Other rounds of that user may have
+// its directories open and change them.
 //
-// Where programs run as the worker, nothing can be read that they could not read themselves: files/ is
-// returned as it is.
+// Seal moves files/ into a directory that only the worker can enter. There it moves every entry into new directories
+// of the worker's own, where no program can replace it, and checks it. The sealed directory has directories, files of
+// that user, and links that lead nowhere else. A file of another user is an error: it may be a hard link to a file
+// that the program cannot read. After an error, [Dir.KeepFiles] keeps everything.
+//
+// If programs run as the worker's user, they can read all that the worker can. Seal then returns files/ as it is.
 func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
 	if d.owner == nil {
 		return Sealed{Path: d.in(filesDir)}, nil
@@ -56,7 +56,7 @@ func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
 	return s.result, s.foreign
 }
 
-// close moves files/ to where no program can enter.
+// close moves files/ to a place that no program can enter.
 func (d *Dir) close() (*dir, error) {
 	path := d.path + ".files"
 	if err := RemoveAll(path); err != nil {
@@ -76,7 +76,7 @@ func (d *Dir) close() (*dir, error) {
 	return closed, nil
 }
 
-// keepSealed keeps what was checked, or, if something kept Seal from checking all of it, both parts.
+// keepSealed keeps the checked part. If Seal could not check all of files/, it also keeps the rest.
 func (d *Dir) keepSealed(to *os.File, name string) error {
 	if d.checked {
 		return move(d.sealed, keptDir, to, name, filesDir)
@@ -89,13 +89,13 @@ func (d *Dir) keepSealed(to *os.File, name string) error {
 	return move(parent, filepath.Base(d.sealed.Name()), to, name, filesDir)
 }
 
-// A seal moves what a program left into directories of the worker's own.
+// A seal moves the files of a program into directories of the worker's own.
 type seal struct {
 	ctx     context.Context
 	owner   int
 	device  uint64
 	result  Sealed
-	found   []string // the links, relative to files/
+	found   []string // paths of links, relative to files/
 	foreign error    // the first file of another user
 }
 
@@ -106,7 +106,7 @@ func (s *seal) take(closed *dir) error {
 	return s.links(s.result.Path)
 }
 
-// directory makes a directory, and moves into it what is in another one.
+// directory makes a directory, and moves the entries of another one into it.
 func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth int) error {
 	if depth > mostDeep {
 		return fmt.Errorf("%s: it is nested more than %d directories deep", path, mostDeep)
@@ -118,7 +118,7 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	defer from.Close()
 	info, err := from.info()
 	if err == nil && (int(info.Uid) != s.owner || from.device != s.device) {
-		err = errors.New("the directory is another user's, or of another file system")
+		err = errors.New("the directory belongs to another user, or is on another file system")
 	}
 	if err == nil {
 		err = unix.Mkdirat(into.fd(), as, 0o700)
@@ -137,7 +137,7 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	return to.Chmod(fs.FileMode(info.Mode)&0o777 | 0o700)
 }
 
-// entries moves all that is in a directory, and what is added meanwhile, within bounds.
+// entries moves all entries of a directory, and a bounded number of those that are added in the meantime.
 func (s *seal) entries(from, to *dir, path string, depth int) error {
 	for range mostPasses {
 		moved := false
@@ -166,12 +166,12 @@ func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, e
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
 		if isThere(to, name) {
-			return false, nil // somebody adds to what was moved already
+			return false, nil // a program adds entries to a directory that was moved already
 		}
 		if err := s.directory(from, name, to, name, path, depth+1); err != nil {
 			return false, err
 		}
-		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // what is added now is not taken
+		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // entries that are added now are left behind
 		return true, nil
 	}
 	if err := unix.Renameat(from.fd(), name, to.fd(), name); err != nil {
@@ -180,7 +180,7 @@ func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, e
 	return true, s.check(to, name, path)
 }
 
-// check looks at what nobody can exchange any more.
+// check examines an entry that no program can replace any more.
 func (s *seal) check(to *dir, name, path string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(to.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -189,20 +189,20 @@ func (s *seal) check(to *dir, name, path string) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if int(info.Uid) != s.owner && s.foreign == nil {
-			s.foreign = fmt.Errorf("files/%s: the file is another user's", path)
+			s.foreign = fmt.Errorf("files/%s: the file belongs to another user", path)
 		}
 		return nil
 	case unix.S_IFLNK:
-		s.found = append(s.found, path) // where it leads to is known when all is there
+		s.found = append(s.found, path) // its target is checked when all entries are in place
 		return nil
 	case unix.S_IFDIR:
-		return fmt.Errorf("%s: it was exchanged meanwhile", path)
+		return fmt.Errorf("%s: a program replaced it during the check", path)
 	}
 	s.leftOut(path)
 	return unix.Unlinkat(to.fd(), name, 0)
 }
 
-// links leaves out the links that lead out of the directory.
+// links removes the links that lead out of the directory.
 func (s *seal) links(top string) error {
 	root, err := os.OpenRoot(top)
 	if err != nil {

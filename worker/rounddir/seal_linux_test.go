@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ofNobody is a round's directory whose program runs as nobody.
+// ofNobody makes a round's directory whose program runs as nobody.
 func ofNobody(t *testing.T) *Dir {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,7 +31,7 @@ func ofNobody(t *testing.T) *Dir {
 	return d
 }
 
-// theirs gives what is in files/ to nobody, but for links' targets.
+// theirs gives everything in files/ to nobody, except the targets of links.
 func (d *Dir) theirs(t *testing.T) {
 	t.Helper()
 	must(t, filepath.WalkDir(d.in("files"), func(path string, _ os.DirEntry, err error) error {
@@ -47,7 +47,7 @@ func TestSealOfTheWorkersOwn(t *testing.T) {
 	}
 }
 
-// What is sealed is all that a program left, without what is nothing to collect.
+// A sealed directory has everything that a program left, except entries that cannot be collected.
 func TestSeal(t *testing.T) {
 	d := ofNobody(t)
 	must(t, os.MkdirAll(d.in("files/sub/empty"), 0o755))
@@ -88,8 +88,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// A program that holds a directory of files/ open reaches nothing of what was sealed.
-func TestSealedIsOutOfReach(t *testing.T) {
+// A program that has a directory of files/ open cannot change what was sealed.
+func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	d := ofNobody(t)
 	secret := t.TempDir()
 	must(t, os.WriteFile(secret+"/x", []byte("secret"), 0o600))
@@ -118,7 +118,7 @@ func TestSealedIsOutOfReach(t *testing.T) {
 	}
 }
 
-// What only root can read is not collected, however it came there; what the program left is kept.
+// A file that only root can read is never collected. Everything is kept.
 func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d := ofNobody(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -126,14 +126,14 @@ func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d.write(t, "files/x", "x")
 	d.theirs(t)
 	if err := os.Link(secret, d.in("files/hard")); err != nil {
-		d.write(t, "files/hard", "secret") // on another file system; root's as well
+		d.write(t, "files/hard", "secret") // on another file system; it is root's as well
 	}
 	_, err := d.Seal(t.Context())
-	contains(t, err, "files/hard: the file is another user's")
+	contains(t, err, "files/hard: the file belongs to another user")
 	keeps(t, d, map[string]string{".": "drwxr-xr-x", "x": "-rw-r--r-- x", "hard": ""})
 }
 
-func TestSealRefusesWhatIsTooDeep(t *testing.T) {
+func TestSealRefusesDeepDirectories(t *testing.T) {
 	d := ofNobody(t)
 	must(t, os.MkdirAll(d.in("files"+strings.Repeat("/d", mostDeep+1)), 0o755))
 	d.theirs(t)
@@ -153,15 +153,15 @@ func TestSealEndsWithItsContext(t *testing.T) {
 	keeps(t, d, map[string]string{".": "drwx------", "given": "drwxr-xr-x", "given/x": "-rw-r--r-- x", "files": "drwx------"})
 }
 
-// A link in the place of files/ is not kept.
-func TestKeepLooksOnceMore(t *testing.T) {
+// A link in place of files/ is not kept.
+func TestKeepRefusesALinkAfterSeal(t *testing.T) {
 	d := ofNobody(t)
 	to := t.TempDir()
 	d.write(t, "files/x", "x")
 	kept := directory(t, to)
 	must(t, os.Rename(d.in("files"), d.in("old")))
 	must(t, os.Symlink("/etc", d.in("files")))
-	contains(t, moveDirectory(d.dir, "files", kept, "1.files"), "files is no directory any more")
+	contains(t, moveDirectory(d.dir, "files", kept, "1.files"), "files is not a directory: the program replaced it")
 	if left, _ := os.ReadDir(to); len(left) > 0 {
 		t.Errorf("kept: %v", left)
 	}

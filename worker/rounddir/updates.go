@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// What one report takes of updates.
+// Bounds of one report's updates.
 const (
 	updatesRead  = 256 << 10 // bytes of the file
 	updatesLines = 1000
-	updateBytes  = 4 << 10 // of a line
-	leastUpdate  = 64      // what a line counts at least against the limit: it takes that in Redis
+	updateBytes  = 4 << 10 // bytes of a line
+	leastUpdate  = 64      // the least that a line counts against the limit, since it takes that much memory in Redis
 )
 
-// position is how far into updates a report went.
+// A position is how far into updates the reports are.
 type position struct {
 	inode  uint64
 	offset int64
 	within bool // the offset is within a line that is too long, and was reported
 	lines  int
-	bytes  int64 // what the lines so far count, however much of them was reported
+	bytes  int64 // the size of the lines so far, as it counts against the limit
 	closed bool  // the limit was reached
 }
 
@@ -71,8 +71,8 @@ func (d *Dir) readLines(r *Report, f *os.File, size int64, final bool) error {
 	return nil
 }
 
-// takeLine adds the line with which b begins, and returns how much of b it was: 0 where its end
-// is still to come. Of a line that is too long the rest is passed over, however long it is.
+// takeLine adds the first line of b, and returns how many bytes of b it took. That is 0 if the end of the line is not
+// there yet. It skips the rest of a line that is too long.
 func (d *Dir) takeLine(r *Report, b []byte, last bool) int {
 	p := &r.to.updates
 	length, next := len(b), len(b)
@@ -103,7 +103,7 @@ func (d *Dir) closeUpdates(r *Report) {
 	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out", d.limits.Updates))
 }
 
-// update masks a copy of a line: what b is part of is still to be looked at.
+// update masks a copy of the line, because the rest of b is still to be read.
 func (d *Dir) update(b []byte) string {
 	most := min(len(b), updateBytes)
 	known := bytes.Clone(b[:min(len(b), most+d.secrets.Longest())])

@@ -72,7 +72,7 @@ func TestUpdatesAreText(t *testing.T) {
 	}
 }
 
-// 10 MB: in small parts, without a gap, to the limit.
+// 10 MB arrive in small parts, without a gap, up to the limit.
 func TestManyUpdates(t *testing.T) {
 	d := create(t, Before{}, Limits{Updates: 1e6}, nil)
 	var b strings.Builder
@@ -111,7 +111,7 @@ func TestUpdatesLimit(t *testing.T) {
 	}
 }
 
-// A line without an end is neither held in memory nor read for ever.
+// A line without an end is neither held in memory nor read completely.
 func TestEndlessUpdate(t *testing.T) {
 	d := create(t, Before{}, Limits{Updates: 10 << 20}, nil)
 	d.write(t, "updates", "first\n")
@@ -168,7 +168,7 @@ func TestUpdatesReplaced(t *testing.T) {
 	}
 }
 
-// stream is where a worker stores updates: it adds those that it does not have.
+// A stream stores updates as a worker does: it adds those that it lacks.
 type stream []string
 
 func (s *stream) store(t rapid.TB, r Report) {
@@ -184,8 +184,8 @@ func (s *stream) store(t rapid.TB, r Report) {
 	}
 }
 
-// However lines are written, whatever reports and answers get lost or come late: each line is
-// stored once, in order.
+// However lines are written, and whichever reports and answers are lost or late, each line is stored once and in
+// order.
 func TestUpdatesHaveNoGaps(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {

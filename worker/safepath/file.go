@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFile opens the file below base for reading and makes nothing. The error is [fs.ErrNotExist] if there is no such
-// file, and another one if a link in its place leads to none. A file with several names is refused in a directory that
-// another user controls: that user may have linked a file of root there.
+// OpenFile opens a file below base for reading. It makes no directories. The error is [fs.ErrNotExist] if there is no
+// file, but not if a link leads to none. OpenFile refuses a file with several names in a directory that another user
+// controls: that user may have linked a file of root there.
 func OpenFile(base, below string) (*os.File, error) {
 	path := filepath.Join(base, below)
 	if os.Geteuid() != 0 {
@@ -43,7 +43,8 @@ func OpenFile(base, below string) (*os.File, error) {
 	return nil, err
 }
 
-// file opens the last part of the way. If that is a link, the walk goes on where it leads to, and there is no file yet.
+// file opens the last part of the path. If that is a link, it returns no file, and the walk continues at the link's
+// target.
 func (w *walk) file(as string) (*os.File, error) {
 	name := w.rest[0]
 	if name == "" {
@@ -65,19 +66,19 @@ func (w *walk) file(as string) (*os.File, error) {
 	return f, nil
 }
 
-// checkNames refuses what may be a hard link of another user.
+// checkNames refuses a file that may be a hard link of another user.
 func (w *walk) checkNames(f *os.File) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
 		return &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFREG && info.Nlink > 1 && w.check() != nil {
-		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; make it a copy", f.Name(), info.Nlink)
+		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; replace it by a copy", f.Name(), info.Nlink)
 	}
 	return nil
 }
 
-// dangling tells a file that is missing from a link to a file that is missing.
+// dangling tells a missing file from a link to a missing file.
 func dangling(path string, err error) error {
 	if _, wrong := os.Lstat(path); wrong != nil {
 		return err
@@ -86,5 +87,5 @@ func dangling(path string, err error) error {
 }
 
 func linksNowhere(path string) error {
-	return fmt.Errorf("%s: it is a link to what is not there", path)
+	return fmt.Errorf("%s: it is a link to a missing file", path)
 }

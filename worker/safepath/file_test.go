@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a link leads to is read only where root or the worker made it, and nobody could have exchanged it.
+// The target of a link is read only if root or the worker made the link, and no other user could have replaced it.
 func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 	needsRoot(t)
 	const another = "it is a symbolic link that another user made, or could have made; "
@@ -64,7 +64,7 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 	}
 }
 
-func TestOpenFileOfNone(t *testing.T) {
+func TestOpenFileMissing(t *testing.T) {
 	base := t.TempDir()
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("none", base+"/p/link"), os.Symlink("p", base+"/to")))
 	for below, there := range map[string]bool{"env": false, "p/env": false, "none/env": false, "to/env": false, "p/link": true, "to/link": true} {
@@ -72,7 +72,7 @@ func TestOpenFileOfNone(t *testing.T) {
 		if f != nil || err == nil || errors.Is(err, fs.ErrNotExist) == there {
 			t.Errorf("%s: %v", below, err)
 		}
-		if there && !strings.HasSuffix(err.Error(), below+": it is a link to what is not there") {
+		if there && !strings.HasSuffix(err.Error(), below+": it is a link to a missing file") {
 			t.Error(err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestOpenFileOfNone(t *testing.T) {
 	}
 }
 
-// What lies there may be no file: the caller sees, and is not kept.
+// A directory is opened, too: the caller checks the kind.
 func TestOpenFileOfADirectory(t *testing.T) {
 	base := t.TempDir()
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("p/", base+"/link")))

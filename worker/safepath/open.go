@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostLinks is how many links one path may lead through, as the kernel has it.
+// mostLinks bounds the links in one path, as the kernel does.
 const mostLinks = 40
 
-// Open opens the directory below base, and makes what is missing of it. With own it refuses a directory
-// that another user controls: see [Check]. The error wraps its cause and names the directory.
+// Open opens a directory below base, and makes missing directories. With own, it refuses a directory that another
+// user controls ([Check]). The error names the directory and wraps the cause.
 func Open(base, below string, own bool) (*os.File, error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ type walk struct {
 	rest  []string
 	links int
 
-	findOnly bool // make no directory
+	findOnly bool // make no directories
 }
 
 func (w *walk) start(dir string) error {
@@ -100,7 +100,7 @@ func (w *walk) step() error {
 	return nil
 }
 
-// verb names what could not be done to a directory.
+// verb names the operation that failed on a directory.
 func (w *walk) verb() string {
 	if w.findOnly {
 		return "open"
@@ -108,7 +108,7 @@ func (w *walk) verb() string {
 	return "mkdir"
 }
 
-// follow goes where a link leads to that can be trusted.
+// follow follows a link that can be trusted.
 func (w *walk) follow(name, path string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(w.at, name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -148,8 +148,8 @@ func (w *walk) check() error {
 	return controlled(w.path, &info)
 }
 
-// Check returns an error if a directory is controlled by another user than root and the worker's. That
-// user owns it, or may write to it and remove there what is not its own.
+// Check returns an error if another user than root and the worker's controls a directory. Such a user owns the
+// directory, or can replace entries in it.
 func Check(dir string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(dir, &info); err != nil {
@@ -162,11 +162,11 @@ func controlled(path string, info *unix.Stat_t) error {
 	mode := uint32(info.Mode)
 	switch sticky := mode&unix.S_ISVTX != 0; {
 	case !trusted(info.Uid):
-		return fmt.Errorf("%s belongs to the user with the number %d; want root's, or the worker's own (chown root %[1]s)", path, info.Uid)
+		return fmt.Errorf("%s belongs to user %d; want root or the worker's user (chown root %[1]s)", path, info.Uid)
 	case mode&0o002 != 0 && !sticky:
 		return fmt.Errorf("all users may write to %s; want one that only root or the worker writes to (chmod go-w %[1]s)", path)
 	case mode&0o020 != 0 && !sticky && info.Gid != 0 && int(info.Gid) != os.Getegid():
-		return fmt.Errorf("the group with the number %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
+		return fmt.Errorf("group %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var must = expect.NoError
 const nobody = 65534
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // some tests look at modes
+	syscall.Umask(0o022) // some tests compare modes
 	os.Exit(m.Run())
 }
 
@@ -26,7 +26,7 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-func TestOpenMakesWhatIsMissing(t *testing.T) {
+func TestOpenMakesMissingDirectories(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base", "deep")
 	for range 2 {
 		d, err := Open(base, "a//./b", true)
@@ -43,7 +43,7 @@ func TestOpenMakesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What a link leads to is opened only where root or the worker made it, and nobody could have exchanged it.
+// A link is followed only if root or the worker made it, and no other user could have replaced it.
 func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 	needsRoot(t)
 	for name, c := range map[string]struct {
@@ -73,13 +73,13 @@ func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 		}, ""},
 		"a mount of another user": {func(base, _ string) error {
 			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chown(base+"/p/results", nobody, nobody))
-		}, "/p/results belongs to the user with the number 65534"},
+		}, "/p/results belongs to user 65534"},
 		"open to all": {func(base, _ string) error {
 			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777))
 		}, "all users may write to "},
 		"open to a group": {func(base, _ string) error {
 			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chown(base+"/p/results", 0, nobody), os.Chmod(base+"/p/results", 0o775))
-		}, "the group with the number 65534 may write to "},
+		}, "group 65534 may write to "},
 		"open to all, but each removes its own": {func(base, _ string) error {
 			return after(os.MkdirAll(base+"/p/results", 0o755), os.Chmod(base+"/p/results", 0o777|os.ModeSticky))
 		}, ""},
@@ -103,7 +103,7 @@ func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 	}
 }
 
-// Where programs run as the worker, there is no boundary: whose directory it is does not matter.
+// If programs run as the worker's user, the owner of a directory does not matter.
 func TestOpenOfAnotherUserWithoutOwn(t *testing.T) {
 	needsRoot(t)
 	base := t.TempDir()
@@ -111,7 +111,7 @@ func TestOpenOfAnotherUserWithoutOwn(t *testing.T) {
 	d, err := Open(base, "results", false)
 	must(t, err)
 	d.Close()
-	if err := Check(base + "/results"); err == nil || !strings.Contains(err.Error(), "belongs to the user with the number 65534") {
+	if err := Check(base + "/results"); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
 		t.Error(err)
 	}
 }

@@ -4,5 +4,5 @@ package safepath
 
 import "golang.org/x/sys/unix"
 
-// search opens a directory, which must be readable on this system.
+// search opens a directory. On this system, it must be readable.
 const search = unix.O_RDONLY

@@ -1,3 +1,2 @@
-// Package secrets holds values that a program gets and nobody may read in what is reported
-// (docs/programs.md, "Secrets").
+// Package secrets has values that a program gets, and that reports must not show (docs/programs.md, "Secrets").
 package secrets

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// MaxFile is how large a file of secrets may be, in bytes.
+// MaxFile bounds the size of a file of secrets, in bytes.
 const MaxFile = 64 << 10
 
-// reserved begins the names of what the worker itself tells a program.
+// reserved begins the names of variables that the worker sets itself.
 const reserved = "TDF_"
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Read reads a file of NAME=value lines, as docker's --env-file takes them: blank lines and
-// lines that begin with # say nothing; all that follows the first = is the value, with nothing
-// expanded and no quotes taken away. Lines may end as those of Windows do.
+// Read reads a file of NAME=value lines, in the format of docker's --env-file. It skips blank lines and lines that
+// begin with #. The value is everything after the first =, without expansion, and with its quotes. Line ends may be
+// those of Windows.
 //
-// A file that others than its owner may read or write is refused, and one with a line that is not
-// of this form. The error names the file and the line, and never what stands there.
+// Read refuses a file that other users than its owner may read or write, and a file with an invalid line. The error
+// names the file and the line, but never shows the line.
 func Read(f *os.File) (*Secrets, error) {
 	if err := private(f); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func parse(data []byte) (env []string, err error) {
 		}
 		name, err := checkLine(line)
 		if err == nil && seen[name] {
-			err = fmt.Errorf("%s is set a second time", name)
+			err = fmt.Errorf("%s is set twice", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
@@ -78,18 +78,18 @@ func parse(data []byte) (env []string, err error) {
 	return env, nil
 }
 
-// checkLine shows nothing of a line that is no setting: it may be part of a secret.
+// checkLine shows nothing of an invalid line, which may be a part of a secret.
 func checkLine(line string) (name string, err error) {
 	name, _, found := strings.Cut(line, "=")
 	switch {
 	case strings.ContainsRune(line, 0):
 		return "", errors.New("it contains a NUL")
 	case !found:
-		return "", errors.New("no = in it (expected NAME=value; a value is one line)")
+		return "", errors.New("it has no =; want NAME=value on one line")
 	case !variable.MatchString(name):
-		return "", errors.New("what stands before the = is no name of a variable (letters, digits and _)")
+		return "", errors.New("invalid name before the =; want letters, digits and _")
 	case strings.HasPrefix(name, reserved):
-		return "", fmt.Errorf("%s: names that begin with %s are the worker's own", name, reserved)
+		return "", fmt.Errorf("%s: names that begin with %s are reserved for the worker", name, reserved)
 	}
 	return name, nil
 }

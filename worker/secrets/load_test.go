@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, s.Env()); diff != "" {
 		t.Error(diff)
 	}
-	// The longest is QUOTED as it stands within JSON.
+	// The longest is QUOTED in its JSON form.
 	if got := s.Longest(); got != len(`\"a # b\" $HOME`) {
 		t.Errorf("longest: %d", got)
 	}
@@ -53,15 +53,15 @@ func TestReadAcceptsAFileThatNobodyMayWrite(t *testing.T) {
 
 func TestReadRefusesLines(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no =":        {"A=b\n\nhunter22\n", "line 3: no = in it"},
-		"no name":     {"=hunter22\n", "line 1: what stands before the = is no name"},
-		"digit first": {"1A=hunter22\n", "line 1: what stands before"},
-		"blank":       {"A =hunter22\n", "line 1: what stands before"},
-		"export":      {"export A=hunter22\n", "line 1: what stands before"},
-		"odd letter":  {"hunter22-x=\n", "line 1: what stands before"},
+		"no =":        {"A=b\n\nhunter22\n", "line 3: it has no ="},
+		"no name":     {"=hunter22\n", "line 1: invalid name before the ="},
+		"digit first": {"1A=hunter22\n", "line 1: invalid name"},
+		"blank":       {"A =hunter22\n", "line 1: invalid name"},
+		"export":      {"export A=hunter22\n", "line 1: invalid name"},
+		"odd letter":  {"hunter22-x=\n", "line 1: invalid name"},
 		"NUL":         {"A=hunter22\x00\n", "line 1: it contains a NUL"},
 		"ours":        {"TDF_TASK_ID=hunter22", "line 1: TDF_TASK_ID: names that begin with TDF_"},
-		"twice":       {"A=hunter22\nA=hunter22\n", "line 2: A is set a second time"},
+		"twice":       {"A=hunter22\nA=hunter22\n", "line 2: A is set twice"},
 		"UTF-16":      {"\xff\xfeA\x00=\x00", "line 1: it contains a NUL"},
 		"too large":   {"A=hunter22" + strings.Repeat("x", MaxFile), "more than 65536 bytes"},
 	} {

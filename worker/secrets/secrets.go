@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Shortest is the length from which on a value is masked, in bytes. What is shorter stands in
-// many a text by chance.
+// Shortest is the length of the shortest value that is masked, in bytes. Shorter values occur in many texts by
+// chance.
 const Shortest = 4
 
 const mask = "***"
 
-// Secrets are variables whose values must not be shown. All methods are fit for nil, which has
-// none, and for several goroutines.
+// Secrets are variables whose values must not be shown. Nil Secrets are valid and empty. Several goroutines may call
+// the methods.
 type Secrets struct {
 	env     []string
-	first   [256]bool // with what a hidden text begins
+	first   [256]bool // the first bytes of hidden texts
 	hidden  map[[Shortest]byte][]string
 	longest int
 }
@@ -38,8 +38,8 @@ func newSecrets(env []string) *Secrets {
 	return s
 }
 
-// forms returns the ways in which a value may be printed: as it is; within JSON; and where it
-// stands for several lines, as a key does, each of these.
+// forms returns the forms in which a value may be printed: as it is, within JSON, and each line of a value with
+// several lines, such as a key.
 func forms(value string) []string {
 	texts := []string{value, inJSON(value)}
 	lines := strings.NewReplacer(`\r`, "\n", `\n`, "\n", "\r", "\n").Replace(value)
@@ -68,7 +68,7 @@ func (s *Secrets) hide(text string) {
 	}
 }
 
-// Env returns the variables as NAME=value, in the file's order.
+// Env returns the variables as NAME=value, in the order of the file.
 func (s *Secrets) Env() []string {
 	if s == nil {
 		return nil
@@ -76,8 +76,8 @@ func (s *Secrets) Env() []string {
 	return slices.Clone(s.env)
 }
 
-// Longest returns how long the longest text is that Mask replaces, in bytes; 0: there is none.
-// Whoever cuts a text must know one byte less than that of what lies beyond the cut.
+// Longest returns the length of the longest text that Mask replaces, in bytes; 0: there is none. Code that cuts a
+// text must pass Longest - 1 bytes beyond the cut to MaskPart.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0
@@ -93,8 +93,8 @@ func (s *Secrets) Mask(text string) string {
 	return string(s.MaskPart([]byte(text), 0, len(text)))
 }
 
-// MaskPart masks b, in place, and returns what then stands for b[from:to]: never more bytes than
-// these were. Of a value that lies across an end, as much is shown in asterisks as lies within.
+// MaskPart masks b in place, and returns the masked b[from:to], which is not longer than before. If a value extends
+// beyond from or to, its part within is masked with asterisks.
 func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 	if s.Longest() == 0 {
 		return b[from:to]
@@ -116,8 +116,7 @@ func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 	return out
 }
 
-// spanEnd returns the end of the value that begins at i and of those that overlap it; i if there
-// is none.
+// spanEnd returns the end of the value at i and of the values that overlap it; i if there is none.
 func (s *Secrets) spanEnd(b []byte, i int) int {
 	end := i + s.at(b[i:])
 	for i++; i < end; i++ {
@@ -126,7 +125,7 @@ func (s *Secrets) spanEnd(b []byte, i int) int {
 	return end
 }
 
-// at returns the length of the longest value with which b begins.
+// at returns the length of the longest value at the beginning of b.
 func (s *Secrets) at(b []byte) int {
 	if len(b) < Shortest || !s.first[b[0]] {
 		return 0
@@ -139,8 +138,7 @@ func (s *Secrets) at(b []byte) int {
 	return 0
 }
 
-// Partial returns how many bytes at the end of b may be the beginning of a value, of which the
-// rest is still to come.
+// Partial returns how many bytes at the end of b may be the beginning of a value that continues after b.
 func (s *Secrets) Partial(b []byte) int {
 	if s == nil {
 		return 0
@@ -164,8 +162,8 @@ func (s *Secrets) begins(part []byte) bool {
 	return false
 }
 
-// Format keeps the values out of whatever is printed.
+// Format keeps the values out of formatted output.
 func (s *Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, mask) }
 
-// MarshalJSON keeps the values out of a structured log.
+// MarshalJSON keeps the values out of structured logs.
 func (s *Secrets) MarshalJSON() ([]byte, error) { return []byte(`"` + mask + `"`), nil }

@@ -23,7 +23,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A Task is what a handler is tested with. The zero Task is valid: it has an empty input, and is in its first round.
+// A Task has the fields of a round for the handler. The zero Task is valid: it has an empty input, and is in its first round.
 type Task struct {
 	ID      int64 // default: 1
 	Round   int
@@ -37,7 +37,7 @@ type Task struct {
 	LastError  string        // of the previous round
 }
 
-// A Result is what a handler did.
+// A Result says how a round of a handler ended.
 type Result struct {
 	Output string // what it wrote to Stdout
 	Error  string // what it wrote to Stderr, and then its error or panic: $round:error of a worker

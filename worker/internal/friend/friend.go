@@ -1,4 +1,4 @@
-// Package friend gives package workertest what package worker does not export.
+// Package friend gives package workertest access to a function that package worker does not export.
 package friend
 
 import "context"
