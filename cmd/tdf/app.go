@@ -195,7 +195,7 @@ const patience = 5 * time.Second
 var errImpatient = errors.New("there was no answer within 5 s; is it running, and is this the right one? (tdf up starts one)")
 
 // manager connects to Redis. What it does is noted in the tasks' logs under the user's name.
-func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
+func (a *app) manager(ctx context.Context) (*client, error) {
 	tool, err := a.tool()
 	if err != nil {
 		return nil, err
@@ -203,13 +203,19 @@ func (a *app) manager(ctx context.Context) (*manager.Manager, error) {
 	return a.managerOf(ctx, tool)
 }
 
-func (a *app) managerOf(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
+func (a *app) managerOf(ctx context.Context, tool config.Tool) (*client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errImpatient)
 	defer cancel()
 	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
 		return nil, err
 	}
-	return manager.New(ctx, tool.Manager, manager.WithName(who()), manager.WithLog(a.log))
+	o := manager.OptionsOf(tool.Manager)
+	o.Name, o.Log = who(), a.log
+	m, err := manager.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &client{m}, m.Connect(ctx)
 }
 
 // reach fails at once where nothing listens, or where there is no such host. A Redis that is only slow, or not ready yet, is

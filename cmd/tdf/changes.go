@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -42,7 +41,7 @@ func (c *changes) check() error {
 }
 
 // read returns the changes that the flags ask for, and the program, if that is a directory, which is to be stored.
-func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *program.Packed, error) {
+func (c *changes) read(ctx context.Context, m *client) (tdf.Changes, *program.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
 		return all, nil, err

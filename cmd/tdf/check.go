@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newCheck(a *app) *cobra.Command {
@@ -31,7 +30,7 @@ func newCheck(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			findings, err := admin.New(m).Check(c.Context())
+			findings, err := m.admin().Check(c.Context())
 			if err != nil {
 				return err
 			}
@@ -92,7 +91,7 @@ func remaining(f admin.Finding) string {
 func mendable(f admin.Finding) bool { return f.Mend.Verb != "" }
 
 // repair mends what it may, and returns what is left.
-func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
+func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
 		switch {
@@ -111,7 +110,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.F
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
-		now, err := admin.New(m).Check(ctx)
+		now, err := m.admin().Check(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -122,15 +121,15 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.F
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	return admin.New(m).Check(ctx)
+	return m.admin().Check(ctx)
 }
 
 // mend says of each what was done about it.
-func (a *app) mend(ctx context.Context, m *manager.Manager, findings []admin.Finding) error {
+func (a *app) mend(ctx context.Context, m *client, findings []admin.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	n, err := admin.New(m).Repair(ctx, findings)
+	n, err := m.admin().Repair(ctx, findings)
 	if err != nil {
 		return err
 	}

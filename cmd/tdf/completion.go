@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -131,7 +129,7 @@ func (a *app) completeWorker(c *cobra.Command, _ []string, typed string) ([]stri
 }
 
 // complete offers what read finds in the namespace, in the time that a shell waits. A value with control characters is left out.
-func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Command) []string) cobra.CompletionFunc {
+func (a *app) complete(read func(context.Context, *client, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
 		defer cancel()
@@ -155,11 +153,11 @@ func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Comma
 const sampled = 1000
 
 // named returns what the newest tasks are called by name, each once, the newest first.
-func named(name func(*tdf.Task) string) func(context.Context, *manager.Manager, *cobra.Command) []string {
-	return func(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+func named(name func(*tdf.Task) string) func(context.Context, *client, *cobra.Command) []string {
+	return func(ctx context.Context, m *client, _ *cobra.Command) []string {
 		var all []string
 		for _, state := range tdf.States { // each has its own newest: a large campaign fills one state, and seldom all
-			page, err := m.Find(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
+			page, err := m.find(ctx, taskQuery{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all
 			}
@@ -177,9 +175,9 @@ func campaignOf(t *tdf.Task) string { return t.Group }
 func programOf(t *tdf.Task) string  { return t.Program }
 
 // completeFailures offers groups of failures, with how they ended.
-func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
+func completeFailures(ctx context.Context, m *client, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
-	found, _ := admin.New(m).Failures(ctx, manager.Query{Group: campaign}, "")
+	found, _ := m.failures(ctx, taskQuery{Group: campaign}, "")
 	var all []string
 	for _, g := range found.Groups {
 		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))
@@ -187,8 +185,8 @@ func completeFailures(ctx context.Context, m *manager.Manager, c *cobra.Command)
 	return all
 }
 
-func storedNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
-	stored, _ := program.List(ctx, m)
+func storedNames(ctx context.Context, m *client, _ *cobra.Command) []string {
+	stored, _ := program.List(ctx, m.Manager)
 	var all []string
 	for _, p := range stored {
 		all = append(all, redisSource+p.SHA256+"\t"+size(p.Bytes))

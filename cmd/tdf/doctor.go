@@ -50,7 +50,7 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 		return err
 	}
 	defer m.Close()
-	all, err := admin.New(m).Diagnose(ctx)
+	all, err := m.admin().Diagnose(ctx)
 	if err != nil {
 		return err
 	}

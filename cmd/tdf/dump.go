@@ -26,7 +26,7 @@ func newDump(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			done, err := admin.New(m).Dump(c.Context(), a.stdout)
+			done, err := m.admin().Dump(c.Context(), a.stdout)
 			if err == nil {
 				a.say("dumped %s and %s", counted(done.Tasks, "task"), counted(done.Programs, "program"))
 			}
@@ -75,7 +75,7 @@ func (a *app) load(ctx context.Context, in io.Reader) error {
 		return err
 	}
 	defer m.Close()
-	done, err := admin.New(m).Restore(ctx, in)
+	done, err := m.admin().Restore(ctx, in)
 	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
 		return usage("%v", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newExplain(a *app) *cobra.Command {
@@ -40,8 +39,8 @@ func newExplain(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON bool) error {
-	e, err := admin.New(m).Explain(ctx, id)
+func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) error {
+	e, err := m.admin().Explain(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}

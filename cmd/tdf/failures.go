@@ -60,10 +60,10 @@ func (p *postMortem) run(ctx context.Context, args []string) error {
 	if p.forgiven && len(q.States) == 0 {
 		q.States = tdf.States
 	}
-	found, err := admin.New(m).Failures(ctx, q, p.paging.cursor)
+	found, err := m.failures(ctx, q, p.paging.cursor)
 	for p.paging.all && err == nil && found.Next != "" {
 		var page admin.Failures
-		if page, err = admin.New(m).Failures(ctx, q, found.Next); err == nil {
+		if page, err = m.failures(ctx, q, found.Next); err == nil {
 			found.Merge(page)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A filter is the flags and arguments that say which tasks are meant.
@@ -52,7 +51,7 @@ func (f *filter) check(ids []string, cursor string) error {
 }
 
 // query returns what the flags and the arguments, which are ids, ask for.
-func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (manager.Query, error) {
+func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery, error) {
 	q, err := f.read(ids)
 	if err != nil {
 		return q, err
@@ -63,7 +62,7 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 	if f.olderThan+f.newerThan == "" {
 		return q, nil
 	}
-	now, err := m.Now(ctx)
+	now, err := m.now(ctx)
 	if err == nil {
 		err = f.times(now, &q)
 	}
@@ -71,8 +70,8 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 }
 
 // read is query without what only Redis can tell.
-func (f *filter) read(ids []string) (manager.Query, error) {
-	q := manager.Query{
+func (f *filter) read(ids []string) (taskQuery, error) {
+	q := taskQuery{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
 		Output: f.output, Error: f.err, Failure: f.failure,
 	}
@@ -88,11 +87,11 @@ func (f *filter) read(ids []string) (manager.Query, error) {
 			return q, usage("--outcome %q is none of succeeded, failed, timed_out, expired, cancelled", o)
 		}
 	}
-	return q, f.times(0, &manager.Query{})
+	return q, f.times(0, &taskQuery{})
 }
 
 // known refuses a campaign that there is not, which most likely is a slip.
-func (f *filter) known(ctx context.Context, m *manager.Manager) error {
+func (f *filter) known(ctx context.Context, m *client) error {
 	if f.campaign == "" {
 		return nil
 	}
@@ -104,7 +103,7 @@ func (f *filter) known(ctx context.Context, m *manager.Manager) error {
 }
 
 // times reads the spans, which end now.
-func (f *filter) times(now tdf.Time, q *manager.Query) error {
+func (f *filter) times(now tdf.Time, q *taskQuery) error {
 	for _, t := range []struct {
 		flag, text string
 		to         *tdf.Time

@@ -86,7 +86,7 @@ func (h *hand) run(ctx context.Context, args []string) error {
 }
 
 // carryOut does it to these, if that is really what is wanted.
-func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *program.Packed, found []manager.Found) error {
+func (h *hand) carryOut(ctx context.Context, m *client, act taskAction, packed *program.Packed, found []taskRef) error {
 	if err := h.confirm(ctx); err != nil {
 		return err
 	}
@@ -96,20 +96,20 @@ func (h *hand) carryOut(ctx context.Context, m *manager.Manager, act manager.Act
 		}
 	}
 	act.From = h.from
-	acted, err := m.Act(ctx, act, found...)
+	acted, err := m.act(ctx, act, found...)
 	h.tell(acted)
 	if h.verb == tdf.VerbReopen && acted.Done > 0 {
 		h.a.say("how far they are: %s", watchCommand(h.filter.campaign))
 	}
-	if err == nil && len(acted.Refused) > 0 {
+	if err == nil && len(acted.Skipped) > 0 {
 		return errNotWell
 	}
 	return err
 }
 
 // plan reads what is to be done, and packs the program that it may be done with.
-func (h *hand) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *program.Packed, err error) {
-	act = manager.Act{Verb: h.verb, Elsewhere: h.elsewhere}
+func (h *hand) plan(ctx context.Context, m *client) (act taskAction, packed *program.Packed, err error) {
+	act = taskAction{Verb: h.verb, Elsewhere: h.elsewhere}
 	if h.with != nil {
 		act.Changes, packed, err = h.with.read(ctx, m)
 	}
@@ -124,7 +124,7 @@ var names = map[tdf.Verb]string{
 	tdf.VerbRemove: "rm", tdf.VerbRelease: "requeue", tdf.VerbChange: "set",
 }
 
-func (h *hand) list(found []manager.Found) error {
+func (h *hand) list(found []taskRef) error {
 	for _, f := range found {
 		if _, err := fmt.Fprintln(h.a.stdout, f.ID); err != nil {
 			return err
@@ -154,14 +154,14 @@ func (h *hand) confirm(ctx context.Context) error {
 	return nil
 }
 
-func (h *hand) tell(acted manager.Acted) {
+func (h *hand) tell(acted taskResult) {
 	h.a.say("%s: %d", h.past, acted.Done)
 	var refused []string
-	for _, err := range acted.Refused {
+	for _, err := range acted.Skipped {
 		refused = append(refused, strings.TrimPrefix(err.Error(), string(h.verb)+" ")) // the user knows it by another name
 	}
 	h.name(refused)
-	if slices.ContainsFunc(acted.Refused, isPast) {
+	if slices.ContainsFunc(acted.Skipped, isPast) {
 		h.a.say("tdf %s … --end-before TIME gives them more time: +2h from now, say, or inf", h.verbName())
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A listing is a call of ls.
@@ -78,7 +77,7 @@ func (l *listing) run(ctx context.Context, args []string) error {
 		return err
 	}
 	q.OldestFirst = l.oldest
-	now, err := m.Now(ctx)
+	now, err := m.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,14 +85,14 @@ func (l *listing) run(ctx context.Context, args []string) error {
 }
 
 // list prints one page, or all of them.
-func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query, args []string, out *taskPrinter) error {
+func (l *listing) list(ctx context.Context, m *client, q taskQuery, args []string, out *taskPrinter) error {
 	found := map[int64]bool{}
 	shown, looked, most := 0, 0, l.paging.limit
 	if l.paging.all {
 		most = atOnce
 	}
 	for after := l.paging.cursor; ; {
-		page, err := m.Find(ctx, q, after, most)
+		page, err := m.find(ctx, q, after, most)
 		if err != nil {
 			return err
 		}
@@ -115,7 +114,7 @@ func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query,
 }
 
 // conclude says how much that was, and how to go on.
-func (l *listing) conclude(q manager.Query, shown, looked int, next string) {
+func (l *listing) conclude(q taskQuery, shown, looked int, next string) {
 	switch {
 	case next != "":
 		l.a.say("%s; looked at %d; more: %s", tasks(shown), looked, again("ls", next))

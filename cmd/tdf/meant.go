@@ -7,18 +7,17 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // The tasks that are meant, by what can be done to them.
 type meant struct {
-	able  []manager.Found
+	able  []taskRef
 	left  []string // why others are left as they are
 	unfit bool     // of these, some for their states
 	in    map[tdf.State]int
 }
 
-func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) (*meant, error) {
+func (h *hand) meant(ctx context.Context, m *client, args []string) (*meant, error) {
 	q, err := h.filter.query(ctx, m, args)
 	if err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) (*m
 	q.OldestFirst, h.from = true, q.States
 	found := &meant{in: map[tdf.State]int{}}
 	ids := map[int64]bool{}
-	for t, err := range m.All(ctx, q) {
+	for t, err := range m.all(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +44,7 @@ func (h *hand) meant(ctx context.Context, m *manager.Manager, args []string) (*m
 func (f *meant) add(t *tdf.Task, verb tdf.Verb) {
 	f.in[t.State]++
 	if startsFrom(verb, t.State) {
-		f.able = append(f.able, manager.Found{ID: t.ID, Round: t.Round})
+		f.able = append(f.able, taskRef{ID: t.ID, Round: t.Round})
 		return
 	}
 	f.left, f.unfit = append(f.left, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
@@ -59,14 +58,14 @@ func startsFrom(verb tdf.Verb, state tdf.State) bool {
 }
 
 // missing notes the arguments that name no task.
-func (h *hand) missing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool, to *meant) error {
+func (h *hand) missing(ctx context.Context, m *client, args []string, found map[int64]bool, to *meant) error {
 	missing, err := missing(ctx, m, args, found)
 	to.left = append(to.left, missing...)
 	return err
 }
 
 // tellMissing says which arguments name no task, if there are any.
-func (a *app) tellMissing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) error {
+func (a *app) tellMissing(ctx context.Context, m *client, args []string, found map[int64]bool) error {
 	missing, err := missing(ctx, m, args, found)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -82,7 +81,7 @@ func (a *app) tellMissing(ctx context.Context, m *manager.Manager, args []string
 }
 
 // missing returns a line for each argument that names no task, most likely a slip. Tasks that were found need not be looked for.
-func missing(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) (lines []string, err error) {
+func missing(ctx context.Context, m *client, args []string, found map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})
 		if err != nil {
@@ -91,7 +90,7 @@ func missing(ctx context.Context, m *manager.Manager, args []string, found map[i
 		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
 			continue
 		}
-		there, err := thereIs(ctx, m, manager.Query{IDs: ids})
+		there, err := thereIs(ctx, m, taskQuery{IDs: ids})
 		if err != nil {
 			return nil, err
 		}
@@ -103,8 +102,8 @@ func missing(ctx context.Context, m *manager.Manager, args []string, found map[i
 }
 
 // knownFailure refuses a group of failures that there is not, as [filter.known] does a campaign.
-func (h *hand) knownFailure(ctx context.Context, m *manager.Manager) error {
-	there, err := thereIs(ctx, m, manager.Query{Failure: h.filter.failure, States: tdf.States})
+func (h *hand) knownFailure(ctx context.Context, m *client) error {
+	there, err := thereIs(ctx, m, taskQuery{Failure: h.filter.failure, States: tdf.States})
 	if err == nil && !there {
 		err = usage("there is no group of failures %q in this namespace: tdf failures lists them", h.filter.failure)
 	}
@@ -112,8 +111,8 @@ func (h *hand) knownFailure(ctx context.Context, m *manager.Manager) error {
 }
 
 // thereIs says whether there is a task that q means.
-func thereIs(ctx context.Context, m *manager.Manager, q manager.Query) (bool, error) {
-	for _, err := range m.All(ctx, q) {
+func thereIs(ctx context.Context, m *client, q taskQuery) (bool, error) {
+	for _, err := range m.all(ctx, q) {
 		return err == nil, err
 	}
 	return false, nil

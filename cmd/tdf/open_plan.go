@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -17,7 +16,7 @@ import (
 // A plan is what a tdf open is going to do, and what of it was found to be needed.
 type plan struct {
 	*opening
-	m      *manager.Manager
+	m      *client
 	sweep  *rowSource
 	packed *program.Packed // nil: the program has a source of its own
 	base   tdf.Properties  // of every task, but for input and meta
@@ -49,7 +48,7 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 }
 
 func (p *plan) define(ctx context.Context, tool config.Tool) error {
-	p.base = p.m.Define(p.program, p.source, "")
+	p.base = p.m.define(p.program, p.source, "")
 	if p.packed != nil {
 		p.base.Program, p.base.Source = p.packed.Name, p.packed.Source
 	}
@@ -79,7 +78,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 
 // checkUsualEnd is about the end_before that the configuration says.
 func (p *plan) checkUsualEnd(ctx context.Context) error {
-	now, err := p.m.Now(ctx)
+	now, err := p.m.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (p *plan) taken(tasks string) error {
 
 // makeUpName names a campaign after its program and the time.
 func (p *plan) makeUpName(ctx context.Context) error {
-	now, err := p.m.Now(ctx)
+	now, err := p.m.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,7 +145,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 // readPoints learns what the campaign has.
 func (p *plan) readPoints(ctx context.Context) error {
 	without := int64(0)
-	for meta, err := range p.m.Metas(ctx, p.base.Group) {
+	for meta, err := range p.m.admin().Metas(ctx, p.base.Group) {
 		if err != nil {
 			return err
 		}

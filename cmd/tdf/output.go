@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A printout is a call of output.
 type printout struct {
 	a      *app
-	m      *manager.Manager
+	m      *client
 	id     int64
 	round  int
 	stderr bool
@@ -41,9 +39,9 @@ func newOutput(a *app) *cobra.Command {
 			}
 			switch given := c.Flags().Changed("round"); {
 			case !given && p.follow:
-				p.round = manager.CurrentRound
+				p.round = currentRound
 			case !given:
-				p.round = manager.LastRound
+				p.round = lastRound
 			case p.round < 0:
 				return usage("--round %d has to be from 0 up", p.round)
 			}
@@ -77,7 +75,7 @@ func (p *printout) run(ctx context.Context) error {
 
 // read reads the round; from then on it is the same one.
 func (p *printout) read(ctx context.Context) (*tdf.Task, error) {
-	t, round, err := p.m.Printed(ctx, p.id, p.round)
+	t, round, err := p.m.printed(ctx, p.id, p.round)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = p.a.noTask(ctx, p.m, p.id)
 	}
@@ -159,7 +157,7 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 		if err := p.more(&tail, t.Rounds.At(p.round).Tail); err != nil {
 			return err
 		}
-		if err := admin.New(p.m).Follow(ctx, p.id); err != nil {
+		if err := p.m.admin().Follow(ctx, p.id); err != nil {
 			return err
 		}
 		if err := sleep(ctx, followPause); err != nil {

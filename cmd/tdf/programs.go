@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -45,8 +44,8 @@ type programJSON struct {
 	Tasks      int64    `json:"tasks"`
 }
 
-func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool) error {
-	stored, err := program.List(ctx, m)
+func (a *app) listPrograms(ctx context.Context, m *client, asJSON bool) error {
+	stored, err := program.List(ctx, m.Manager)
 	if err != nil {
 		return err
 	}
@@ -54,7 +53,7 @@ func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool)
 		a.say("no program is stored in this namespace: tdf push, or tdf open --program DIR, stores one")
 		return nil
 	}
-	uses, err := program.Uses(ctx, m)
+	uses, err := program.Uses(ctx, m.Manager)
 	if err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func (r *removal) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer m.Close()
-	stored, err := program.List(ctx, m)
+	stored, err := program.List(ctx, m.Manager)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (r *removal) run(ctx context.Context, args []string) error {
 	if err := (&hand{a: r.a, yes: r.yes, question: "remove"}).confirm(ctx); err != nil {
 		return err
 	}
-	err = program.Remove(ctx, m, sums...)
+	err = program.Remove(ctx, m.Manager, sums...)
 	if used := new(program.UsedError); errors.As(err, &used) {
 		r.a.say("%v", used)
 		r.a.say("nothing was removed")
@@ -151,8 +150,8 @@ func (r *removal) list(sums []string) error {
 	return nil
 }
 
-func unusedPrograms(ctx context.Context, m *manager.Manager, stored []program.Stored) ([]string, error) {
-	uses, err := program.Uses(ctx, m)
+func unusedPrograms(ctx context.Context, m *client, stored []program.Stored) ([]string, error) {
+	uses, err := program.Uses(ctx, m.Manager)
 	var sums []string
 	for _, p := range stored {
 		if uses[p.SHA256].Tasks == 0 {

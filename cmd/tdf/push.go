@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -47,8 +46,8 @@ func (a *app) push(ctx context.Context, dir string) error {
 }
 
 // store brings a packed program to Redis, and says so.
-func (a *app) store(ctx context.Context, m *manager.Manager, packed program.Packed) error {
-	p, err := program.PushPacked(ctx, m, packed)
+func (a *app) store(ctx context.Context, m *client, packed program.Packed) error {
+	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err == nil {
 		a.say("program %s is stored: %s, %s", p.Program, counted(int64(p.Files), "file"), counted(p.Bytes, "byte"))
 	}

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // An export is a call of results.
@@ -90,7 +87,7 @@ func (e *export) run(ctx context.Context) error {
 const waitPause = 500 * time.Millisecond
 
 // finished waits until all is done, if it is to; else it says that not all is.
-func (e *export) finished(ctx context.Context, m *manager.Manager) error {
+func (e *export) finished(ctx context.Context, m *client) error {
 	if e.wait {
 		return e.waitForAll(ctx, m)
 	}
@@ -106,8 +103,8 @@ func (e *export) finished(ctx context.Context, m *manager.Manager) error {
 }
 
 // waitForAll says what it waits for, and what would have it wait for ever.
-func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
-	watch, missing := admin.New(m).Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
+func (e *export) waitForAll(ctx context.Context, m *client) error {
+	watch, missing := m.admin().Watch(e.filter.campaign), warnings{say: e.a.say, campaign: e.filter.campaign}
 	for told := false; ; told = true {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()
@@ -137,9 +134,9 @@ func are(n int64) string {
 	return counted(n, "task") + " are"
 }
 
-func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+func (e *export) writeLines(ctx context.Context, m *client, q taskQuery, out *bufio.Writer) (n int, err error) {
 	lines := jsonLines(out)
-	for t, err := range m.Results(ctx, q, !e.noOutput) {
+	for t, err := range m.results(ctx, q, !e.noOutput) {
 		if err != nil {
 			return n, err
 		}

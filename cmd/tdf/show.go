@@ -14,7 +14,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newShow(a *app) *cobra.Command {
@@ -44,7 +43,7 @@ func newShow(a *app) *cobra.Command {
 }
 
 // show shows the tasks, also behind one that is not there; the error is about the last one that is not.
-func (a *app) show(ctx context.Context, m *manager.Manager, ids []int64, asJSON, raw bool) error {
+func (a *app) show(ctx context.Context, m *client, ids []int64, asJSON, raw bool) error {
 	var missing error
 	shown := 0
 	for _, id := range ids {
@@ -89,22 +88,22 @@ type view struct {
 
 const mostUpdates = 10_000 // that are counted
 
-func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, error) {
+func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	t, err := a.task(ctx, m, id)
 	if err != nil {
 		return nil, err
 	}
 	v := &view{Task: t}
-	if v.now, err = m.Now(ctx); err != nil {
+	if v.now, err = m.now(ctx); err != nil {
 		return nil, err
 	}
-	if v.updates, err = admin.New(m).Updates(ctx, id, admin.Update{}, mostUpdates); err != nil {
+	if v.updates, err = m.admin().Updates(ctx, id, admin.Update{}, mostUpdates); err != nil {
 		return nil, err
 	}
 	if t.State != tdf.Running {
 		return v, nil
 	}
-	workers, err := admin.New(m).Workers(ctx)
+	workers, err := m.admin().Workers(ctx)
 	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == t.Current().Worker }); i >= 0 {
 		v.worker = &workers[i]
 	}
@@ -112,8 +111,8 @@ func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, er
 }
 
 // task reads one; where there is none, the error says which there are.
-func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task, error) {
-	t, err := m.Task(ctx, id)
+func (a *app) task(ctx context.Context, m *client, id int64) (*tdf.Task, error) {
+	t, err := m.task(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}
@@ -121,12 +120,12 @@ func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task
 }
 
 // noTask returns an error that says why an id names no task: mostly a [missingTask].
-func (a *app) noTask(ctx context.Context, m *manager.Manager, id int64) error {
-	last, err := m.LastID(ctx)
+func (a *app) noTask(ctx context.Context, m *client, id int64) error {
+	last, err := m.admin().LastID(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := m.Task(ctx, id); err == nil {
+	if _, err := m.task(ctx, id); err == nil {
 		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; tdf show %d prints what it has, tdf check looks for damage", id, id))
 	}
 	switch {

@@ -56,7 +56,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 		return nil, err
 	}
 	defer m.Close()
-	s, err := admin.New(m).Stats(ctx)
+	s, err := m.admin().Stats(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf/internal/command"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // Exit statuses (docs/tdf.md, "Exit status").
@@ -37,7 +36,7 @@ func (a *app) status(told context.Context, err error) int {
 		return statusInterrupted
 	}
 	a.say("tdf: %v", err)
-	var query *manager.QueryError
+	var query *queryError
 	if !a.begun || command.Refused(err) || errors.As(err, &query) {
 		return statusRefused
 	}

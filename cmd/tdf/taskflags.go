@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskFlags are the properties of tasks, but for the program and its input.
@@ -46,12 +45,12 @@ func (f *taskFlags) check() error {
 }
 
 // read returns what the flags say, as far as they were given.
-func (f *taskFlags) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+func (f *taskFlags) read(ctx context.Context, m *client) (tdf.Changes, error) {
 	all, err := f.fixed()
 	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
 		return all, err
 	}
-	now, err := m.Now(ctx)
+	now, err := m.now(ctx)
 	if err != nil {
 		return all, err
 	}

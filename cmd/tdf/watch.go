@@ -17,7 +17,7 @@ import (
 // A watching is what the flags of tdf watch say, and what was shown so far.
 type watching struct {
 	a         *app
-	m         *manager.Manager
+	m         *client
 	campaign  string
 	untilDone bool
 	stopAfter int64
@@ -75,7 +75,7 @@ func (w *watching) run(ctx context.Context) (err error) {
 	}
 	defer w.m.Close()
 	defer w.endLine()
-	return w.watch(ctx, admin.New(w.m).Watch(w.campaign))
+	return w.watch(ctx, w.m.admin().Watch(w.campaign))
 }
 
 func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
@@ -247,7 +247,7 @@ func allSucceeded(outcomes map[string]int64) bool {
 // close says how it went.
 func (w *watching) close(ctx context.Context, s *admin.Status) error {
 	w.endLine()
-	outcomes, err := admin.New(w.m).Outcomes(ctx, w.campaign)
+	outcomes, err := w.m.admin().Outcomes(ctx, w.campaign)
 	if err != nil {
 		return err
 	}

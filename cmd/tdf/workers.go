@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newWorkers(a *app) *cobra.Command {
@@ -36,12 +35,12 @@ func newWorkers(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON bool) error {
-	now, err := m.Now(ctx)
+func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) error {
+	now, err := m.now(ctx)
 	if err != nil {
 		return err
 	}
-	workers, err := admin.New(m).Workers(ctx)
+	workers, err := m.admin().Workers(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +170,7 @@ func (a *app) completeWorkers(c *cobra.Command, args []string, _ string) ([]stri
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer m.Close()
-	workers, _ := admin.New(m).Workers(ctx)
+	workers, _ := m.admin().Workers(ctx)
 	var names []string
 	for _, w := range workers {
 		if !slices.Contains(args, w.Name) {
@@ -199,9 +198,9 @@ func newDrain(a *app) *cobra.Command {
 				return err
 			}
 			defer m.Close()
-			order, said := admin.New(m).Drain, "told to drain"
+			order, said := m.admin().Drain, "told to drain"
 			if undo {
-				order, said = admin.New(m).Resume, "told to go on"
+				order, said = m.admin().Resume, "told to go on"
 			}
 			for _, name := range args {
 				if err := order(c.Context(), name); err != nil {

@@ -60,7 +60,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // connect uses the Redis that the configuration names, or without one starts all that is needed.
 func connect(ctx context.Context, file string, stderr io.Writer) (m *manager.Manager, stop func(), err error) {
 	if file != "" {
-		m, err := manager.Load(ctx, file, manager.WithProgress(stderr))
+		o, err := manager.LoadOptions(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Progress = stderr
+		m, err := manager.New(o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -72,7 +77,9 @@ func connect(ctx context.Context, file string, stderr io.Writer) (m *manager.Man
 	}
 	cfg, err := here.Manager()
 	if err == nil {
-		m, err = manager.New(ctx, cfg, manager.WithProgress(stderr))
+		o := manager.OptionsOf(cfg)
+		o.Progress = stderr
+		m, err = manager.New(o)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, here.Stop())

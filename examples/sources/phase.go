@@ -29,15 +29,14 @@ func phase(ctx context.Context, m *manager.Manager, group string, tries []try) (
 	for i, try := range tries {
 		rows[i].try = try
 		at[try.name] = &rows[i]
-		d := m.Define(try.name, try.source, input)
-		d.Group = group
-		if _, err := m.Open(ctx, d); err != nil {
+		_, err := m.Open(ctx, manager.Definition{Program: try.name, Source: try.source, Input: input, Group: group})
+		if err != nil {
 			rows[i].conclude("refused", "", "", err.Error())
 		}
 	}
-	note := func(_ context.Context, t *manager.Task) error {
+	note := func(_ context.Context, t *manager.Finished) error {
 		if r := at[t.Program]; r != nil {
-			r.conclude(t.Outcome, t.Current().ProgramSHA256, t.LastOutput(), t.LastError())
+			r.conclude(t.Outcome, sha256Of(t.Task), t.Output(), t.Error())
 		}
 		return nil
 	}
@@ -45,6 +44,14 @@ func phase(ctx context.Context, m *manager.Manager, group string, tries []try) (
 		Groups: []string{group}, Succeeded: note, Failed: note, TimedOut: note, Expired: note,
 	})
 	return rows, err
+}
+
+// sha256Of names what was fetched for the last run.
+func sha256Of(t *manager.Task) string {
+	if run := t.LastRun(); run != nil {
+		return run.ProgramSHA256
+	}
+	return ""
 }
 
 func (r *row) conclude(outcome, sha256, output, failure string) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -65,16 +64,16 @@ func (s *sum) compute(ctx context.Context) (int64, error) {
 // time may open some twice: that is work done twice, but it gives the same results.
 func (s *sum) begin(ctx context.Context) error {
 	there := map[place]bool{}
-	for _, state := range tdf.States {
-		err := s.each(ctx, state, func(t *tdf.Task) { there[placeOf(t)] = true })
+	for t, err := range s.m.List(ctx, manager.Query{Group: s.group}) {
 		if err != nil {
 			return err
 		}
+		there[placeOf(t)] = true
 	}
 	if err := s.readArchived(ctx); err != nil {
 		return err
 	}
-	var missing []tdf.Properties
+	var missing []manager.Definition
 	for i := int64(0); i < s.widths[0] && s.failure == nil; i++ {
 		if at := (place{0, i}); !there[at] {
 			missing = append(missing, s.task(at, s.numbers(i)))
@@ -84,15 +83,13 @@ func (s *sum) begin(ctx context.Context) error {
 	return err
 }
 
-func (s *sum) task(at place, input string) tdf.Properties {
-	d := s.m.Define(programName, s.source, input)
+func (s *sum) task(at place, input string) manager.Definition {
 	meta, _ := json.Marshal(at) // two numbers
-	d.Group, d.Meta = s.group, string(meta)
-	return d
+	return manager.Definition{Program: programName, Source: s.source, Input: input, Group: s.group, Meta: string(meta)}
 }
 
 // placeOf returns where a task says that it stands; nowhere if it does not.
-func placeOf(t *tdf.Task) place {
+func placeOf(t *manager.Task) place {
 	at := place{Level: -1}
 	if json.Unmarshal([]byte(t.Meta), &at) != nil {
 		return place{Level: -1}
@@ -101,7 +98,7 @@ func placeOf(t *tdf.Task) place {
 }
 
 // succeeded archives a task, and with the last one of a bucket opens the one that sums its results.
-func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
+func (s *sum) succeeded(_ context.Context, t *manager.Finished) error {
 	s.note(t.Task)
 	at := placeOf(t.Task)
 	if s.failure != nil || !s.opens(at) {
@@ -120,22 +117,22 @@ func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
 	return nil
 }
 
-func (s *sum) failed(_ context.Context, t *manager.Task) error {
+func (s *sum) failed(_ context.Context, t *manager.Finished) error {
 	s.note(t.Task)
 	return nil
 }
 
 // note keeps what became of a task.
-func (s *sum) note(t *tdf.Task) {
+func (s *sum) note(t *manager.Task) {
 	at := placeOf(t)
-	result, err := strconv.ParseInt(strings.TrimSpace(t.LastOutput()), 10, 64)
+	result, err := strconv.ParseInt(strings.TrimSpace(t.Output()), 10, 64)
 	switch {
 	case !s.holds(at):
 		err = fmt.Errorf("it says of itself %q, which is no place in this sum: is the group used by something else?", t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
-		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.LastError()))
+		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Error()))
 	case err != nil:
-		err = fmt.Errorf("it printed %q, which is no number", t.LastOutput())
+		err = fmt.Errorf("it printed %q, which is no number", t.Output())
 	}
 	if err != nil {
 		if s.failure == nil {
@@ -158,46 +155,19 @@ func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 		return nil
 	}
 	s.given = true
-	return s.cancelOpen(ctx)
+	_, err := s.m.CancelOpen(ctx, s.group)
+	return err
 }
 
 // readArchived reads the results of all archived tasks.
 func (s *sum) readArchived(ctx context.Context) error {
 	s.archived = 0
-	return s.each(ctx, tdf.Archived, func(t *tdf.Task) {
-		s.archived++
-		s.note(t)
-	})
-}
-
-// cancelOpen gives up what has not begun.
-func (s *sum) cancelOpen(ctx context.Context) error {
-	var open []int64
-	if err := s.each(ctx, tdf.Open, func(t *tdf.Task) { open = append(open, t.ID) }); err != nil {
-		return err
-	}
-	err := s.m.Cancel(ctx, open...)
-	if elsewhere := new(tdf.StateError); errors.As(err, &elsewhere) {
-		return nil // some are done already: no harm
-	}
-	return err
-}
-
-// each calls f for each task of the group in a state. Those that come or go meanwhile may be
-// met or not.
-func (s *sum) each(ctx context.Context, state tdf.State, f func(*tdf.Task)) error {
-	const page = 500
-	for offset := int64(0); ; offset += page {
-		ids, err := s.m.List(ctx, state, s.group, offset, page)
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		tasks, err := s.m.Tasks(ctx, ids...)
+	for t, err := range s.m.List(ctx, manager.Query{Group: s.group, States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		if err != nil {
 			return err
 		}
-		for _, t := range slices.DeleteFunc(tasks, func(t *tdf.Task) bool { return t == nil }) {
-			f(t)
-		}
+		s.archived++
+		s.note(t)
 	}
+	return nil
 }

@@ -69,15 +69,6 @@ func (s store) Task(_ context.Context, id int64) (*tdf.Task, error) {
 	return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 }
 
-func (s store) Round(_ context.Context, id int64, round int) (*tdf.Round, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.task(id); t != nil && round <= t.Round {
-		return t.Rounds.At(round), nil
-	}
-	return &tdf.Round{}, nil
-}
-
 func (s store) Tasks(_ context.Context, ids ...int64) ([]*tdf.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
