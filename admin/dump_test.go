@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
@@ -25,12 +26,12 @@ func population(t testing.TB, cfg config.Manager) {
 	if _, err := program.Put(ctx, m, []byte("an archive \x00\xff")); err != nil {
 		t.Fatal(err)
 	}
-	d := m.Define("p", "https://example.org/run.sh", "")
+	d := define("p", "https://example.org/run.sh", "")
 	d.Group, d.Meta = "campaign <&> \u2028", `{"a":1}`
 	for i := range 12 {
 		d.Input = fmt.Sprint("--n ", i)
 		if i == 11 {
-			d.StartAfter = 9e9
+			d.StartAfter = time.Unix(9e9, 0)
 		}
 		if _, err := m.Open(ctx, d); err != nil {
 			t.Fatal(err)
@@ -51,16 +52,11 @@ func population(t testing.TB, cfg config.Manager) {
 			decide(t, s, c.Task.ID)
 		}
 	}
-	if err := m.Cancel(ctx, 9); err != nil {
+	if _, err := m.Cancel(ctx, manager.ByIDs(9)...); err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := m.Tasks(ctx, 1, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, task := range tasks {
-		move, err := task.Archive()
-		apply(t, s, move, err)
+	if result, err := m.Archive(ctx, manager.ByIDs(1, 2)...); err != nil || result.Done != 2 {
+		t.Fatal(result, err)
 	}
 	client(t, cfg).HSet(ctx, cfg.Namespace+":task:3", "odd \xfe name", "odd \xfe value", "", "no name")
 }
@@ -117,7 +113,7 @@ func TestDumpAndRestore(t *testing.T) {
 	if findings, err := connect(t, to).Check(t.Context()); err != nil || len(findings) > 0 {
 		t.Errorf("found %v, %v", findings, err)
 	}
-	if ids, err := target.Open(t.Context(), target.Define("p", "https://example.org/run.sh", "")); err != nil || ids[0] != 13 {
+	if ids, err := target.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil || ids[0].ID != 13 {
 		t.Errorf("the next task is %v, %v", ids, err)
 	}
 	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
@@ -129,7 +125,7 @@ func TestDumpAndRestore(t *testing.T) {
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
-	if _, err := m.Open(t.Context(), m.Define("p", "https://example.org/run.sh", "")); err != nil {
+	if _, err := m.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})

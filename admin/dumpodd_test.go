@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -67,7 +68,7 @@ func TestRestoreWhileTasksAreOpened(t *testing.T) {
 		var opened []int64
 		restored, err := admin.New(target).Restore(t.Context(), reader(func() {
 			var err error
-			if opened, err = target.Open(t.Context(), target.Define("new", "rsync:/p/run.sh", "")); err != nil {
+			if opened, err = testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
 				t.Error(err)
 			}
 		}))
@@ -92,20 +93,20 @@ func TestRestoreMeetsAnotherTask(t *testing.T) {
 	target := newManager(t, to)
 	first := int64(strings.Index(dump, "\n") + 1)
 	_, err := admin.New(target).Restore(t.Context(), pipe{&meddled{strings.NewReader(dump), first, func() {
-		if _, err := target.Open(t.Context(), target.Define("new", "rsync:/p/run.sh", "")); err != nil {
+		if _, err := testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
 			t.Error(err)
 		}
 	}}})
 	if !errors.Is(err, redisstate.ErrIDTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
 		t.Fatalf("got %v", err)
 	}
-	if task, err := target.Task(t.Context(), 6); err != nil || task.Program != "new" {
+	if task, err := target.Get(t.Context(), 6); err != nil || task.Program != "new" {
 		t.Errorf("task 6 is %+v, %v", task, err)
 	}
-	if err := target.Cancel(t.Context(), 6); err != nil {
+	if _, err := target.Cancel(t.Context(), manager.ByIDs(6)...); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := target.Act(t.Context(), manager.Act{Verb: tdf.VerbRemove}, manager.Found{ID: 6}); err != nil || a.Done != 1 {
+	if a, err := target.Remove(t.Context(), manager.Ref{ID: 6}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
@@ -144,7 +145,7 @@ func TestRestoreOfBlankLines(t *testing.T) {
 func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	t.Helper()
 	var b bytes.Buffer
-	m := newManager(t, cfg, manager.WithLog(slog.New(slog.NewTextHandler(&b, nil))))
+	m := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&b, nil))))
 	return dumped(t, m), b.String()
 }
 
@@ -178,7 +179,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
 	absent := "redis:" + strings.Repeat("0a", 32)
 	for _, source := range []string{listed, stored, stored, absent, "redis:" + strings.ToUpper(stored[6:])} {
-		if _, err := m.Open(t.Context(), m.Define("p", source, "")); err != nil {
+		if _, err := m.Open(t.Context(), define("p", source, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +247,7 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 		t.Errorf("dumped %+v, %v", done, err)
 	}
 	var ids []int64
-	for task, err := range m.Results(ctx, manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}}, true) {
+	for task, err := range m.List(ctx, manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}, Order: manager.ByID, Read: manager.ReadOutput}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -53,9 +54,9 @@ func (a *Admin) Failures(ctx context.Context, q manager.Query, after string) (Fa
 	if err != nil {
 		return Failures{}, err
 	}
-	all, err := failures(ctx, s, q, after, listing.PageBounds)
+	all, err := failures(ctx, s, friend.QueryOf(q), after, listing.PageBounds)
 	if err == nil && after == "" {
-		all.Suspects, err = suspects(ctx, s, q)
+		all.Suspects, err = suspects(ctx, s, friend.QueryOf(q))
 	}
 	return all, err
 }

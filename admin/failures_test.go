@@ -20,7 +20,7 @@ import (
 // onEmbedded returns an Admin of a namespace in an embedded Redis of the test's own.
 func onEmbedded(t *testing.T) *Admin {
 	t.Helper()
-	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), manager.WithLog(testspace.Silent)))
+	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent)))
 }
 
 func redisOf(t testing.TB, a *Admin) *redisstate.Store {
@@ -118,13 +118,13 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole, err := failures(t.Context(), redisOf(t, a), manager.Query{}, "", boundless)
+	whole, err := failures(t.Context(), redisOf(t, a), listing.Query{}, "", boundless)
 	if err != nil || whole.Next != "" || whole.Of != many || whole.Looked != many {
 		t.Fatalf("%+v, %v", whole, err)
 	}
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page, err := failures(t.Context(), redisOf(t, a), manager.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
+		page, err := failures(t.Context(), redisOf(t, a), listing.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
 		if err != nil || n > many {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	if whole.Groups[0].First != 1_800_000_000 || whole.Groups[0].Last != 1_800_000_990 {
 		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
 	}
-	forgiven, err := failures(t.Context(), redisOf(t, a), manager.Query{States: tdf.States}, "", boundless)
+	forgiven, err := failures(t.Context(), redisOf(t, a), listing.Query{States: tdf.States}, "", boundless)
 	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
 		t.Errorf("with those that were forgiven: %+v, %v", forgiven.Groups[0], err)
 	}
@@ -156,7 +156,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 func found(t *testing.T, a *Admin, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
-	for task, err := range a.manager.All(t.Context(), q) {
+	for task, err := range a.manager.List(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,54 +179,8 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 	}
 }
 
-func TestResultsComeByIDAndOnce(t *testing.T) {
-	a := onEmbedded(t)
-	archive(t, a, 1500, func(i int, h tdf.Hash) {
-		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
-		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in no order
-	})
-	for _, c := range []struct {
-		q           manager.Query
-		first, many int
-		step        int64
-	}{
-		{manager.Query{}, 1, 1500, 1},
-		{manager.Query{Group: "b"}, 2, 750, 2},
-		{manager.Query{Group: "b", Output: "out 1"}, 2, 0, 0},
-		{manager.Query{IDs: []int64{7, 5, 3}}, 3, 3, 2},
-		{manager.Query{States: []tdf.State{tdf.Open}}, 0, 0, 0},
-	} {
-		n, next := 0, int64(c.first)
-		for task, err := range a.manager.Results(t.Context(), c.q, true) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.step > 0 && task.ID != next {
-				t.Fatalf("%+v: task %d came, want %d", c.q, task.ID, next)
-			}
-			if r := task.Current(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
-				t.Errorf("task %d has printed %q and left %q", task.ID, r.Output, r.Result)
-			}
-			n, next = n+1, next+c.step
-		}
-		if c.step > 0 && n != c.many || c.q.States != nil && n > 0 || c.q.Output != "" && n == 0 {
-			t.Errorf("%+v: %d tasks, want %d", c.q, n, c.many)
-		}
-	}
-	for task, err := range a.manager.Results(t.Context(), manager.Query{}, false) {
-		if err != nil || task.Current().Output != "" || task.Current().Result == "" {
-			t.Errorf("without what was printed: %+v, %v", task, err)
-		}
-		break
-	}
-	for _, err := range a.manager.Results(t.Context(), manager.Query{Exit: "x"}, false) {
-		if err == nil {
-			t.Error("a query that makes no sense was answered")
-		}
-	}
-}
-
-func TestPrinted(t *testing.T) {
+func TestRounds(t *testing.T) {
+	const last, current = -100, -200
 	a := onEmbedded(t)
 	archive(t, a, 2, func(i int, h tdf.Hash) {
 		maps.Copy(h, tdf.Hash{
@@ -238,23 +192,30 @@ func TestPrinted(t *testing.T) {
 	})
 	for _, c := range []struct {
 		id    int64
-		round int
+		round int // or which
 		want  string
 	}{
-		{1, manager.LastRound, "round 4: last why"},
+		{1, last, "round 4: last why"},
 		{1, 4, "round 4: last why"},
 		{1, 0, "round 0: first "},
 		{1, 5, "round 5:  "},
 		{1, 6, "there is no such round"},
-		{1, manager.CurrentRound, "round 5:  "},
-		{2, manager.CurrentRound, "round 4: last why"},
+		{1, current, "round 5:  "},
+		{2, current, "round 4: last why"},
 		{1, -3, "there is no such round"},
 		{3, 0, "there is no such task"},
 	} {
-		task, round, err := a.manager.Printed(t.Context(), c.id, c.round)
+		read := func() (*manager.Task, *manager.Round, error) { return a.Round(t.Context(), c.id, c.round) }
+		switch c.round {
+		case last:
+			read = func() (*manager.Task, *manager.Round, error) { return a.LastRun(t.Context(), c.id) }
+		case current:
+			read = func() (*manager.Task, *manager.Round, error) { return a.CurrentRound(t.Context(), c.id) }
+		}
+		_, r, err := read()
 		got := ""
 		if err == nil {
-			got = fmt.Sprintf("round %d: %s %s", round, task.Rounds.At(round).Output, task.Rounds.At(round).Error)
+			got = fmt.Sprintf("round %d: %s %s", r.Number, r.Output, r.Error)
 		} else {
 			got = err.Error()
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -53,7 +54,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(100); e != (Estimate{}) {
 		t.Errorf("nothing is to be done, and it says %+v", e)
 	}
-	if _, err := a.manager.Open(t.Context(), a.manager.Define("p", "rsync:/p/run.sh", ""), a.manager.Define("p", "rsync:/p/run.sh", "")); err != nil {
+	if _, err := a.manager.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", "")); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(55); e.Unknown != "" || e.High == 0 {
@@ -62,7 +63,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(20); !strings.HasPrefix(e.Unknown, "nothing has ended") {
 		t.Errorf("nothing has ended for 75 s, and it says %+v", e)
 	}
-	if err := a.manager.Cancel(t.Context(), 21); err != nil {
+	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(1); e.Unknown != "" {

@@ -66,9 +66,11 @@ func statsOfTasks(ctx context.Context, r *redisstate.Store, s *Stats) (err error
 	if s.At, err = r.Now(ctx); err != nil {
 		return err
 	}
-	if s.Counts, err = r.Counts(ctx); err != nil {
+	counts, err := r.Counts(ctx)
+	if err != nil {
 		return err
 	}
+	s.Counts = manager.Counts(counts)
 	due, err := r.NextDue(ctx)
 	if err != nil {
 		return err

@@ -147,16 +147,18 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 	if s.At, err = w.store.Now(ctx); err != nil {
 		return s, err
 	}
-	if s.Counts, err = w.store.Counts(ctx, w.groups...); err != nil {
+	counts, err := w.store.Counts(ctx, w.groups...)
+	if err != nil {
 		return s, err
 	}
+	s.Counts = manager.Counts(counts)
 	if s.Server, err = w.store.LastServerHeartbeat(ctx); err != nil {
 		return s, err
 	}
 	if s.Later, err = w.store.Between(ctx, s.At.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
 		return s, err
 	}
-	all := s.Counts
+	all := counts
 	if len(w.groups) > 0 {
 		if all, err = w.store.Counts(ctx); err != nil {
 			return s, err

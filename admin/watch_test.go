@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -53,7 +54,7 @@ func serves(t testing.TB, s *redisstate.Store) {
 func TestWatch(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	d := m.Define("p", "rsync:/p/run.sh", "")
+	d := define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
 	if _, err := m.Open(t.Context(), d, d, d, d, d, d); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestWatchRate(t *testing.T) {
 	if second.Rate != want || second.RateSoFar != want {
 		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
 	}
-	if err := m.Reopen(t.Context(), 1, 2, 3, 4, 5, 6, 7, 8); err != nil {
+	if _, err := m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...); err != nil {
 		t.Fatal(err)
 	}
 	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
@@ -119,14 +120,14 @@ func TestWatchRate(t *testing.T) {
 func TestCancelOpen(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	d := m.Define("p", "rsync:/p/run.sh", "")
+	d := define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
 	for range 3 {
 		if _, err := m.Open(t.Context(), many(d, 400)...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := m.Open(t.Context(), m.Define("p", "rsync:/p/run.sh", "")); err != nil {
+	if _, err := m.Open(t.Context(), define("p", "rsync:/p/run.sh", "")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600}); err != nil {
@@ -145,8 +146,8 @@ func TestCancelOpen(t *testing.T) {
 	}
 }
 
-func many(d tdf.Properties, n int) []tdf.Properties {
-	all := make([]tdf.Properties, n)
+func many(d manager.Definition, n int) []manager.Definition {
+	all := make([]manager.Definition, n)
 	for i := range all {
 		all[i] = d
 	}
@@ -192,7 +193,7 @@ func TestStats(t *testing.T) {
 func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisstate.Store) {
 	t.Helper()
 	ctx := t.Context()
-	now, err := m.Now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,17 +269,17 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(group string, start tdf.Time, n int) {
-		d := m.Define("p", "rsync:/p/run.sh", "")
+	open := func(group string, start time.Time, n int) {
+		d := define("p", "rsync:/p/run.sh", "")
 		d.Group, d.StartAfter = group, start
 		if _, err := m.Open(t.Context(), many(d, n)...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open("g", now.Add(7*86400), 300)
-	open("g", 0, 300)
-	open("later", 9e9, 10)
-	open("soon", 0, 10)
+	open("g", now.Add(7*24*time.Hour), 300)
+	open("g", time.Time{}, 300)
+	open("later", time.Unix(9e9, 0), 10)
+	open("soon", time.Time{}, 10)
 	for i, group := range []string{"g", "later", "soon"} {
 		ended(t, s, 10_001+int64(100*i), 5, group, "succeeded", "succeeded", "1")
 	}
@@ -327,7 +328,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 			t.Errorf("nothing is known, and it says %+v", d)
 		}
 	}
-	now, err := m.Now(t.Context())
+	now, err := s.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +355,7 @@ func TestArchivingIsNoRate(t *testing.T) {
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate != 0 {
 		t.Errorf("all was done long ago, and the rate is %v, %v", stats.Rate, err)
 	}
-	now, err := m.Now(t.Context())
+	now, err := s.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +379,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	open := func(group, program string) {
-		d := m.Define(program, "rsync:/p/run.sh", "")
+		d := define(program, "rsync:/p/run.sh", "")
 		d.Group = group
 		if _, err := m.Open(t.Context(), d, d); err != nil {
 			t.Fatal(err)

@@ -12,82 +12,82 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A batch collects tasks whose callbacks let them go. They are archived together, but each
-// by itself with what its callback opened.
+// A batch collects tasks whose callbacks have returned nil. One call archives them, each one in an atomic step of its own together
+// with the tasks that its callback opens.
 type batch struct {
 	*round
-	alone  []*Task // without follow-ups
-	others []*Task
+	alone  []*Finished // their callbacks open nothing
+	others []*Finished
 	since  time.Time // of the first task
 }
 
-// longestWait bounds for how long a callback that has run would run again after a crash.
+// longestWait limits how long a task waits in a batch: after a crash the callbacks of all tasks of the batch run again.
 const longestWait = time.Second
 
 func (b *batch) overdue() bool {
 	return len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
 }
 
-// call runs a task's callback and puts the task where that says.
-func (b *batch) call(ctx context.Context, t *Task) {
+// call runs a task's callback, and decides by its error what becomes of the task.
+func (b *batch) call(ctx context.Context, t *Finished) {
 	err := b.callback(ctx, t)
 	switch {
 	case errors.Is(err, ErrNotYet):
-		b.held.notYet(t.ID, b.rounds)
-		b.summary.Held++
+		b.backoff.notYet(t.ID, b.rounds)
+		b.summary.Waiting++
 	case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		// It was told to stop, and did.
+		// The callback ended because ctx did. The next start calls it again.
 	case err != nil:
-		b.hold(t, err)
+		b.later(t, err)
 	default:
 		b.take(t)
 	}
 }
 
-func (b *batch) take(t *Task) {
+func (b *batch) take(t *Finished) {
 	if len(b.alone)+len(b.others) == 0 {
 		b.since = time.Now()
 	}
-	if len(t.followUps) > 0 {
+	if len(t.opens) > 0 {
 		b.others = append(b.others, t)
 	} else {
 		b.alone = append(b.alone, t)
 	}
 }
 
-func (b *batch) callback(ctx context.Context, t *Task) (err error) {
+func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
 	f := b.of(t.State)
 	if f == nil {
-		b.unheard(t)
+		b.warn(t)
 		return nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the callback panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("callback panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
 	if err := f(ctx, t); err != nil {
 		return err
 	}
-	if err := t.checkFollowUps(); err != nil {
+	if err := t.prepare(); err != nil {
 		return err
 	}
-	t.followUps, err = b.scatter(ctx, t.followUps)
+	t.opens, err = b.scatter(ctx, b.store, t.opens)
 	return err
 }
 
-// unheard tells of a task that did not succeed, and that no callback asks for.
-func (b *batch) unheard(t *Task) {
+// warn logs that a task without a callback did not succeed.
+func (b *batch) warn(t *Finished) {
 	if t.State == tdf.Succeeded {
 		return
 	}
-	text, _, _ := strings.Cut(strings.TrimSpace(t.LastError()), "\n")
-	b.log.Warn("archived without a callback", "task", t.ID, "program", t.Program, "group", t.Group,
+	text, _, _ := strings.Cut(strings.TrimSpace(t.Error()), "\n")
+	b.log.Warn("task archived without a callback", "task", t.ID, "program", t.Program, "group", t.Group,
 		"outcome", t.Outcome, "error", text)
 }
 
-// archive archives what was taken. Those without follow-ups go first: they can go even when
-// Redis is full. It is done also when ctx has ended, for then it is all there is left to do.
+// archive archives the tasks of the batch. Those that open nothing go first, since a full Redis accepts them. It also runs after ctx has
+// ended.
 func (b *batch) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
@@ -99,17 +99,17 @@ func (b *batch) archive(ctx context.Context) error {
 	return b.apply(ctx, others)
 }
 
-func (b *batch) apply(ctx context.Context, tasks []*Task) error {
+func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	if len(tasks) == 0 {
 		return nil
 	}
 	units := make([]redisstate.Unit, len(tasks))
 	for i, t := range tasks {
-		m, err := t.Archive()
+		m, err := t.task.Archive()
 		if err != nil {
 			return err // it was read in a state that can be archived
 		}
-		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.followUps}
+		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.opens}
 	}
 	outcomes, err := b.store.Apply(ctx, b.name, units...)
 	for i, o := range outcomes {
@@ -117,31 +117,31 @@ func (b *batch) apply(ctx context.Context, tasks []*Task) error {
 	}
 	if errors.Is(err, redisstate.ErrFull) {
 		for _, t := range tasks[len(outcomes):] {
-			b.hold(t, err)
+			b.later(t, err)
 		}
 		return nil
 	}
 	return err
 }
 
-func (b *batch) conclude(t *Task, o redisstate.Outcome) {
-	delete(b.held, t.ID)
+func (b *batch) conclude(t *Finished, o redisstate.Outcome) {
+	delete(b.backoff, t.ID)
 	if o.Err != nil {
-		b.log.Info("not archived, and nothing opened: it is not where its callback saw it", "task", t.ID, "program", t.Program, "found", o.Err)
+		b.log.Info("task not archived, and nothing opened: its state has changed since its callback", "task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}
 	b.summary.Archived++
 	b.summary.Opened += len(o.IDs)
 }
 
-// lingering returns a context that outlives ctx for a while.
+// lingering returns a context that ends a while after ctx.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(lastWords, func() { cancel(context.Cause(ctx)) })
+		time.AfterFunc(archivingBound, func() { cancel(context.Cause(ctx)) })
 	})
 	return longer, func() { stop(); cancel(nil) }
 }
 
-// lastWords is how long a manager that is told to stop tries to archive what was done.
-const lastWords = 10 * time.Second
+// archivingBound is how long a manager tries to archive tasks after ctx has ended.
+const archivingBound = 10 * time.Second

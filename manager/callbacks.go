@@ -9,85 +9,87 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Callbacks say what [Manager.Run] does with tasks that are done (docs/manager.md,
-// "Callbacks"). All of them are optional, and are called one after the other.
+// Callbacks say what [Manager.Run] does with finished tasks (docs/manager.md, "Callbacks"). All fields are optional. Run calls one
+// callback at a time.
 //
-// A task whose callback returns nil is archived, together with what the callback opened. One
-// whose callback returns an error or panics stays where it is, and its callback is called
-// again after a pause that grows from 1 s to 5 min, without holding up the others; after
-// [ErrNotYet] it is in the next round. So a callback runs at least once for its task, and has
-// to bear being run again.
+// When a callback returns nil, its task is archived. When it returns an error or panics, the task stays, and the callback is called
+// again after a pause of 1 s, 2 s, 4 s, up to 5 min. Other tasks do not wait for it. A callback may also run again after a crash of the
+// manager. So it must be safe to run several times for the same task.
 type Callbacks struct {
-	// Groups are those that Run looks after; none: all tasks there are.
+	// Groups are the groups of tasks that Run handles. None: all tasks.
 	Groups []string
 
-	// Without its callback, a task is archived; one that did not succeed leaves a warning.
-	Succeeded func(ctx context.Context, t *Task) error
-	Failed    func(ctx context.Context, t *Task) error
-	TimedOut  func(ctx context.Context, t *Task) error
-	Expired   func(ctx context.Context, t *Task) error // also what was cancelled: see tdf.Task.Outcome
+	// Run archives a task without a callback for its state, and logs a warning unless the task succeeded.
+	Succeeded func(ctx context.Context, t *Finished) error
+	Failed    func(ctx context.Context, t *Finished) error
+	TimedOut  func(ctx context.Context, t *Finished) error
+	Expired   func(ctx context.Context, t *Finished) error // also cancelled tasks: see Task.Outcome
 
-	// EndOfRound is called after each round; an error ends Run with that error.
+	// EndOfRound is called after each round. If it returns an error, Run ends with that error.
 	EndOfRound func(ctx context.Context, s Summary) error
 
-	// Stop is called after that; true ends Run. Without it, Run ends as soon as all tasks
-	// that it looks after are archived.
+	// Stop is called after EndOfRound. If it returns true, Run ends. Without Stop, Run ends when all tasks of Groups are archived.
 	Stop func(ctx context.Context, s Summary) bool
 }
 
-// ErrNotYet is what a callback returns when its task has to wait for others. The task stays
-// where it is, and its callback is called again in the next round: at once when others were
-// archived, else when a task is done or a round_duration has passed.
+// ErrNotYet is for a callback whose task has to wait for other tasks. The task stays, and its callback is called again in the next
+// round. A round starts at once if the last one archived tasks, or else when a task finishes or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
-// A Task is one that is done, as its callback gets it.
-type Task struct {
-	*tdf.Task
-	followUps []tdf.Properties
+// A Finished is a finished task in its callback.
+type Finished struct {
+	*Task
+	manager  *Manager
+	followUp []Definition
+	opens    []tdf.Properties // the follow-ups with defaults
 }
 
-// Open has tasks opened in the same atomic step that archives t: both happen or neither does,
-// whatever becomes of the manager. If the callback returns an error, nothing is opened. A
-// definition that makes no sense, and more than [MaxFollowUps], count as such an error.
-func (t *Task) Open(definitions ...tdf.Properties) {
-	t.followUps = append(t.followUps, definitions...)
-}
+// Open opens tasks together with the archiving of t, in one atomic step: both happen, or none. If the callback returns an error,
+// nothing is opened. An invalid definition, and more than [MaxFollowUps] in one callback, count as an error of the callback.
+func (t *Finished) Open(definitions ...Definition) { t.followUp = append(t.followUp, definitions...) }
 
-// Bounds of what one callback opens, so that the atomic step does not keep Redis from others.
-const (
-	MaxFollowUps     = 1000
-	maxFollowUpBytes = 4 << 20
-)
+// MaxFollowUps is how many tasks one callback can open. Their sources, inputs and metas can have 4 MiB.
+const MaxFollowUps = 1000
 
-func (t *Task) checkFollowUps() error {
-	if n := len(t.followUps); n > MaxFollowUps {
-		return fmt.Errorf("the callback opens %d tasks; at most %d can be opened together with the archiving: let some of them open the others", n, MaxFollowUps)
+const maxFollowUpBytes = 4 << 20
+
+// prepare checks the follow-ups, and fills in their defaults.
+func (t *Finished) prepare() error {
+	if n := len(t.followUp); n > MaxFollowUps {
+		return fmt.Errorf("open tasks from the callback: %d are too many for one step, at most %d are possible; let some of them open the others", n, MaxFollowUps)
 	}
+	t.opens = t.manager.properties(t.followUp)
 	bytes := 0
-	for i := range t.followUps {
-		d := &t.followUps[i]
-		bytes += len(d.Source) + len(d.Input) + len(d.Meta)
+	for i := range t.opens {
+		bytes += len(t.opens[i].Source) + len(t.opens[i].Input) + len(t.opens[i].Meta)
 	}
 	if bytes > maxFollowUpBytes {
-		return fmt.Errorf("the sources, inputs and metas of the tasks that the callback opens have %d bytes; at most %d can be written together with the archiving", bytes, maxFollowUpBytes)
+		return fmt.Errorf("open tasks from the callback: their sources, inputs and metas have %d bytes, at most %d are possible", bytes, maxFollowUpBytes)
 	}
-	if err := validate(t.followUps); err != nil {
-		return fmt.Errorf("a task that the callback opens makes no sense: %w", err)
+	if err := validate(t.opens); err != nil {
+		return fmt.Errorf("open tasks from the callback: %w", err)
 	}
 	return nil
 }
 
 // of returns the callback for a state.
-func (c *Callbacks) of(s tdf.State) func(context.Context, *Task) error {
-	return map[tdf.State]func(context.Context, *Task) error{
-		tdf.Succeeded: c.Succeeded, tdf.Failed: c.Failed, tdf.TimedOut: c.TimedOut, tdf.Expired: c.Expired,
-	}[s]
+func (c *Callbacks) of(s tdf.State) func(context.Context, *Finished) error {
+	switch s {
+	case tdf.Succeeded:
+		return c.Succeeded
+	case tdf.Failed:
+		return c.Failed
+	case tdf.TimedOut:
+		return c.TimedOut
+	default:
+		return c.Expired
+	}
 }
 
 // scopeOf returns the groups, each once.
 func scopeOf(groups []string) ([]string, error) {
 	if slices.Contains(groups, "") {
-		return nil, errors.New(`a group is named ""; name no group at all to mean all tasks`)
+		return nil, errors.New(`the name of a group is ""; name no group to select all tasks`)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(groups))), nil
 }

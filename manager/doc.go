@@ -1,13 +1,15 @@
-// Package manager is for those who write managers: programs that open tasks, and get each
-// one back when it has succeeded, failed, timed out or expired (docs/manager.md).
+// Package manager is for managers: programs that open tasks and handle their results (docs/manager.md).
 //
-// [Load] connects to the Redis that a manager.cfg names. [Manager.Define] fills in the
-// defaults of that file, [Manager.Open] opens one task or thousands, and [Manager.Run] calls
-// a callback for each task that is done and then archives it, until everything is.
+// A manager connects with [Load] or [New]. [Manager.Open] opens tasks from definitions. [Manager.Run] calls a callback for each task
+// that succeeded, failed, timed out or expired, and archives the task when its callback returns nil. Run returns when all tasks are
+// archived.
 //
-// What a callback opens with [Task.Open] is opened in the same atomic step that archives its
-// task: a manager that is killed at any moment and started again, or that runs twice, neither
-// loses a follow-up nor opens it twice. What a callback does elsewhere happens at least once.
+// A callback opens further tasks with [Finished.Open]. One atomic step archives the callback's task and opens its tasks. So a manager
+// may be killed and restarted at any moment, or run twice: each of these tasks is opened once. Other effects of a callback happen
+// at least once.
 //
-// The package managertest runs callbacks without Redis, processes and clock.
+// [Manager.Get], [Manager.List], [Manager.Page] and [Manager.Counts] read tasks. [Manager.Retry], [Manager.Cancel],
+// [Manager.Requeue] and others act on tasks.
+//
+// Package managertest runs callbacks in tests. Package program stores programs. Package admin explains and watches tasks and workers.
 package manager

@@ -7,24 +7,25 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
 
-// Each number is squared by a task of its own; what they print is added up.
+// A task squares each number, and the callback adds up the outputs.
 func Example() {
 	m, done := load()
 	defer done()
 	ctx := context.Background()
 
-	var tasks []tdf.Properties
+	var tasks []manager.Definition
 	for n := 1; n <= 4; n++ {
-		d := m.Define("square", "https://example.org/square.tar.gz", fmt.Sprint(n))
-		d.Timeout = 30 // seconds
-		d.MaxFails = 2
-		tasks = append(tasks, d)
+		tasks = append(tasks, manager.Definition{
+			Program: "square", Source: "https://example.org/square.tar.gz", Input: fmt.Sprint(n),
+			Timeout: 30 * time.Second, MaxFails: new(2),
+		})
 	}
 	if _, err := m.Open(ctx, tasks...); err != nil {
 		fmt.Println(err)
@@ -33,16 +34,16 @@ func Example() {
 
 	sum := 0
 	err := m.Run(ctx, manager.Callbacks{
-		Succeeded: func(_ context.Context, t *manager.Task) error {
+		Succeeded: func(_ context.Context, t *manager.Finished) error {
 			var n int
-			if _, err := fmt.Sscan(t.LastOutput(), &n); err != nil {
+			if _, err := fmt.Sscan(t.Output(), &n); err != nil {
 				return err
 			}
 			sum += n
 			return nil
 		},
-		Failed: func(_ context.Context, t *manager.Task) error {
-			fmt.Printf("task %d failed: %s\n", t.ID, t.LastError())
+		Failed: func(_ context.Context, t *manager.Finished) error {
+			fmt.Printf("task %d failed: %s\n", t.ID, t.Error())
 			return nil
 		},
 	})
@@ -50,21 +51,23 @@ func Example() {
 	// Output: 30 <nil>
 }
 
-// A task that a callback opens is opened in the same atomic step that archives the callback's.
-func ExampleTask_Open() {
+// One atomic step archives the callback's task and opens the next one.
+func ExampleFinished_Open() {
 	m, done := load()
 	defer done()
 	ctx := context.Background()
-	if _, err := m.Open(ctx, m.Define("square", "https://example.org/square.tar.gz", "3")); err != nil {
+	if _, err := m.Open(ctx, manager.Definition{Program: "square", Source: "https://example.org/square.tar.gz", Input: "3"}); err != nil {
 		fmt.Println(err)
 		return
 	}
 	err := m.Run(ctx, manager.Callbacks{
-		Succeeded: func(_ context.Context, t *manager.Task) error {
-			result := strings.TrimSpace(t.LastOutput())
+		Succeeded: func(_ context.Context, t *manager.Finished) error {
+			result := strings.TrimSpace(t.Output())
 			fmt.Println(t.Input, "squared is", result)
 			if len(result) < 4 {
-				t.Open(m.Define(t.Program, t.Source, result))
+				next := t.Definition
+				next.Input = result
+				t.Open(next)
 			}
 			return nil
 		},
@@ -77,14 +80,13 @@ func ExampleTask_Open() {
 	// <nil>
 }
 
-// A manager may look after some groups only, and stop when it likes.
+// A manager may handle some groups only, and stop at any time.
 func ExampleManager_Run_groups() {
 	m, done := load()
 	defer done()
 	ctx := context.Background()
 	for _, group := range []string{"small", "small", "large"} {
-		d := m.Define("square", "https://example.org/square.tar.gz", "7")
-		d.Group = group
+		d := manager.Definition{Program: "square", Source: "https://example.org/square.tar.gz", Input: "7", Group: group}
 		if _, err := m.Open(ctx, d); err != nil {
 			fmt.Println(err)
 			return
@@ -117,28 +119,31 @@ func ExampleManager_Run_groups() {
 	// total                2
 }
 
-// An archived task is opened again by hand, and a task that is not needed is given up.
-func ExampleManager_Reopen() {
+// An archived task runs again, and is cancelled before it does.
+func ExampleManager_Retry() {
 	m, done := load()
 	defer done()
 	ctx := context.Background()
-	ids, err := m.Open(ctx, m.Define("square", "https://example.org/square.tar.gz", "2"))
+	tasks, err := m.Open(ctx, manager.Definition{Program: "square", Source: "https://example.org/square.tar.gz", Input: "2"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	_ = m.Run(ctx, manager.Callbacks{})
-	fmt.Println(m.Reopen(ctx, ids...))
-	fmt.Println(m.Cancel(ctx, ids[0], 99))
-	t, _ := m.Task(ctx, ids[0])
+	task := tasks[0].Ref()
+	fmt.Println(m.Retry(ctx, manager.Changes{}, task))
+	fmt.Println(m.Cancel(ctx, task))
+	fmt.Println(m.Cancel(ctx, manager.ByIDs(task.ID, 99)...))
+	t, _ := m.Get(ctx, task.ID)
 	fmt.Println(t.State, t.Outcome, t.Round)
 	// Output:
-	// <nil>
-	// cancel task 99: there is no such task
+	// {1 []} <nil>
+	// {0 [cancel task 1: it is open in round 1 by now]} <nil>
+	// {1 [cancel task 99: there is no such task]} <nil>
 	// expired cancelled 1
 }
 
-// load stands for manager.Load(ctx, "manager.cfg") and the manager's Close, so that these
+// load stands for manager.Load("manager.cfg") and the manager's Close, so that these
 // examples need neither Redis nor workers.
 func load() (m *manager.Manager, done func()) {
 	tm := managertest.New(panics{})

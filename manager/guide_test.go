@@ -21,17 +21,19 @@ import (
 
 func ExampleLoad() {
 	ctx := context.Background()
-	m, err := manager.Load(ctx, "manager.cfg", manager.WithProgress(os.Stderr))
+	m, err := manager.Load("manager.cfg")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer m.Close()
 
-	const source = "https://example.org/primes.tar.gz"
-	var tasks []tdf.Properties
+	var tasks []manager.Definition
 	for n := 0; n < 100; n++ {
-		input := fmt.Sprintf("%d %d", n*1000, (n+1)*1000)
-		tasks = append(tasks, m.Define("primes", source, input))
+		tasks = append(tasks, manager.Definition{
+			Program: "primes",
+			Source:  "https://example.org/primes.tar.gz",
+			Input:   fmt.Sprintf("%d %d", n*1000, (n+1)*1000),
+		})
 	}
 	if _, err := m.Open(ctx, tasks...); err != nil {
 		log.Fatal(err)
@@ -39,13 +41,13 @@ func ExampleLoad() {
 
 	primes := 0
 	err = m.Run(ctx, manager.Callbacks{
-		Succeeded: func(ctx context.Context, t *manager.Task) error {
-			n, err := strconv.Atoi(strings.TrimSpace(t.LastOutput()))
+		Succeeded: func(ctx context.Context, t *manager.Finished) error {
+			n, err := strconv.Atoi(strings.TrimSpace(t.Output()))
 			primes += n
 			return err
 		},
-		Failed: func(ctx context.Context, t *manager.Task) error {
-			log.Printf("task %d (%s) failed: %s", t.ID, t.Input, t.LastError())
+		Failed: func(ctx context.Context, t *manager.Finished) error {
+			log.Printf("task %d (%s) failed: %s", t.ID, t.Input, t.Error())
 			return nil
 		},
 	})
@@ -55,56 +57,72 @@ func ExampleLoad() {
 	fmt.Println(primes)
 }
 
-func ExampleManager_Define() {
-	m, done := load()
-	defer done()
-	now := tdf.At(time.Now())
-	d := m.Define("simulate", "rsync:/srv/programs/simulate.tar.gz", "--seed 7")
-	d.Group = "stage-1"
-	d.Meta = `{"place":7}`
-	d.StartAfter = now.Add(60)
-	d.EndBefore = now.Add(3600)
-	d.Timeout = 300
-	d.MaxFails, d.MaxTimeouts = 2, 1
-	d.FailOn = tdf.FailOnExit
-	fmt.Println(d.Validate())
-	// Output: <nil>
-}
-
-func ExampleManager_Task() {
-	m, done := load()
-	defer done()
-	ctx := context.Background()
-	ids, _ := m.Open(ctx, m.Define("square", "https://example.org/run.sh", "5"))
-	_ = m.Run(ctx, manager.Callbacks{})
-	id := ids[0]
-	t, err := m.Task(ctx, id)
+func ExampleLoadOptions() {
+	o, err := manager.LoadOptions("manager.cfg")
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i, r := range t.Rounds.All() {
-		fmt.Printf("round %d on %s: %.0f s, exit %s, %q\n", i, r.Worker, r.Seconds, r.Exit, r.Output)
+	o.Progress = os.Stderr
+	m, err := manager.New(o)
+	if err != nil {
+		log.Fatal(err)
 	}
-	fmt.Println(t.State, t.Outcome, strings.TrimSpace(t.LastOutput()))
+	defer m.Close()
+}
+
+func ExampleDefinition() {
+	d := manager.Definition{
+		Program:    "simulate",
+		Source:     "rsync:/srv/programs/simulate.tar.gz",
+		Input:      "--seed 7",
+		Group:      "stage-1",
+		Meta:       `{"place":7}`,
+		StartAfter: time.Now().Add(time.Minute),
+		EndBefore:  time.Now().Add(time.Hour),
+		Timeout:    5 * time.Minute,
+		MaxFails:   new(2),
+		FailOn:     tdf.FailOnExit,
+	}
+	m, done := load()
+	defer done()
+	tasks, err := m.Open(context.Background(), d)
+	fmt.Println(len(tasks), *tasks[0].MaxLosses, err)
+	// Output: 1 3 <nil>
+}
+
+func ExampleManager_Get() {
+	m, done := load()
+	defer done()
+	ctx := context.Background()
+	tasks, _ := m.Open(ctx, define("square", "https://example.org/run.sh", "5"))
+	_ = m.Run(ctx, manager.Callbacks{})
+	id := tasks[0].ID
+	t, err := m.Get(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range t.Rounds {
+		fmt.Printf("round %d on %s: %v, exit %s, %q\n", r.Number, r.Worker, r.RunTime, r.Exit, r.Output)
+	}
+	fmt.Println(t.State, t.Outcome, strings.TrimSpace(t.Output()))
 	// Output:
-	// round 0 on worker-1: 1 s, exit 0, "25\n"
+	// round 0 on worker-1: 1s, exit 0, "25\n"
 	// archived succeeded 25
 }
 
-// countdown opens, for each task that succeeded, one with what it printed, down to 0.
-func countdown(m *manager.Manager) manager.Callbacks {
-	return manager.Callbacks{
-		Succeeded: func(ctx context.Context, t *manager.Task) error {
-			if next := strings.TrimSpace(t.LastOutput()); next != "0" {
-				t.Open(m.Define(t.Program, t.Source, next))
-			}
-			return nil
-		},
-	}
+// countdown opens a task for each task that succeeded: its input is the output of that task. It ends at 0.
+var countdown = manager.Callbacks{
+	Succeeded: func(ctx context.Context, t *manager.Finished) error {
+		next := t.Definition
+		if next.Input = strings.TrimSpace(t.Output()); next.Input != "0" {
+			t.Open(next)
+		}
+		return nil
+	},
 }
 
 // openOnce opens the tasks of a group, unless an earlier start of the manager has.
-func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []tdf.Properties) error {
+func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []manager.Definition) error {
 	for i := range tasks {
 		tasks[i].Group = group
 	}
@@ -118,19 +136,14 @@ func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []tdf
 // outputs reads what the archived tasks of a group printed, whichever start has archived them.
 func outputs(ctx context.Context, m *manager.Manager, group string) ([]string, error) {
 	var all []string
-	for offset := int64(0); ; offset += 100 {
-		ids, err := m.List(ctx, tdf.Archived, group, offset, 100)
-		if err != nil || len(ids) == 0 {
-			return all, err
-		}
-		tasks, err := m.Tasks(ctx, ids...)
+	q := manager.Query{Group: group, States: []tdf.State{tdf.Archived}, Order: manager.OldestFirst, Read: manager.ReadOutput}
+	for t, err := range m.List(ctx, q) {
 		if err != nil {
-			return all, err
+			return nil, err
 		}
-		for _, t := range tasks {
-			all = append(all, t.LastOutput())
-		}
+		all = append(all, t.Output())
 	}
+	return all, nil
 }
 
 func TestStartingAgain(t *testing.T) {
@@ -140,7 +153,7 @@ func TestStartingAgain(t *testing.T) {
 	})
 	m := tm.Manager
 	for range 2 {
-		tasks := []tdf.Properties{m.Define("double", "https://example.org/run.sh", "1"), m.Define("double", "https://example.org/run.sh", "2")}
+		tasks := []manager.Definition{define("double", "https://example.org/run.sh", "1"), define("double", "https://example.org/run.sh", "2")}
 		if err := openOnce(t.Context(), m, "g", tasks); err != nil {
 			t.Fatal(err)
 		}
@@ -160,10 +173,10 @@ func TestCountdown(t *testing.T) {
 		return managertest.Result{Output: fmt.Sprintln(n - 1), Seconds: 60}
 	})
 	m := tm.Manager
-	if _, err := m.Open(t.Context(), m.Define("minus", "https://example.org/run.sh", "3")); err != nil {
+	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Run(t.Context(), countdown(m)); err != nil {
+	if err := m.Run(t.Context(), countdown); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(tm.In(tdf.Archived)); n != 3 {

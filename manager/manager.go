@@ -2,84 +2,122 @@ package manager
 
 import (
 	"context"
-	"io"
-	"log/slog"
-	"os"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Manager opens tasks in one namespace and looks after those that are done. It may be used
-// by many goroutines, its own callbacks among them.
+// A Manager opens the tasks of one namespace and handles their results. Many goroutines may use it at once, and so may its own
+// callbacks.
 type Manager struct {
-	cfg      config.Manager
-	store    hooks.Store
-	wait     func(ctx context.Context, most time.Duration) error // nil: Redis wakes the manager
-	log      *slog.Logger
-	name     string
-	progress io.Writer
-	running  sync.Mutex // held by Run
+	settings
+	setup   hooks.Setup
+	running sync.Mutex // held by Run
+
+	connecting chan struct{} // has room for the one call that connects
+	mu         sync.Mutex    // guards the fields below
+	store      hooks.Store   // nil: not connected yet
+	closed     bool
 }
 
-// Load is [New] with the configuration of a file (docs/configuration.md). What is wrong with
-// the file is a *[config.Error].
-func Load(ctx context.Context, path string, options ...Option) (*Manager, error) {
-	cfg, err := config.LoadManager(path)
+// New returns a manager. It does not connect to Redis; the first call that needs Redis does. The error says which option is invalid.
+func New(o Options) (*Manager, error) {
+	s, err := o.settings()
 	if err != nil {
 		return nil, err
 	}
-	return New(ctx, cfg, options...)
+	return &Manager{settings: s, connecting: make(chan struct{}, 1)}, nil
 }
 
-// New connects to Redis. One that is not there yet is waited for until ctx ends; one that
-// cannot be used at all is a *[redisstate.RefusedError].
-func New(ctx context.Context, cfg config.Manager, options ...Option) (*Manager, error) {
-	m := newOn(nil, cfg, options...)
-	store, err := redisstate.Connect(ctx, cfg.Redis, cfg.Namespace, m.log)
+// Load returns a manager with the configuration of a file. It is [LoadOptions] and [New].
+func Load(path string) (*Manager, error) {
+	o, err := LoadOptions(path)
 	if err != nil {
 		return nil, err
 	}
-	m.store = store
-	return m, nil
+	return New(o)
 }
 
-func newOn(store hooks.Store, cfg config.Manager, options ...Option) *Manager {
-	m := &Manager{cfg: cfg, store: store, name: "manager"}
-	for _, set := range options {
-		set(m)
-	}
-	if m.log == nil {
-		m.log = cfg.Log.Logger(os.Stderr)
-	}
-	return m
+// Connect connects to Redis, if no call has yet. Like every call, it waits for a Redis that does not answer, until ctx ends. The
+// error is a *[redisstate.RefusedError] if Redis answers and cannot be used, for example because the password is wrong.
+func (m *Manager) Connect(ctx context.Context) error {
+	_, err := m.connect(ctx)
+	return err
 }
 
-// An Option changes how a manager works.
-type Option func(*Manager)
+// errClosed is the error of calls after Close.
+var errClosed = errors.New("connect to redis: the manager is closed")
 
-// WithLog has the manager log to l. Default: stderr, as section [log] of the configuration says.
-func WithLog(l *slog.Logger) Option { return func(m *Manager) { m.log = l } }
+// connect returns the connection, and makes it at the first call.
+func (m *Manager) connect(ctx context.Context) (hooks.Store, error) {
+	if s, err := m.connected(); s != nil || err != nil {
+		return s, err
+	}
+	select {
+	case m.connecting <- struct{}{}:
+		defer func() { <-m.connecting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s, err := m.connected(); s != nil || err != nil {
+		return s, err
+	}
+	s, err := m.newStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		s.Close()
+		return nil, errClosed
+	}
+	m.store = s
+	return s, nil
+}
 
-// WithName has the tasks' logs name the manager so. Default: "manager".
-func WithName(name string) Option { return func(m *Manager) { m.name = name } }
+func (m *Manager) connected() (hooks.Store, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errClosed
+	}
+	return m.store, nil
+}
 
-// WithProgress has [Manager.Run] show on w how far it is: on a terminal in one line that is
-// rewritten, elsewhere in plain lines, a few seconds apart and only when something changed.
-// Default: it shows nothing.
-func WithProgress(w io.Writer) Option { return func(m *Manager) { m.progress = w } }
+func (m *Manager) newStore(ctx context.Context) (hooks.Store, error) {
+	if m.setup.Store != nil {
+		return m.setup.Store, nil
+	}
+	s, err := redisstate.Connect(ctx, m.cfg.Redis, m.cfg.Namespace, m.log)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
-// Close ends the connection to Redis.
-func (m *Manager) Close() error { return m.store.Close() }
+// Close ends the connection to Redis. Later calls return an error.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.store
+	m.store, m.closed = nil, true
+	if s == nil {
+		return nil
+	}
+	return s.Close()
+}
 
-// Define returns the definition of a task as the configuration's [task_defaults] say, to be
-// changed as needed and given to [Manager.Open] or [Task.Open].
-func (m *Manager) Define(program, source, input string) tdf.Properties {
-	d := m.cfg.TaskDefaults
-	d.Program, d.Source, d.Input = program, source, input
-	return d
+// Now returns the time of Redis's clock, by which all times of tasks are taken.
+func (m *Manager) Now(ctx context.Context) (time.Time, error) {
+	s, err := m.connect(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now, err := s.Now(ctx)
+	return stdtime.Time(now), err
 }

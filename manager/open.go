@@ -7,70 +7,87 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Open opens tasks and returns their ids, which ascend. All definitions are checked before
-// anything is opened: an error then wraps a *[tdf.PropertyError]. Up to 250 tasks are opened
-// in one atomic step, more in several: on any other error the ids tell which were opened.
-func (m *Manager) Open(ctx context.Context, definitions ...tdf.Properties) ([]int64, error) {
-	return m.open(ctx, definitions, m.store.Open)
+// Open opens tasks and returns them in the order of the definitions. The ids ascend. The tasks have no times yet.
+//
+// Open checks all definitions first. If one is invalid, it opens nothing, and the error wraps a *[tdf.PropertyError]. It opens up to
+// 250 tasks in one atomic step, and more in several. After any other error the returned tasks are those that were opened.
+func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	return m.open(ctx, definitions, hooks.Store.Open)
 }
 
-// ErrGroupTaken says that a group that was to be new has tasks.
+// ErrGroupTaken is the error of OpenGroup for a group that has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken
 
-// OpenGroup opens tasks like Open, but none if the group of the first one has tasks already,
-// whatever their state: the error then wraps [ErrGroupTaken]. So of two that open the same group
-// at the same moment only one does. More tasks are added to it by Open.
-func (m *Manager) OpenGroup(ctx context.Context, definitions ...tdf.Properties) ([]int64, error) {
-	return m.open(ctx, definitions, m.store.OpenGroup)
+// OpenGroup is Open for a new group. It opens nothing if the group of the first definition has a task, in whatever state, and the
+// error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only one of them does.
+func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	return m.open(ctx, definitions, hooks.Store.OpenGroup)
 }
 
-func (m *Manager) open(ctx context.Context, definitions []tdf.Properties,
-	open func(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error),
-) ([]int64, error) {
-	if err := validate(definitions); err != nil {
-		return nil, fmt.Errorf("opening tasks: %w", err)
+type opener func(s hooks.Store, ctx context.Context, who string, all ...tdf.Properties) ([]int64, error)
+
+func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
+	all := m.properties(definitions)
+	if err := validate(all); err != nil {
+		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	definitions, err := m.scatter(ctx, definitions)
+	s, err := m.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("opening tasks: %w", err)
+		return nil, err
 	}
-	ids, err := open(ctx, m.name, definitions...)
+	if all, err = m.scatter(ctx, s, all); err != nil {
+		return nil, fmt.Errorf("open tasks: %w", err)
+	}
+	ids, err := open(s, ctx, m.name, all...)
 	if err != nil {
-		return ids, fmt.Errorf("opening tasks: %w", err)
+		err = fmt.Errorf("open tasks: %w", err)
 	}
-	return ids, nil
+	tasks := make([]*Task, len(ids))
+	for i, id := range ids {
+		tasks[i] = newTask(&tdf.Task{ID: id, Properties: all[i], State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+	}
+	return tasks, err
 }
 
-func validate(definitions []tdf.Properties) error {
-	for i := range definitions {
-		if err := definitions[i].Validate(); err != nil {
-			return fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
+// properties fills in the defaults.
+func (m *Manager) properties(definitions []Definition) []tdf.Properties {
+	all := make([]tdf.Properties, len(definitions))
+	for i, d := range definitions {
+		all[i] = d.properties(m.cfg.TaskDefaults)
+	}
+	return all
+}
+
+func validate(all []tdf.Properties) error {
+	for i := range all {
+		if err := all[i].Validate(); err != nil {
+			return fmt.Errorf("task %d of %d: %w", i+1, len(all), err)
 		}
 	}
 	return nil
 }
 
-// scatter adds the random offsets of add_random_start_offset (docs/configuration.md,
-// "[task_defaults]"): whole milliseconds below a second, to start_after or, where that is
-// past, to now.
-func (m *Manager) scatter(ctx context.Context, definitions []tdf.Properties) ([]tdf.Properties, error) {
-	if !m.cfg.AddRandomStartOffset || len(definitions) == 0 {
-		return definitions, nil
+// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"): whole milliseconds below a
+// second, to start_after or, if that is past, to the current time.
+func (m *Manager) scatter(ctx context.Context, s hooks.Store, all []tdf.Properties) ([]tdf.Properties, error) {
+	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
+		return all, nil
 	}
-	now, err := m.store.Now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	definitions = slices.Clone(definitions)
-	for i := range definitions {
-		d := &definitions[i]
+	all = slices.Clone(all)
+	for i := range all {
+		d := &all[i]
 		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
-		if start < d.EndBefore { // else there is no room for an offset
+		if start < d.EndBefore { // otherwise the offset would make the task expire
 			d.StartAfter = start
 		}
 	}
-	return definitions, nil
+	return all, nil
 }

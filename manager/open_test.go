@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -14,8 +19,8 @@ import (
 func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
-	bad := m.Define("p", "ftp://example.org/run.sh", "")
-	ids, err := m.Open(t.Context(), m.Define("p", source, "fine"), bad)
+	bad := define("p", "ftp://example.org/run.sh", "")
+	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "fine"), bad))
 	if e := new(tdf.PropertyError); !errors.As(err, &e) || e.Property != "source" {
 		t.Errorf("got %v, want a *PropertyError about the source", err)
 	}
@@ -24,35 +29,44 @@ func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 	}
 }
 
-func TestDefineFillsInTheDefaults(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.TaskDefaults.Timeout, cfg.TaskDefaults.Group = 12, "g"
-	d := managertest.NewWith(t, cfg).Manager.Define("p", source, "1 2")
-	want := cfg.TaskDefaults
-	want.Program, want.Source, want.Input = "p", source, "1 2"
-	if d != want {
-		t.Errorf("got %+v, want %+v", d, want)
+func TestZeroFieldsHaveTheDefaults(t *testing.T) {
+	defaults := manager.Definition{Timeout: 12 * time.Second, Group: "g", MaxFails: new(2), EndBefore: time.Unix(4e9, 0), FailOn: tdf.FailOnExit}
+	tm := managertest.NewWith(t, manager.Options{TaskDefaults: defaults})
+	tasks, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"), manager.Definition{
+		Program: "p", Source: source, Timeout: manager.NoTimeout, Group: "h", MaxFails: new(0), MaxLosses: new(0), EndBefore: manager.NoEnd(), FailOn: tdf.FailOnAny,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		`{"id":1,"program":"p","source":"https://example.org/run.sh","input":"1 2","campaign":"g","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
+		`{"id":2,"program":"p","source":"https://example.org/run.sh","campaign":"h","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
+	} {
+		if got, err := tasks[i].MarshalJSON(); err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("%s, %v, want %s…", got, err, want)
+		}
+		if got := tm.Tasks()[i]; !reflect.DeepEqual(got.Definition, tasks[i].Definition) {
+			t.Errorf("the task has %+v, and Open returned %+v", got.Definition, tasks[i].Definition)
+		}
 	}
 }
 
 func TestRandomStartOffset(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.AddRandomStartOffset = true
-	tm := managertest.NewWith(t, cfg)
-	m, now := tm.Manager, tm.Now()
-	past, future, soon := m.Define("p", source, ""), m.Define("p", source, ""), m.Define("p", source, "")
-	past.StartAfter = 7
-	future.StartAfter = now + 100
-	soon.StartAfter, soon.EndBefore = now+100, now+100.0001
-	different := map[tdf.Time]bool{}
+	tm := managertest.NewWith(t, manager.Options{AddRandomStartOffset: true})
+	m, now := tm.Manager, stdtime.Time(tm.Now())
+	past, future, soon := define("p", source, ""), define("p", source, ""), define("p", source, "")
+	past.StartAfter = time.Unix(7, 0)
+	future.StartAfter = now.Add(100 * time.Second)
+	soon.StartAfter, soon.EndBefore = future.StartAfter, future.StartAfter.Add(100*time.Microsecond)
+	different := map[time.Time]bool{}
 	for range 20 {
 		if _, err := m.Open(t.Context(), past, future, soon); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, task := range tm.Tasks() {
-		from := []tdf.Time{now, now + 100, now + 100}[i%3]
-		offset := float64(task.StartAfter-from) * 1000
+		from := []time.Time{now, future.StartAfter, future.StartAfter}[i%3]
+		offset := task.StartAfter.Sub(from).Seconds() * 1000
 		if offset < -0.01 || offset > 999.01 || math.Abs(offset-math.Round(offset)) > 0.01 {
 			t.Errorf("task %d has an offset of %v ms", task.ID, offset)
 		}
@@ -73,10 +87,10 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 	before := len(tm.Tasks())
 	first := true
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Task) error {
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			for range 20 {
 				if first {
-					task.Open(tm.Manager.Define("p", source, ""))
+					task.Open(define("p", source, ""))
 				}
 			}
 			first = false
@@ -85,7 +99,7 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 	})
 	scattered := 0
 	for _, task := range tm.Tasks()[before:] {
-		if task.StartAfter > 0 {
+		if !task.StartAfter.IsZero() {
 			scattered++
 		}
 	}

@@ -51,7 +51,7 @@ func (p *progress) show(s Summary) {
 		return
 	}
 	now := p.now()
-	rate := p.rate(now, done(s.Counts))
+	rate := p.rate(now, s.Counts.Finished())
 	p.pending, p.late = s, true
 	if s.String() == p.shown || now.Sub(p.at) < p.pause() && !s.Done() {
 		return

@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
@@ -83,19 +84,19 @@ func TestTwoManagersOnRedis(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	works(t, cfg)
 	const many = 1500
-	first := newManager(t, cfg, manager.WithLog(silent))
-	var defs []tdf.Properties
+	first := newManager(t, cfg, testspace.Log(silent))
+	var defs []manager.Definition
 	for i := range many {
-		d := first.Define("p", source, strconv.Itoa(i))
+		d := define("p", source, strconv.Itoa(i))
 		d.Group = fmt.Sprint("g", i%2)
 		defs = append(defs, d)
 	}
-	ids, err := first.Open(t.Context(), defs...)
+	ids, err := testspace.IDs(first.Open(t.Context(), defs...))
 	if err != nil || len(ids) != many || !slices.IsSorted(ids) {
 		t.Fatalf("opened %d tasks, sorted %v: %v", len(ids), slices.IsSorted(ids), err)
 	}
 	ended := make(chan error, 2)
-	for _, m := range []*manager.Manager{first, newManager(t, cfg, manager.WithLog(silent))} {
+	for _, m := range []*manager.Manager{first, newManager(t, cfg, testspace.Log(silent))} {
 		go func() { ended <- m.Run(t.Context(), followUp(m)) }()
 	}
 	if err := errors.Join(<-ended, <-ended); err != nil {
@@ -107,9 +108,9 @@ func TestTwoManagersOnRedis(t *testing.T) {
 func followUp(m *manager.Manager) manager.Callbacks {
 	return manager.Callbacks{
 		Groups: []string{"g0", "g1"},
-		Succeeded: func(_ context.Context, task *manager.Task) error {
-			if out := task.LastOutput(); !strings.HasPrefix(out, "after") {
-				d := m.Define("p", source, "after "+out)
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			if out := task.Output(); !strings.HasPrefix(out, "after") {
+				d := define("p", source, "after "+out)
 				d.Group = task.Group
 				task.Open(d)
 			}
@@ -125,18 +126,11 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 		t.Fatalf("counts %v, %v, want %d archived", counts, err, 2*many)
 	}
 	seen := map[string]int{}
-	for offset := int64(0); offset < int64(2*many); offset += 500 {
-		ids, err := m.List(t.Context(), tdf.Archived, "", offset, 500)
+	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tasks, err := m.Tasks(t.Context(), ids...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, task := range tasks {
-			seen[task.LastOutput()]++
-		}
+		seen[task.Output()]++
 	}
 	for i := range many {
 		if seen[strconv.Itoa(i)] != 1 || seen["after "+strconv.Itoa(i)] != 1 {
@@ -149,7 +143,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 func TestAManagerIsWoken(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.RoundDuration = time.Hour
-	m := newManager(t, cfg, manager.WithLog(silent))
+	m := newManager(t, cfg, testspace.Log(silent))
 	s := connect(t, cfg)
 	round := make(chan manager.Summary)
 	ended := make(chan error, 1)
@@ -170,7 +164,7 @@ func TestAManagerIsWoken(t *testing.T) {
 		return n
 	}
 	eventually(t, "the manager is registered", func() bool { return registered() == 1 })
-	ids, err := m.Open(t.Context(), m.Define("p", source, "x"))
+	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "x")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,11 +215,11 @@ func TestRedisIsFull(t *testing.T) {
 		}
 	}
 	log := &madeRoom{make: func() { setMemory("0") }}
-	m := newManager(t, cfg, manager.WithLog(slog.New(slog.NewTextHandler(log, nil))))
+	m := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(log, nil))))
 	s := connect(t, cfg)
 	var ids []int64
 	for range 2 {
-		opened, err := m.Open(t.Context(), m.Define("p", source, "x"))
+		opened, err := testspace.IDs(m.Open(t.Context(), define("p", source, "x")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,9 +227,9 @@ func TestRedisIsFull(t *testing.T) {
 		ids = append(ids, opened...)
 	}
 	run(t, m, manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Task) error {
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if task.ID == ids[0] {
-				task.Open(m.Define("p", source, "follow-up"))
+				task.Open(define("p", source, "follow-up"))
 				if log.Count("redis is full") == 0 {
 					setMemory("1")
 				}
@@ -243,8 +237,8 @@ func TestRedisIsFull(t *testing.T) {
 			return nil
 		},
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			if s.Round == 1 && (s.Archived != 1 || s.Held != 1) {
-				t.Errorf("round 1, while Redis is full: %d archived, %d held", s.Archived, s.Held)
+			if s.Round == 1 && (s.Archived != 1 || s.Waiting != 1) {
+				t.Errorf("round 1, while Redis is full: %d archived, %d held", s.Archived, s.Waiting)
 			}
 			return nil
 		},
@@ -276,27 +270,65 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := manager.Load(t.Context(), path, manager.WithLog(silent), manager.WithName("boss"), manager.WithProgress(io.Discard))
+	o, err := manager.LoadOptions(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Log, o.Name, o.Progress = silent, "boss", io.Discard
+	m, err := manager.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	ids, err := m.Open(t.Context(), m.Define("p", source, "x"))
+	tasks, err := m.Open(t.Context(), define("p", source, "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := m.Task(t.Context(), ids[0])
-	if err != nil || task.MaxFails != 3 || !strings.Contains(task.Log, " boss: open") {
+	task, err := m.Get(t.Context(), tasks[0].ID)
+	if err != nil || *task.MaxFails != 3 || len(task.Log) != 1 || !strings.Contains(task.Log[0], " boss: open") {
 		t.Errorf("task %+v, %v", task, err)
 	}
-	_, err = manager.Load(t.Context(), filepath.Join(t.TempDir(), "none.cfg"))
+	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
 	if e := new(config.Error); !errors.As(err, &e) {
 		t.Errorf("a file that is not there: %v", err)
 	}
+}
+
+func TestOptionsThatAreInvalid(t *testing.T) {
+	for _, o := range []manager.Options{{}, {Namespace: "a b"}} {
+		if m, err := manager.New(o); err == nil || m != nil {
+			t.Errorf("%+v: %v, %v", o, m, err)
+		}
+	}
+}
+
+// The first call connects. It waits for a Redis that is away until its context ends, and so does the next.
+func TestNewDoesNotConnect(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	proxy.Refuse()
+	m := newManager(t, redisConfig(t, proxy.Addr))
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := m.Counts(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Redis is away, and it says %v", err)
+		}
+		cancel()
+	}
+	proxy.Resume()
+	if err := m.Connect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.Counts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	m.Close()
+	if err := m.Connect(t.Context()); err == nil {
+		t.Error("a closed manager connects")
+	}
+	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
-	_, err = manager.New(t.Context(), cfg, manager.WithLog(silent))
-	if e := new(redisstate.RefusedError); !errors.As(err, &e) {
-		t.Errorf("a database that is not there: %v", err)
+	if e := new(redisstate.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
+		t.Error("a database that does not exist is not refused")
 	}
 }
 

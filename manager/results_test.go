@@ -9,7 +9,9 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // roundHistories are what a round may have left.
@@ -66,7 +68,7 @@ func outcomesOf(s tdf.State) []string {
 // What a task printed can be asked for wherever it was read with that, and is what the whole task says.
 func TestResultsHaveWhatIsAskedFor(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
-	m := newManager(t, cfg, manager.WithLog(silent))
+	m := newManager(t, cfg, testspace.Log(silent))
 	all, ids := everyHistory(), []int64{}
 	_, err := client(t, cfg).Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for i, h := range all {
@@ -79,7 +81,7 @@ func TestResultsHaveWhatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	for task, err := range m.Results(t.Context(), manager.Query{IDs: ids}, true) {
+	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,11 +99,70 @@ func TestResultsHaveWhatIsAskedFor(t *testing.T) {
 }
 
 // lastTexts returns what the last run left, and as an error what asking for it panics with.
-func lastTexts(t *tdf.Task) (texts [3]string, err error) {
+func lastTexts(t *manager.Task) (texts [3]string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {
 			err = e
 		}
 	}()
-	return [3]string{t.LastOutput(), t.LastError(), t.LastResult()}, nil
+	return [3]string{t.Output(), t.Error(), t.Result()}, nil
+}
+
+func TestListByID(t *testing.T) {
+	cfg := redisConfig(t, testspace.Embedded(t))
+	m := newManager(t, cfg)
+	var records []redisstate.Record
+	for i := range 1500 {
+		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
+		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
+		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in no order
+		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
+	}
+	if _, err := connect(t, cfg).Restore(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		q           manager.Query
+		first, many int
+		step        int64
+	}{
+		{manager.Query{}, 1, 1500, 1},
+		{manager.Query{Group: "b"}, 2, 750, 2},
+		{manager.Query{Group: "b", Output: "out 1"}, 2, 0, 0},
+		{manager.Query{IDs: []int64{7, 5, 3}}, 3, 3, 2},
+		{manager.Query{States: []tdf.State{tdf.Open}}, 0, 0, 0},
+	} {
+		n, next := 0, int64(c.first)
+		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.step > 0 && task.ID != next {
+				t.Fatalf("%+v: task %d came, want %d", c.q, task.ID, next)
+			}
+			if r := task.LastRun(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
+				t.Errorf("task %d has printed %q and left %q", task.ID, r.Output, r.Result)
+			}
+			n, next = n+1, next+c.step
+		}
+		if c.step > 0 && n != c.many || c.q.States != nil && n > 0 || c.q.Output != "" && n == 0 {
+			t.Errorf("%+v: %d tasks, want %d", c.q, n, c.many)
+		}
+	}
+	for task, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
+		if err != nil || task.LastRun().Output != "" || task.Result() == "" {
+			t.Errorf("without what was printed: %+v, %v", task, err)
+		}
+		break
+	}
+	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {
+		if err == nil {
+			t.Error("a query that makes no sense was answered")
+		}
+	}
+}
+
+func byID(q manager.Query, read manager.Read) manager.Query {
+	q.Order, q.Read = manager.ByID, read
+	return q
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Bounds of what is in memory, and of what happens before the end of a round.
+// Bounds of what is in memory, and of how much happens before the end of a round.
 const (
 	idsPerPage    = 1000
 	tasksPerBatch = 64 // read together: an output may have 1 MiB
 	tasksPerList  = 16 * tasksPerBatch
 )
 
-// A round is the work on one.
+// A round is the work on one round of Run.
 type round struct {
 	*run
 	now     tdf.Time
 	summary Summary
-	cut     bool // there is more to do than one round does
+	cut     bool // the round has left tasks to the next one
 }
 
 func (r *run) round(ctx context.Context) (Summary, error) {
@@ -42,14 +42,15 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 		}
 	}
 	if !o.cut {
-		r.held.forget(r.rounds)
+		r.backoff.forget(r.rounds)
 	}
-	r.again = o.cut || o.summary.Archived > 0 && r.held.waiting()
-	o.summary.Counts, err = r.store.Counts(ctx, r.Groups...)
+	r.again = o.cut || o.summary.Archived > 0 && r.backoff.anyNotYet()
+	counts, err := r.store.Counts(ctx, r.Groups...)
+	o.summary.Counts = Counts(counts)
 	return o.summary, err
 }
 
-// list goes through one list, past what has to wait.
+// list goes through one list of finished tasks, past those that have to wait.
 func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	var offset int64
 	for taken := 0; ; {
@@ -58,8 +59,8 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			return err
 		}
 		before := o.summary.Archived
-		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.held.meets(id, o.rounds, o.now) })
-		o.summary.Held += len(ids) - len(due)
+		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.waits(id, o.rounds, o.now) })
+		o.summary.Waiting += len(ids) - len(due)
 		for batch := range slices.Chunk(due, tasksPerBatch) {
 			if taken += len(batch); taken > tasksPerList {
 				o.cut = true
@@ -73,7 +74,7 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	}
 }
 
-// batch reads some tasks, calls their callbacks, and archives those that may go.
+// batch reads tasks, calls their callbacks, and archives the tasks whose callbacks return nil.
 func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	tasks, err := o.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
@@ -83,12 +84,12 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	for i := range tasks {
 		t := tasks[i].Task
 		if t == nil || t.State != state {
-			continue // somebody was quicker
+			continue // another manager was quicker
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		b.call(ctx, &Task{Task: t})
+		b.call(ctx, &Finished{Task: newTask(t, true), manager: o.Manager})
 		if b.overdue() {
 			if err := b.archive(ctx); err != nil {
 				return err
@@ -101,10 +102,10 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	return context.Cause(ctx)
 }
 
-// hold leaves a task where it is for a while.
-func (o *round) hold(t *Task, err error) {
-	pause := o.held.fail(t.ID, o.rounds, o.now)
-	o.summary.Held++
-	o.log.Error("a callback failed; it will be called again", "task", t.ID, "program", t.Program,
-		"state", t.State, "seconds", float64(pause), "error", err)
+// later has the callback of a task called again after a pause.
+func (o *round) later(t *Finished, err error) {
+	pause := o.backoff.failed(t.ID, o.rounds, o.now)
+	o.summary.Waiting++
+	o.log.Error("callback failed; it is called again after a pause", "task", t.ID, "program", t.Program,
+		"state", t.State, "pause_seconds", float64(pause), "error", err)
 }

@@ -7,33 +7,34 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
 
 // leastRound keeps a round_duration of 0 from asking Redis without a pause.
 const leastRound = 10 * time.Millisecond
 
 // errRunning is returned by a second Run at the same time.
-var errRunning = errors.New("this manager is running already; give each Run a manager of its own")
+var errRunning = errors.New("run callbacks: this manager is running already; make a manager for each Run")
 
-// Run looks after tasks that succeeded, failed, timed out or expired, in rounds, until
-// Callbacks.Stop says so or, without it, until all tasks are archived. A round begins when a
-// task is done, and at the latest one round_duration after the one before.
+// Run handles finished tasks: it calls their callbacks and archives them, in rounds, until all tasks of Callbacks.Groups are archived
+// or Callbacks.Stop returns true. A round starts when a task finishes, and at the latest a RoundDuration after the start of the
+// round before.
 //
-// It returns nil then, the error of EndOfRound, or when ctx ends that one's cause, after what
-// callbacks have done is archived. A Redis that goes away is waited for. Several managers may
-// look after the same tasks; each task is archived by one of them.
-func (m *Manager) Run(ctx context.Context, c Callbacks) (err error) {
+// Run returns nil then. It returns the error of EndOfRound. When ctx ends, it archives the tasks whose callbacks have returned,
+// and returns the cause of ctx. While Redis is away, it waits. Several managers may handle the same tasks: each task is archived
+// by one of them.
+func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	if !m.running.TryLock() {
 		return errRunning
 	}
 	defer m.running.Unlock()
-	r, err := m.newRun(c)
+	r, err := m.newRun(ctx, c)
 	if err != nil {
-		return fmt.Errorf("running callbacks: %w", err)
+		return fmt.Errorf("run callbacks: %w", err)
 	}
 	defer r.progress.end()
 	var leave func()
-	r.attend, leave = m.attend(ctx)
+	r.attend, leave = m.attend(ctx, r.store)
 	defer leave()
 	for {
 		begun := time.Now()
@@ -53,26 +54,30 @@ func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastR
 type run struct {
 	*Manager
 	Callbacks
-	scope    []string // the groups to list: one "" stands for all tasks
+	store    hooks.Store
+	scope    []string // the groups to list; one "" stands for all tasks
 	attend   func(ctx context.Context, most time.Duration) error
-	held     held
+	backoff  backoff
 	rounds   int
-	again    bool // the last round left something that can be done at once
+	again    bool // the last round left tasks that can be handled at once
 	server   serverWatch
 	progress progress
 }
 
-func (m *Manager) newRun(c Callbacks) (*run, error) {
+func (m *Manager) newRun(ctx context.Context, c Callbacks) (*run, error) {
 	groups, err := scopeOf(c.Groups)
 	if err != nil {
 		return nil, err
 	}
 	c.Groups = groups
-	r := &run{Manager: m, Callbacks: c, scope: groups, held: held{}}
+	r := &run{Manager: m, Callbacks: c, scope: groups, backoff: backoff{}}
 	if len(groups) == 0 {
 		r.scope = []string{""}
 	}
-	r.server = serverWatch{store: m.store, log: m.log}
+	if r.store, err = m.connect(ctx); err != nil {
+		return nil, err
+	}
+	r.server = serverWatch{store: r.store, log: m.log}
 	r.progress = newProgress(m.progress)
 	return r, nil
 }
@@ -95,9 +100,9 @@ func (r *run) once(ctx context.Context) (done bool, err error) {
 	return s.Done(), nil
 }
 
-// wait returns when the next round is to begin.
+// wait returns when the next round has to begin.
 func (r *run) wait(ctx context.Context, most time.Duration) error {
-	if next := r.held.next(); next < tdf.Never {
+	if next := r.backoff.next(); next < tdf.Never {
 		now, err := r.store.Now(ctx)
 		if err != nil {
 			return err

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -21,24 +22,17 @@ const source = "https://example.org/run.sh"
 // logged is the log of a manager.
 type logged struct{ testlog.Buffer }
 
-func (l *logged) option() manager.Option {
-	return manager.WithLog(slog.New(slog.NewTextHandler(l, nil)))
+func (l *logged) option() func(*manager.Options) {
+	return testspace.Log(l.logger())
 }
 
-func testConfig(t testing.TB) config.Manager {
-	t.Helper()
-	cfg, err := config.DefaultManager("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
-}
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // newTester has a program p that prints its arguments, or as its first one says does worse.
 func newTester(t *testing.T) (*managertest.Tester, *logged) {
 	t.Helper()
 	log := &logged{}
-	tm := managertest.NewWith(t, testConfig(t), log.option())
+	tm := managertest.NewWith(t, manager.Options{Log: log.logger()})
 	tm.Program("p", func(r managertest.Run) managertest.Result {
 		switch r.Args[0] {
 		case "fail":
@@ -56,15 +50,15 @@ func newTester(t *testing.T) (*managertest.Tester, *logged) {
 // open opens one task of p for each input.
 func open(t testing.TB, m *manager.Manager, inputs ...string) []int64 {
 	t.Helper()
-	var defs []tdf.Properties
+	var defs []manager.Definition
 	for _, input := range inputs {
-		d := m.Define("p", source, input)
+		d := define("p", source, input)
 		if strings.HasPrefix(input, "hang") {
-			d.Timeout = 20
+			d.Timeout = 20 * time.Second
 		}
 		defs = append(defs, d)
 	}
-	ids, err := m.Open(t.Context(), defs...)
+	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,14 +75,14 @@ func run(t testing.TB, m *manager.Manager, c manager.Callbacks) {
 func TestRunCallsTheCallbackOfEachState(t *testing.T) {
 	tm, _ := newTester(t)
 	var calls []string
-	note := func(name string) func(context.Context, *manager.Task) error {
-		return func(_ context.Context, task *manager.Task) error {
+	note := func(name string) func(context.Context, *manager.Finished) error {
+		return func(_ context.Context, task *manager.Finished) error {
 			calls = append(calls, fmt.Sprintf("%s %d %s %s", name, task.ID, task.State, task.Outcome))
 			return nil
 		}
 	}
 	ids := open(t, tm.Manager, "ok", "fail", "hang", "lost", "ok later")
-	if err := tm.Manager.Cancel(t.Context(), ids[4]); err != nil {
+	if _, err := tm.Manager.Cancel(t.Context(), manager.ByIDs(ids[4])...); err != nil {
 		t.Fatal(err)
 	}
 	run(t, tm.Manager, manager.Callbacks{
@@ -114,7 +108,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	if n := len(tm.In(tdf.Archived)); n != 2 {
 		t.Errorf("%d of 2 are archived", n)
 	}
-	if log.Count("archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
+	if log.Count("task archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
 		t.Errorf("the log does not tell of the failed task once:\n%s", log.String())
 	}
 }
@@ -130,19 +124,19 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			var at []tdf.Seconds
 			begin := tm.Now()
 			run(t, tm.Manager, manager.Callbacks{
-				Succeeded: func(_ context.Context, task *manager.Task) error {
+				Succeeded: func(_ context.Context, task *manager.Finished) error {
 					if task.ID != ids[0] {
 						return nil
 					}
-					task.Open(tm.Manager.Define("p", source, "follow-up"))
+					task.Open(define("p", source, "follow-up"))
 					if at = append(at, tm.Now().Sub(begin)); len(at) < 6 {
 						return fail()
 					}
 					return nil
 				},
 				EndOfRound: func(_ context.Context, s manager.Summary) error {
-					if s.Round == 2 && (s.Counts[tdf.Archived] != 2 || s.Held != 1) {
-						t.Errorf("after round 2: %v, held %d", s, s.Held)
+					if s.Round == 2 && (s.Counts[tdf.Archived] != 2 || s.Waiting != 1) {
+						t.Errorf("after round 2: %v, waiting %d", s, s.Waiting)
 					}
 					return nil
 				},
@@ -150,7 +144,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			if want := []tdf.Seconds{0, 1, 3, 7, 15, 31}; !slices.Equal(at, want) {
 				t.Errorf("it was called after %v s, want %v", at, want)
 			}
-			if log.Count("a callback failed") != 5 || log.Count("no disk left") != 5 {
+			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
 				t.Errorf("the log does not tell of five failures:\n%s", log.String())
 			}
 			if n := len(tm.In(tdf.Archived)); n != 4 {
@@ -165,7 +159,7 @@ func TestPausesEndAtFiveMinutes(t *testing.T) {
 	open(t, tm.Manager, "bad")
 	var last, pause tdf.Time
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(context.Context, *manager.Task) error {
+		Succeeded: func(context.Context, *manager.Finished) error {
 			pause, last = tm.Now()-last, tm.Now()
 			return errors.New("never")
 		},
@@ -180,12 +174,12 @@ func TestNotYet(t *testing.T) {
 	tm, log := newTester(t)
 	ids := open(t, tm.Manager, "waits", "hang", "other")
 	finished := map[int64]bool{}
-	finish := func(_ context.Context, task *manager.Task) error {
+	finish := func(_ context.Context, task *manager.Finished) error {
 		finished[task.ID] = true
 		return nil
 	}
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(ctx context.Context, task *manager.Task) error {
+		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if task.ID == ids[0] && len(finished) < 2 {
 				return fmt.Errorf("two others: %w", manager.ErrNotYet)
 			}
@@ -196,32 +190,32 @@ func TestNotYet(t *testing.T) {
 	if len(finished) != 3 || log.Count("callback failed") != 0 {
 		t.Errorf("finished %v; the log says %s", finished, log.String())
 	}
-	if took := tm.Now().Sub(tm.Tasks()[1].Current().Entered[tdf.TimedOut]); took > 1e-5 {
+	if took := tm.Now().Sub(tdf.At(tm.Tasks()[1].Rounds[0].TimedOut)); took > 1e-5 {
 		t.Errorf("the waiting task was archived %v s after the last it waited for, want at once", took)
 	}
 }
 
 func TestFollowUpsThatMakeNoSense(t *testing.T) {
 	for name, c := range map[string]struct {
-		add  func(m *manager.Manager, task *manager.Task)
+		add  func(m *manager.Manager, task *manager.Finished)
 		want string
 	}{
-		"invalid": {func(m *manager.Manager, task *manager.Task) {
-			task.Open(m.Define("p", source, "fine"), m.Define("", source, ""))
+		"invalid": {func(m *manager.Manager, task *manager.Finished) {
+			task.Open(define("p", source, "fine"), define("", source, ""))
 		}, "task 2 of 2: program: is empty"},
-		"too many": {func(m *manager.Manager, task *manager.Task) {
-			task.Open(slices.Repeat([]tdf.Properties{m.Define("p", source, "x")}, manager.MaxFollowUps+1)...)
-		}, "opens 1001 tasks"},
-		"too long": {func(m *manager.Manager, task *manager.Task) {
-			task.Open(slices.Repeat([]tdf.Properties{m.Define("p", source, strings.Repeat("x", 100_000))}, 50)...)
-		}, "bytes; at most"},
+		"too many": {func(m *manager.Manager, task *manager.Finished) {
+			task.Open(slices.Repeat([]manager.Definition{define("p", source, "x")}, manager.MaxFollowUps+1)...)
+		}, "1001 are too many for one step"},
+		"too long": {func(m *manager.Manager, task *manager.Finished) {
+			task.Open(slices.Repeat([]manager.Definition{define("p", source, strings.Repeat("x", 100_000))}, 50)...)
+		}, "bytes, at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tm, log := newTester(t)
 			open(t, tm.Manager, "ok")
 			calls := 0
 			run(t, tm.Manager, manager.Callbacks{
-				Succeeded: func(_ context.Context, task *manager.Task) error {
+				Succeeded: func(_ context.Context, task *manager.Finished) error {
 					if calls++; calls == 1 {
 						c.add(tm.Manager, task)
 					}
@@ -259,7 +253,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, append(slices.Repeat([]string{"held"}, 1100), "free")...)
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Task) error {
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if task.Input == "held" {
 				return errors.New("no")
 			}
@@ -275,7 +269,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 func TestGroups(t *testing.T) {
 	tm, _ := newTester(t)
 	for _, group := range []string{"a", "b", ""} {
-		d := tm.Manager.Define("p", source, "x")
+		d := define("p", source, "x")
 		d.Group = group
 		if _, err := tm.Manager.Open(t.Context(), d); err != nil {
 			t.Fatal(err)
@@ -313,12 +307,12 @@ func TestTheEndOfTheContext(t *testing.T) {
 	why := errors.New("told to stop")
 	calls := 0
 	err := tm.Manager.Run(ctx, manager.Callbacks{
-		Succeeded: func(ctx context.Context, task *manager.Task) error {
+		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if calls++; calls == 2 {
 				cancel(why)
 				return context.Cause(ctx)
 			}
-			task.Open(tm.Manager.Define("p", source, "follow-up"))
+			task.Open(define("p", source, "follow-up"))
 			return nil
 		},
 	})
@@ -339,15 +333,16 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 	ids := open(t, tm.Manager, "ok")
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(ctx context.Context, task *manager.Task) error {
+		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if calls++; calls > 1 {
 				return nil
 			}
-			task.Open(tm.Manager.Define("p", source, "follow-up"))
-			return tm.Another().Reopen(ctx, ids...)
+			task.Open(define("p", source, "follow-up"))
+			_, err := tm.Another().Retry(ctx, manager.Changes{}, manager.ByIDs(ids...)...)
+			return err
 		},
 	})
-	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("not archived, and nothing opened") != 1 {
+	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("task not archived, and nothing opened") != 1 {
 		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.String())
 	}
 }
@@ -356,7 +351,7 @@ func TestOneRunAtATime(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "ok")
 	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(ctx context.Context, _ *manager.Task) error {
+		Succeeded: func(ctx context.Context, _ *manager.Finished) error {
 			if err := tm.Manager.Run(ctx, manager.Callbacks{}); err == nil {
 				t.Error("a Run within a Run returned no error")
 			}

@@ -11,7 +11,7 @@ import (
 // lookPause is the time between two looks.
 const lookPause = tdf.Seconds(2)
 
-// serverWatch says so when there is no server: without one, nothing that was executed is judged.
+// serverWatch logs when there is no server: without one, no executed task is settled.
 type serverWatch struct {
 	store interface {
 		LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
@@ -33,11 +33,11 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	missing := now.Sub(last) > friend.ServerPatience
 	switch {
 	case missing && !w.missing && last == 0:
-		w.log.Warn("no server was ever seen in this namespace; no task will be done before one runs: start tdf-server")
+		w.log.Warn("no server was ever seen in this namespace; no task finishes before one runs: start a server")
 	case missing && !w.missing:
-		w.log.Warn("no server has been seen for a while; no task will be done before one runs: start tdf-server", "seconds", float64(now.Sub(last)))
+		w.log.Warn("no server has been seen for a while; no task finishes before one runs: start a server", "seconds", float64(now.Sub(last)))
 	case !missing && w.missing:
-		w.log.Info("there is a server again")
+		w.log.Info("a server runs again")
 	}
 	w.missing = missing
 	return nil

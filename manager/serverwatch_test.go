@@ -25,13 +25,13 @@ func TestServerWatch(t *testing.T) {
 	}{
 		{1000, 0, "no server was ever seen"},
 		{1005, 0, ""},
-		{1010, 1009, "there is a server again"},
+		{1010, 1009, "a server runs again"},
 		{1012, 1009, ""},
 		{1019, 1009, ""},
 		{1020, 900, ""}, // too soon after the last look
 		{1023, 1012.9, "no server has been seen for a while"},
 		{1030, 1013, ""},
-		{1040, 1040, "there is a server again"},
+		{1040, 1040, "a server runs again"},
 		{900, 1040, ""}, // the clock went backwards
 	} {
 		log.Reset()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -17,17 +18,17 @@ func TestRunOverASlowLink(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	far := cfg
 	far.Redis = redisConfig(t, proxy.Addr).Redis
-	m := newManager(t, far, manager.WithLog(silent))
+	m := newManager(t, far, testspace.Log(silent))
 	input := strings.Repeat("x", 100<<10)
-	if _, err := m.Open(t.Context(), m.Define("p", source, input), m.Define("p", source, input)); err != nil {
+	if _, err := m.Open(t.Context(), define("p", source, input), define("p", source, input)); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Limit(32 << 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a test that fails ends
 	defer cancel()
 	bytes := 0
-	err := m.Run(ctx, manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Task) error {
-		bytes += len(t.LastOutput())
+	err := m.Run(ctx, manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Finished) error {
+		bytes += len(t.Output())
 		return nil
 	}})
 	if err != nil || bytes < 200<<10 {

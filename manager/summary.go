@@ -9,21 +9,21 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Summary says what a round did, and how things stand after it.
+// A Summary says what a round of Run did.
 type Summary struct {
 	Round    int    // of this Run; the first is 1
-	Counts   Counts // of the tasks in the groups that Run looks after, at one moment
-	Archived int    // tasks archived in this round
-	Opened   int    // tasks opened together with them
-	Held     int    // tasks whose callbacks will be called again
+	Counts   Counts // of the tasks of Callbacks.Groups after the round, all at one moment
+	Archived int    // tasks that the round archived
+	Opened   int    // tasks that it opened
+	Waiting  int    // tasks whose callbacks will be called again
 }
 
 // Done reports whether all tasks are archived.
 func (s Summary) Done() bool { return s.Counts.Unfinished() == 0 && s.Counts.Waiting() == 0 }
 
-// String returns one line: how many tasks are done, of how many, and the states that are not empty.
+// String returns one line, such as "3/10 done, 7 open, 3 archived". A task is done when it is finished.
 func (s Summary) String() string {
-	line := fmt.Sprintf("%d/%d done", done(s.Counts), s.Counts.Total())
+	line := fmt.Sprintf("%d/%d done", s.Counts.Finished(), s.Counts.Total())
 	for _, state := range tdf.States {
 		if n := s.Counts[state]; n > 0 {
 			line += fmt.Sprintf(", %d %s", n, strings.ReplaceAll(string(state), "_", " "))
@@ -32,11 +32,17 @@ func (s Summary) String() string {
 	return line
 }
 
-// done counts the tasks that nobody but their manager has anything to do with.
-func done(c Counts) int64 { return c.Total() - c.Unfinished() }
+func countsText(c Counts) string {
+	var parts []string
+	for _, state := range tdf.States {
+		if c[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", state, c[state]))
+		}
+	}
+	return strings.Join(parts, " ")
+}
 
-// PrintSummary writes how many tasks are in each state, of all groups or of those named: a
-// line for each state, and the total.
+// PrintSummary writes a table of the tasks by state: of some groups, or of all tasks.
 func (m *Manager) PrintSummary(ctx context.Context, w io.Writer, groups ...string) error {
 	counts, err := m.Counts(ctx, groups...)
 	if err != nil {

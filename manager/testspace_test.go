@@ -5,6 +5,7 @@ import "github.com/tdf-framework/tdf/internal/testspace"
 var (
 	redisConfig = testspace.Config
 	newManager  = testspace.Manager
+	define      = testspace.Define
 	connect     = testspace.Connect
 	apply       = testspace.Apply
 	client      = testspace.Client

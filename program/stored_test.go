@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -25,11 +25,11 @@ func TestRemove(t *testing.T) {
 		}
 		sources = append(sources, s)
 	}
-	var all []tdf.Properties
+	var all []manager.Definition
 	for i := range 2500 {
-		all = append(all, m.Define([]string{"p", "q"}[i%2], sources[0], ""), m.Define("p", source, ""))
+		all = append(all, testspace.Define([]string{"p", "q"}[i%2], sources[0], ""), testspace.Define("p", source, ""))
 	}
-	ids, err := m.Open(t.Context(), all...)
+	ids, err := testspace.IDs(m.Open(t.Context(), all...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestRemove(t *testing.T) {
 	if stored, err := program.List(t.Context(), m); err != nil || len(stored) != 2 {
 		t.Errorf("%v, %v: something was removed", stored, err)
 	}
-	if err := m.Cancel(t.Context(), ids...); err != nil {
+	if _, err := m.Cancel(t.Context(), manager.ByIDs(ids...)...); err != nil {
 		t.Fatal(err)
 	}
 	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {

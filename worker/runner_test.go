@@ -116,7 +116,9 @@ func (w *world) manager() *manager.Manager {
 	cfg.Redis.Host = host
 	cfg.Redis.Port, err = strconv.Atoi(port)
 	must(w, err)
-	m, err := manager.New(w.Context(), cfg, manager.WithLog(w.logger()))
+	o := manager.OptionsOf(cfg)
+	o.Log = w.logger()
+	m, err := manager.New(o)
 	must(w, err)
 	w.Cleanup(func() { m.Close() })
 	return m

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newCheck(a *app) *cobra.Command {
@@ -26,7 +25,7 @@ func newCheck(a *app) *cobra.Command {
 			if pause < 0 {
 				return usage("invalid value %v for --wait: want a span from 0", pause)
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.check(c.Context(), m, repair, pause) })
+			return a.withManager(c.Context(), func(m *client) error { return a.check(c.Context(), m, repair, pause) })
 		},
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
@@ -34,8 +33,8 @@ func newCheck(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) check(ctx context.Context, m *manager.Manager, repair bool, pause time.Duration) error {
-	findings, err := admin.New(m).Check(ctx)
+func (a *app) check(ctx context.Context, m *client, repair bool, pause time.Duration) error {
+	findings, err := m.admin().Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +90,7 @@ func afterRepair(f admin.Finding) string {
 func repairable(f admin.Finding) bool { return f.Repair.Verb != "" }
 
 // repair repairs what it can, and returns the findings that are left.
-func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
+func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
 		switch {
@@ -110,7 +109,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.F
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
-		now, err := admin.New(m).Check(ctx)
+		now, err := m.admin().Check(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -121,15 +120,15 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.F
 	if len(findings) == 0 {
 		return nil, nil
 	}
-	return admin.New(m).Check(ctx)
+	return m.admin().Check(ctx)
 }
 
 // repairNow repairs findings and prints them.
-func (a *app) repairNow(ctx context.Context, m *manager.Manager, findings []admin.Finding) error {
+func (a *app) repairNow(ctx context.Context, m *client, findings []admin.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	n, err := admin.New(m).Repair(ctx, findings)
+	n, err := m.admin().Repair(ctx, findings)
 	if err != nil {
 		return err
 	}

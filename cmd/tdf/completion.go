@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -128,12 +126,12 @@ func completeListed(values []string) cobra.CompletionFunc {
 
 // complete completes the values that read finds in Redis, except the values in args. A value may have a description after a
 // tab. Values with control characters are left out.
-func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Command) []string) cobra.CompletionFunc {
+func (a *app) complete(read func(context.Context, *client, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
 		var all []string
-		_ = a.withManager(ctx, func(m *manager.Manager) error { // without Redis, there is nothing to complete
+		_ = a.withManager(ctx, func(m *client) error { // without Redis, there is nothing to complete
 			for _, value := range read(ctx, m, c) {
 				word, _, _ := strings.Cut(value, "\t")
 				if word != "" && printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
@@ -150,11 +148,11 @@ func (a *app) complete(read func(context.Context, *manager.Manager, *cobra.Comma
 const sampled = 1000
 
 // newestNames returns the distinct names of the newest tasks, the newest first.
-func newestNames(name func(*tdf.Task) string) func(context.Context, *manager.Manager, *cobra.Command) []string {
-	return func(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
+func newestNames(name func(*tdf.Task) string) func(context.Context, *client, *cobra.Command) []string {
+	return func(ctx context.Context, m *client, _ *cobra.Command) []string {
 		var all []string
 		for _, state := range tdf.States { // a large campaign rarely fills the samples of all states
-			page, err := m.Find(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
+			page, err := m.find(ctx, taskQuery{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all
 			}
@@ -172,9 +170,9 @@ func campaignOf(t *tdf.Task) string { return t.Group }
 func programOf(t *tdf.Task) string  { return t.Program }
 
 // failureIDs returns the failure groups with their descriptions.
-func failureIDs(ctx context.Context, m *manager.Manager, c *cobra.Command) []string {
+func failureIDs(ctx context.Context, m *client, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
-	page, _ := admin.New(m).Failures(ctx, manager.Query{Group: campaign}, "")
+	page, _ := m.failures(ctx, taskQuery{Group: campaign}, "")
 	var all []string
 	for _, g := range page.Groups {
 		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))
@@ -183,8 +181,8 @@ func failureIDs(ctx context.Context, m *manager.Manager, c *cobra.Command) []str
 }
 
 // storedSources returns the stored programs with their sizes.
-func storedSources(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
-	stored, _ := program.List(ctx, m)
+func storedSources(ctx context.Context, m *client, _ *cobra.Command) []string {
+	stored, _ := program.List(ctx, m.Manager)
 	var all []string
 	for _, p := range stored {
 		all = append(all, redisSource+p.SHA256+"\t"+size(p.Bytes))
@@ -210,8 +208,8 @@ func (a *app) completeWorkers(c *cobra.Command, args []string, typed string) ([]
 	return a.complete(workerNames)(c, args, typed)
 }
 
-func workerNames(ctx context.Context, m *manager.Manager, _ *cobra.Command) []string {
-	workers, _ := admin.New(m).Workers(ctx)
+func workerNames(ctx context.Context, m *client, _ *cobra.Command) []string {
+	workers, _ := m.admin().Workers(ctx)
 	var names []string
 	for _, w := range workers {
 		names = append(names, w.Name)

@@ -71,7 +71,7 @@ func (a *app) overrides() ([]config.Override, error) {
 }
 
 // withManager connects to Redis, calls do, and closes the connection.
-func (a *app) withManager(ctx context.Context, do func(*manager.Manager) error) error {
+func (a *app) withManager(ctx context.Context, do func(*client) error) error {
 	tool, err := a.tool()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (a *app) withManager(ctx context.Context, do func(*manager.Manager) error) 
 }
 
 // withManagerOf is withManager for a configuration that the caller has read.
-func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*manager.Manager) error) error {
+func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*client) error) error {
 	m, err := a.connect(ctx, tool)
 	if err != nil {
 		return err
@@ -95,13 +95,19 @@ const firstAnswer = 5 * time.Second
 var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start one with tdf up")
 
 // connect returns a manager that writes the user's name into the logs of tasks.
-func (a *app) connect(ctx context.Context, tool config.Tool) (*manager.Manager, error) {
+func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
 	defer cancel()
 	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
 		return nil, err
 	}
-	return manager.New(ctx, tool.Manager, manager.WithName(userAtHost()), manager.WithLog(a.log))
+	o := manager.OptionsOf(tool.Manager)
+	o.Name, o.Log = userAtHost(), a.log
+	m, err := manager.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &client{m}, m.Connect(ctx)
 }
 
 // reach fails at once if nothing listens at addr or the host is unknown. It ignores a time-out, because the

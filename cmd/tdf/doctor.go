@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newDoctor(a *app) *cobra.Command {
@@ -22,7 +21,7 @@ func newDoctor(a *app) *cobra.Command {
 			if configOnly {
 				return a.checkConfig()
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.doctor(c.Context(), m, asJSON, quiet) })
+			return a.withManager(c.Context(), func(m *client) error { return a.doctor(c.Context(), m, asJSON, quiet) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -44,8 +43,8 @@ func (a *app) checkConfig() error {
 	return nil
 }
 
-func (a *app) doctor(ctx context.Context, m *manager.Manager, asJSON, quiet bool) error {
-	all, err := admin.New(m).Diagnose(ctx)
+func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
+	all, err := m.admin().Diagnose(ctx)
 	if err != nil {
 		return err
 	}

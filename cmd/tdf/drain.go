@@ -4,9 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newDrain(a *app) *cobra.Command {
@@ -20,17 +17,17 @@ func newDrain(a *app) *cobra.Command {
 		Args:              someArguments("WORKER"),
 		ValidArgsFunction: a.completeWorkers,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.drain(c.Context(), m, args, undo) })
+			return a.withManager(c.Context(), func(m *client) error { return a.drain(c.Context(), m, args, undo) })
 		},
 	}
 	c.Flags().BoolVar(&undo, "undo", false, "end of the drain: the workers claim tasks again")
 	return c
 }
 
-func (a *app) drain(ctx context.Context, m *manager.Manager, workers []string, undo bool) error {
-	order, result := admin.New(m).Drain, "drained"
+func (a *app) drain(ctx context.Context, m *client, workers []string, undo bool) error {
+	order, result := m.admin().Drain, "drained"
 	if undo {
-		order, result = admin.New(m).Resume, "no longer drained"
+		order, result = m.admin().Resume, "no longer drained"
 	}
 	for _, name := range workers {
 		if err := order(ctx, name); err != nil {

@@ -2,9 +2,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newDump(a *app) *cobra.Command {
@@ -18,8 +15,8 @@ func newDump(a *app) *cobra.Command {
 			if a.terminal.out {
 				return usage("write dump: stdout is a terminal; use tdf dump > FILE")
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error {
-				done, err := admin.New(m).Dump(c.Context(), a.stdout)
+			return a.withManager(c.Context(), func(m *client) error {
+				done, err := m.admin().Dump(c.Context(), a.stdout)
 				if err == nil {
 					a.say("dumped %s and %s", tasks(done.Tasks), counted(done.Programs, "program"))
 				}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newExplain(a *app) *cobra.Command {
@@ -28,15 +27,15 @@ func newExplain(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.explain(c.Context(), m, id, asJSON) })
+			return a.withManager(c.Context(), func(m *client) error { return a.explain(c.Context(), m, id, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return c
 }
 
-func (a *app) explain(ctx context.Context, m *manager.Manager, id int64, asJSON bool) error {
-	e, err := admin.New(m).Explain(ctx, id)
+func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) error {
+	e, err := m.admin().Explain(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A failureReport holds the flags of tdf failures.
@@ -50,10 +49,10 @@ func (r *failureReport) run(ctx context.Context, args []string) error {
 	if err := r.filter.check(args, ""); err != nil {
 		return err
 	}
-	return r.a.withManager(ctx, func(m *manager.Manager) error { return r.report(ctx, m, args) })
+	return r.a.withManager(ctx, func(m *client) error { return r.report(ctx, m, args) })
 }
 
-func (r *failureReport) report(ctx context.Context, m *manager.Manager, args []string) error {
+func (r *failureReport) report(ctx context.Context, m *client, args []string) error {
 	q, err := r.filter.query(ctx, m, args)
 	if err != nil {
 		return err
@@ -61,10 +60,10 @@ func (r *failureReport) report(ctx context.Context, m *manager.Manager, args []s
 	if r.forgiven && len(q.States) == 0 {
 		q.States = tdf.States
 	}
-	found, err := admin.New(m).Failures(ctx, q, r.paging.cursor)
+	found, err := m.failures(ctx, q, r.paging.cursor)
 	for r.paging.all && err == nil && found.Next != "" {
 		var page admin.Failures
-		if page, err = admin.New(m).Failures(ctx, q, found.Next); err == nil {
+		if page, err = m.failures(ctx, q, found.Next); err == nil {
 			found.Merge(page)
 		}
 	}

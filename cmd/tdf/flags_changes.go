@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -49,7 +48,7 @@ func notADirectory(program string) error {
 }
 
 // read returns the changes. If --program is a directory, read also packs it.
-func (c *changes) read(ctx context.Context, m *manager.Manager) (tdf.Changes, *program.Packed, error) {
+func (c *changes) read(ctx context.Context, m *client) (tdf.Changes, *program.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
 		return all, nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A filter holds the flags that select tasks.
@@ -52,7 +51,7 @@ func (f *filter) check(ids []string, cursor string) error {
 }
 
 // query returns the query for the flags and ids. An unknown campaign is an error.
-func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (manager.Query, error) {
+func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery, error) {
 	q, err := f.read(ids)
 	if err != nil {
 		return q, err
@@ -63,7 +62,7 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 	if f.olderThan+f.newerThan == "" {
 		return q, nil
 	}
-	now, err := m.Now(ctx)
+	now, err := m.now(ctx)
 	if err == nil {
 		err = f.readSpans(now, &q)
 	}
@@ -71,8 +70,8 @@ func (f *filter) query(ctx context.Context, m *manager.Manager, ids []string) (m
 }
 
 // read returns the query without the times, which depend on Redis's clock. It still checks them.
-func (f *filter) read(ids []string) (manager.Query, error) {
-	q := manager.Query{
+func (f *filter) read(ids []string) (taskQuery, error) {
+	q := taskQuery{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
 		Output: f.output, Error: f.err, Failure: f.failure,
 	}
@@ -88,11 +87,11 @@ func (f *filter) read(ids []string) (manager.Query, error) {
 			return q, usage("invalid value %q for --outcome: want %s", o, strings.Join(outcomeValues(), ", "))
 		}
 	}
-	return q, f.readSpans(0, &manager.Query{})
+	return q, f.readSpans(0, &taskQuery{})
 }
 
 // checkCampaign refuses an unknown campaign, because its name is probably misspelt.
-func (f *filter) checkCampaign(ctx context.Context, m *manager.Manager) error {
+func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	if f.campaign == "" {
 		return nil
 	}
@@ -104,7 +103,7 @@ func (f *filter) checkCampaign(ctx context.Context, m *manager.Manager) error {
 }
 
 // readSpans converts --older-than and --newer-than to times.
-func (f *filter) readSpans(now tdf.Time, q *manager.Query) error {
+func (f *filter) readSpans(now tdf.Time, q *taskQuery) error {
 	for _, t := range []struct {
 		flag, text string
 		to         *tdf.Time

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskFlags holds the flags for properties of tasks, except the program and its input.
@@ -49,12 +48,12 @@ func (f *taskFlags) check() error {
 }
 
 // read returns the changes for the flags that were given.
-func (f *taskFlags) read(ctx context.Context, m *manager.Manager) (tdf.Changes, error) {
+func (f *taskFlags) read(ctx context.Context, m *client) (tdf.Changes, error) {
 	all, err := f.fixed()
 	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
 		return all, err
 	}
-	now, err := m.Now(ctx)
+	now, err := m.now(ctx)
 	if err != nil {
 		return all, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newLoad(a *app) *cobra.Command {
@@ -25,7 +24,7 @@ func newLoad(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.load(c.Context(), m, in) })
+			return a.withManager(c.Context(), func(m *client) error { return a.load(c.Context(), m, in) })
 		},
 	}
 }
@@ -45,8 +44,8 @@ func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done f
 	return stream(ctx, file), func() { file.Close() }, nil
 }
 
-func (a *app) load(ctx context.Context, m *manager.Manager, in io.Reader) error {
-	done, err := admin.New(m).Restore(ctx, in)
+func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
+	done, err := m.admin().Restore(ctx, in)
 	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
 		return usage("%v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A listing holds the flags of tdf ls.
@@ -44,13 +43,13 @@ func (l *listing) run(ctx context.Context, args []string) error {
 	if err := l.filter.check(args, l.paging.cursor); err != nil {
 		return err
 	}
-	return l.a.withManager(ctx, func(m *manager.Manager) error {
+	return l.a.withManager(ctx, func(m *client) error {
 		q, err := l.filter.query(ctx, m, args)
 		if err != nil {
 			return err
 		}
 		q.OldestFirst = l.oldest
-		now, err := m.Now(ctx)
+		now, err := m.now(ctx)
 		if err != nil {
 			return err
 		}
@@ -62,14 +61,14 @@ func (l *listing) run(ctx context.Context, args []string) error {
 const allPage = 1000
 
 // list prints one page, or all of them.
-func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query, args []string, out *taskPrinter) error {
+func (l *listing) list(ctx context.Context, m *client, q taskQuery, args []string, out *taskPrinter) error {
 	found := map[int64]bool{}
 	shown, read, limit := 0, 0, l.paging.limit
 	if l.paging.all {
 		limit = allPage
 	}
 	for cursor := l.paging.cursor; ; {
-		page, err := m.Find(ctx, q, cursor, limit)
+		page, err := m.find(ctx, q, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -91,7 +90,7 @@ func (l *listing) list(ctx context.Context, m *manager.Manager, q manager.Query,
 }
 
 // summarize prints the number of tasks, and how to continue.
-func (l *listing) summarize(q manager.Query, shown, read int, next string) {
+func (l *listing) summarize(q taskQuery, shown, read int, next string) {
 	switch {
 	case next != "":
 		l.a.say("%s of %d read; more: %s", tasks(shown), read, nextPage("ls", next))

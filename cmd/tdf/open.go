@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -77,7 +76,7 @@ func (o *opening) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.a.withManagerOf(ctx, tool, func(m *manager.Manager) error {
+	return o.a.withManagerOf(ctx, tool, func(m *client) error {
 		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
 		if err := p.prepare(ctx, tool); err != nil {
 			if ctx.Err() != nil {

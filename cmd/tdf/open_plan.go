@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -16,7 +15,7 @@ import (
 // A plan is the tasks that a call of tdf open is going to open.
 type plan struct {
 	*opening
-	m      *manager.Manager
+	m      *client
 	sweep  *rowSource
 	packed *program.Packed // nil: the program is stored elsewhere
 	base   tdf.Properties  // of every task, without input and meta of a sweep
@@ -49,7 +48,7 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 
 // define sets the properties that all tasks share.
 func (p *plan) define(ctx context.Context, tool config.Tool) error {
-	p.base = p.m.Define(p.program, p.source, "")
+	p.base = p.m.define(p.program, p.source, "")
 	if p.packed != nil {
 		p.base.Program, p.base.Source = p.packed.Name, p.packed.Source
 	}
@@ -79,7 +78,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 
 // checkUsualEnd refuses an end_before of the configuration that is past.
 func (p *plan) checkUsualEnd(ctx context.Context) error {
-	now, err := p.m.Now(ctx)
+	now, err := p.m.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (p *plan) taken(cause string) error {
 
 // makeUpName names a campaign after its program and the time.
 func (p *plan) makeUpName(ctx context.Context) error {
-	now, err := p.m.Now(ctx)
+	now, err := p.m.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,7 +145,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 // readPoints counts the points that the campaign has.
 func (p *plan) readPoints(ctx context.Context) error {
 	without := int64(0)
-	for meta, err := range p.m.Metas(ctx, p.base.Group) {
+	for meta, err := range p.m.admin().Metas(ctx, p.base.Group) {
 		if err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func (r *openRun) flush(ctx context.Context) error {
 	if r.fresh && len(r.opened) == 0 {
 		open = r.m.OpenGroup
 	}
-	ids, err := open(ctx, r.batch...)
+	ids, err := r.m.open(ctx, open, r.batch...)
 	if errors.Is(err, manager.ErrGroupTaken) {
 		return r.taken("was opened by another command just now")
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A printout holds the flags of tdf output, and the task.
 type printout struct {
 	a      *app
-	m      *manager.Manager
+	m      *client
 	id     int64
 	round  int
 	stderr bool
@@ -37,13 +36,13 @@ func newOutput(a *app) *cobra.Command {
 			}
 			switch given := c.Flags().Changed("round"); {
 			case !given && p.follow:
-				p.round = manager.CurrentRound
+				p.round = currentRound
 			case !given:
-				p.round = manager.LastRound
+				p.round = lastRound
 			case p.round < 0:
 				return usage("invalid value %d for --round: want a number from 0", p.round)
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error {
+			return a.withManager(c.Context(), func(m *client) error {
 				p.m = m
 				return p.run(c.Context())
 			})
@@ -72,7 +71,7 @@ func (p *printout) run(ctx context.Context) error {
 
 // read reads the task. The first call also decides which round is printed.
 func (p *printout) read(ctx context.Context) (*tdf.Task, error) {
-	t, round, err := p.m.Printed(ctx, p.id, p.round)
+	t, round, err := p.m.printed(ctx, p.id, p.round)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = p.a.noTask(ctx, p.m, p.id)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
 )
 
 const followPause = 500 * time.Millisecond
@@ -24,7 +23,7 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 		if err := p.printNew(&tail, t.Rounds.At(p.round).Tail); err != nil {
 			return err
 		}
-		if err := admin.New(p.m).Follow(ctx, p.id); err != nil {
+		if err := p.m.admin().Follow(ctx, p.id); err != nil {
 			return err
 		}
 		if err := sleep(ctx, followPause); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -19,7 +18,7 @@ func newPrograms(a *app) *cobra.Command {
 		Example: "  tdf programs rm --unused",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.listPrograms(c.Context(), m, asJSON) })
+			return a.withManager(c.Context(), func(m *client) error { return a.listPrograms(c.Context(), m, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -41,8 +40,8 @@ type programJSON struct {
 	Tasks      int64    `json:"tasks"`
 }
 
-func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool) error {
-	stored, err := program.List(ctx, m)
+func (a *app) listPrograms(ctx context.Context, m *client, asJSON bool) error {
+	stored, err := program.List(ctx, m.Manager)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (a *app) listPrograms(ctx context.Context, m *manager.Manager, asJSON bool)
 		a.say("no programs in this namespace; store one with tdf push or tdf open --program DIR")
 		return nil
 	}
-	uses, err := program.Uses(ctx, m)
+	uses, err := program.Uses(ctx, m.Manager)
 	if err != nil {
 		return err
 	}

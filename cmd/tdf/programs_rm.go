@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -42,8 +41,8 @@ func (r *programRemoval) run(ctx context.Context, args []string) error {
 	case !r.unused && len(args) == 0:
 		return usage("no programs selected: want programs, or --unused")
 	}
-	return r.a.withManager(ctx, func(m *manager.Manager) error {
-		stored, err := program.List(ctx, m)
+	return r.a.withManager(ctx, func(m *client) error {
+		stored, err := program.List(ctx, m.Manager)
 		if err != nil {
 			return err
 		}
@@ -64,12 +63,12 @@ func (r *programRemoval) run(ctx context.Context, args []string) error {
 }
 
 // remove asks for confirmation and removes the programs.
-func (r *programRemoval) remove(ctx context.Context, m *manager.Manager, sums []string) error {
+func (r *programRemoval) remove(ctx context.Context, m *client, sums []string) error {
 	r.a.say("programs rm: %s selected", counted(len(sums), "program"))
 	if err := r.a.confirm(ctx, "programs rm", r.yes); err != nil {
 		return err
 	}
-	err := program.Remove(ctx, m, sums...)
+	err := program.Remove(ctx, m.Manager, sums...)
 	if used := new(program.UsedError); errors.As(err, &used) {
 		r.a.say("nothing was removed: %v", used)
 		return errNotWell
@@ -92,8 +91,8 @@ func (r *programRemoval) list(sums []string) error {
 	return nil
 }
 
-func unusedPrograms(ctx context.Context, m *manager.Manager, stored []program.Stored) ([]string, error) {
-	uses, err := program.Uses(ctx, m)
+func unusedPrograms(ctx context.Context, m *client, stored []program.Stored) ([]string, error) {
+	uses, err := program.Uses(ctx, m.Manager)
 	var sums []string
 	for _, p := range stored {
 		if uses[p.SHA256].Tasks == 0 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -25,13 +24,13 @@ such as *.o, results/ or data/*.csv.`,
 			if err != nil {
 				return usage("%v", err)
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.push(c.Context(), m, packed) })
+			return a.withManager(c.Context(), func(m *client) error { return a.push(c.Context(), m, packed) })
 		},
 	}
 }
 
 // push stores a packed program and prints its name and source.
-func (a *app) push(ctx context.Context, m *manager.Manager, packed program.Packed) error {
+func (a *app) push(ctx context.Context, m *client, packed program.Packed) error {
 	if err := a.store(ctx, m, packed); err != nil {
 		return err
 	}
@@ -40,8 +39,8 @@ func (a *app) push(ctx context.Context, m *manager.Manager, packed program.Packe
 }
 
 // store stores a packed program in Redis.
-func (a *app) store(ctx context.Context, m *manager.Manager, packed program.Packed) error {
-	p, err := program.PushPacked(ctx, m, packed)
+func (a *app) store(ctx context.Context, m *client, packed program.Packed) error {
+	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err == nil {
 		a.say("stored program %s: %s, %s", p.Program, counted(p.Files, "file"), size(p.Bytes))
 	}

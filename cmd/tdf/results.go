@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // An export holds the flags of tdf results.
@@ -63,7 +60,7 @@ func (e *export) run(ctx context.Context) error {
 	if err := e.filter.check(nil, ""); err != nil {
 		return err
 	}
-	return e.a.withManager(ctx, func(m *manager.Manager) error {
+	return e.a.withManager(ctx, func(m *client) error {
 		q, err := e.filter.query(ctx, m, nil)
 		if err != nil {
 			return err
@@ -87,7 +84,7 @@ func (e *export) run(ctx context.Context) error {
 const waitPause = 500 * time.Millisecond
 
 // waitOrWarn waits for unfinished tasks with --wait. Without it, waitOrWarn prints how many there are.
-func (e *export) waitOrWarn(ctx context.Context, m *manager.Manager) error {
+func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 	if e.wait {
 		return e.waitForAll(ctx, m)
 	}
@@ -103,8 +100,8 @@ func (e *export) waitOrWarn(ctx context.Context, m *manager.Manager) error {
 }
 
 // waitForAll waits until all tasks have finished. It warns if something keeps them from finishing.
-func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
-	watch, warnings := admin.New(m).Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
+func (e *export) waitForAll(ctx context.Context, m *client) error {
+	watch, warnings := m.admin().Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
 	for first := true; ; first = false {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()
@@ -127,9 +124,9 @@ func (e *export) waitForAll(ctx context.Context, m *manager.Manager) error {
 
 var errTasksGone = errors.New("wait for tasks: all are gone; they were removed, or Redis lost its data at a restart")
 
-func (e *export) writeLines(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+func (e *export) writeLines(ctx context.Context, m *client, q taskQuery, out *bufio.Writer) (n int, err error) {
 	lines := jsonLines(out)
-	for t, err := range m.Results(ctx, q, !e.noOutput) {
+	for t, err := range m.results(ctx, q, !e.noOutput) {
 		if err != nil {
 			return n, err
 		}

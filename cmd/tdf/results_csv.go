@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // Fixed columns of the CSV. Parameters follow firstColumns, and fields of results follow runColumns.
@@ -28,9 +27,9 @@ var (
 )
 
 // writeCSV reads the tasks twice: first for the columns, then for the rows.
-func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Query, out *bufio.Writer) (n int, err error) {
+func (e *export) writeCSV(ctx context.Context, m *client, q taskQuery, out *bufio.Writer) (n int, err error) {
 	c := newColumns()
-	for t, err := range m.Results(ctx, q, false) {
+	for t, err := range m.results(ctx, q, false) {
 		if err == nil {
 			err = c.collect(t)
 		}
@@ -43,7 +42,7 @@ func (e *export) writeCSV(ctx context.Context, m *manager.Manager, q manager.Que
 	if err := w.Write(e.safe(slices.Clone(names))); err != nil {
 		return 0, err
 	}
-	for t, err := range m.Results(ctx, q, !e.noOutput) {
+	for t, err := range m.results(ctx, q, !e.noOutput) {
 		if err == nil {
 			err = w.Write(e.safe(c.row(t, names)))
 		}

@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A selection is the tasks that a steering command found by ids and filters.
 type selection struct {
-	eligible   []manager.Found
+	eligible   []taskRef
 	skipped    []string          // why each of the other tasks is not eligible
 	wrongState bool              // a task was skipped for its state
 	counts     map[tdf.State]int // of the tasks that were found
@@ -20,7 +19,7 @@ type selection struct {
 }
 
 // selectTasks finds the tasks for the arguments and flags.
-func (s *steering) selectTasks(ctx context.Context, m *manager.Manager, args []string) (*selection, error) {
+func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*selection, error) {
 	q, err := s.filter.query(ctx, m, args)
 	if err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func (s *steering) selectTasks(ctx context.Context, m *manager.Manager, args []s
 	q.OldestFirst = true
 	chosen := &selection{counts: map[tdf.State]int{}, states: q.States}
 	ids := map[int64]bool{}
-	for t, err := range m.All(ctx, q) {
+	for t, err := range m.all(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +48,7 @@ func (s *steering) selectTasks(ctx context.Context, m *manager.Manager, args []s
 func (s *selection) add(t *tdf.Task, verb tdf.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
-		s.eligible = append(s.eligible, manager.Found{ID: t.ID, Round: t.Round})
+		s.eligible = append(s.eligible, taskRef{ID: t.ID, Round: t.Round})
 		return
 	}
 	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
@@ -100,7 +99,7 @@ func (s *steering) saySkipped(reasons []string) {
 }
 
 // reportUnknown prints the arguments without a task, and returns errNotWell if there are any.
-func (a *app) reportUnknown(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) error {
+func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found map[int64]bool) error {
 	unknown, err := unknownIDs(ctx, m, args, found)
 	if err != nil || len(unknown) == 0 {
 		return err
@@ -116,7 +115,7 @@ func (a *app) reportUnknown(ctx context.Context, m *manager.Manager, args []stri
 }
 
 // unknownIDs returns a line for each argument without any task. The tasks in found are known to exist.
-func unknownIDs(ctx context.Context, m *manager.Manager, args []string, found map[int64]bool) (lines []string, err error) {
+func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})
 		if err != nil {
@@ -125,7 +124,7 @@ func unknownIDs(ctx context.Context, m *manager.Manager, args []string, found ma
 		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
 			continue
 		}
-		exists, err := matchesAny(ctx, m, manager.Query{IDs: ids})
+		exists, err := matchesAny(ctx, m, taskQuery{IDs: ids})
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +136,8 @@ func unknownIDs(ctx context.Context, m *manager.Manager, args []string, found ma
 }
 
 // checkFailure refuses an unknown failure group, as [filter.checkCampaign] does for a campaign.
-func (f *filter) checkFailure(ctx context.Context, m *manager.Manager) error {
-	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.failure, States: tdf.States})
+func (f *filter) checkFailure(ctx context.Context, m *client) error {
+	exists, err := matchesAny(ctx, m, taskQuery{Failure: f.failure, States: tdf.States})
 	if err == nil && !exists {
 		err = usage("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups", f.failure)
 	}
@@ -146,8 +145,8 @@ func (f *filter) checkFailure(ctx context.Context, m *manager.Manager) error {
 }
 
 // matchesAny reports whether any task matches q.
-func matchesAny(ctx context.Context, m *manager.Manager, q manager.Query) (bool, error) {
-	for _, err := range m.All(ctx, q) {
+func matchesAny(ctx context.Context, m *client, q taskQuery) (bool, error) {
+	for _, err := range m.all(ctx, q) {
 		return err == nil, err
 	}
 	return false, nil

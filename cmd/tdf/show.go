@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newShow(a *app) *cobra.Command {
@@ -26,7 +25,7 @@ func newShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.show(c.Context(), m, ids, asJSON, raw) })
+			return a.withManager(c.Context(), func(m *client) error { return a.show(c.Context(), m, ids, asJSON, raw) })
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with the whole outputs")
@@ -35,7 +34,7 @@ func newShow(a *app) *cobra.Command {
 }
 
 // show shows the tasks that exist. It returns the error about the last missing task, and prints the errors about others.
-func (a *app) show(ctx context.Context, m *manager.Manager, ids []int64, asJSON, raw bool) error {
+func (a *app) show(ctx context.Context, m *client, ids []int64, asJSON, raw bool) error {
 	var missing error
 	shown := 0
 	for _, id := range ids {
@@ -81,22 +80,22 @@ type view struct {
 const maxUpdates = 10_000 // read per task
 
 // view reads a task with its updates and its worker.
-func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, error) {
+func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	t, err := a.task(ctx, m, id)
 	if err != nil {
 		return nil, err
 	}
 	v := &view{Task: t}
-	if v.now, err = m.Now(ctx); err != nil {
+	if v.now, err = m.now(ctx); err != nil {
 		return nil, err
 	}
-	if v.updates, err = admin.New(m).Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
+	if v.updates, err = m.admin().Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
 		return nil, err
 	}
 	if t.State != tdf.Running {
 		return v, nil
 	}
-	workers, err := admin.New(m).Workers(ctx)
+	workers, err := m.admin().Workers(ctx)
 	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == t.Current().Worker }); i >= 0 {
 		v.worker = &workers[i]
 	}
@@ -104,8 +103,8 @@ func (a *app) view(ctx context.Context, m *manager.Manager, id int64) (*view, er
 }
 
 // task reads a task. If it does not exist, the error says why.
-func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task, error) {
-	t, err := m.Task(ctx, id)
+func (a *app) task(ctx context.Context, m *client, id int64) (*tdf.Task, error) {
+	t, err := m.task(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}
@@ -113,12 +112,12 @@ func (a *app) task(ctx context.Context, m *manager.Manager, id int64) (*tdf.Task
 }
 
 // noTask returns an error that says why a task cannot be read: a [missingTask], or an error of Redis.
-func (a *app) noTask(ctx context.Context, m *manager.Manager, id int64) error {
-	last, err := m.LastID(ctx)
+func (a *app) noTask(ctx context.Context, m *client, id int64) error {
+	last, err := m.admin().LastID(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := m.Task(ctx, id); err == nil {
+	if _, err := m.task(ctx, id); err == nil {
 		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf check", id, id))
 	}
 	switch {

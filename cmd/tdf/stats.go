@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newStats(a *app) *cobra.Command {
@@ -49,8 +48,8 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 		return nil, err
 	}
 	var s admin.Stats
-	err = a.withManagerOf(ctx, tool, func(m *manager.Manager) (err error) {
-		s, err = admin.New(m).Stats(ctx)
+	err = a.withManagerOf(ctx, tool, func(m *client) (err error) {
+		s, err = m.admin().Stats(ctx)
 		return err
 	})
 	if err != nil {

@@ -61,11 +61,11 @@ func (s *steering) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return s.a.withManager(ctx, func(m *manager.Manager) error { return s.steer(ctx, m, args) })
+	return s.a.withManager(ctx, func(m *client) error { return s.steer(ctx, m, args) })
 }
 
 // steer selects tasks, prints the selection, and changes the eligible tasks.
-func (s *steering) steer(ctx context.Context, m *manager.Manager, args []string) error {
+func (s *steering) steer(ctx context.Context, m *client, args []string) error {
 	act, packed, err := s.plan(ctx, m)
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func (s *steering) steer(ctx context.Context, m *manager.Manager, args []string)
 }
 
 // plan returns the change to make. It packs the new program, if there is one.
-func (s *steering) plan(ctx context.Context, m *manager.Manager) (act manager.Act, packed *program.Packed, err error) {
-	act = manager.Act{Verb: s.verb, Elsewhere: s.elsewhere}
+func (s *steering) plan(ctx context.Context, m *client) (act taskAction, packed *program.Packed, err error) {
+	act = taskAction{Verb: s.verb, Elsewhere: s.elsewhere}
 	if s.changes != nil {
 		act.Changes, packed, err = s.changes.read(ctx, m)
 	}
@@ -100,7 +100,7 @@ func (s *steering) plan(ctx context.Context, m *manager.Manager) (act manager.Ac
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *manager.Manager, act manager.Act, packed *program.Packed, chosen []manager.Found) error {
+func (s *steering) carryOut(ctx context.Context, m *client, act taskAction, packed *program.Packed, chosen []taskRef) error {
 	if err := s.a.confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
@@ -109,26 +109,26 @@ func (s *steering) carryOut(ctx context.Context, m *manager.Manager, act manager
 			return err
 		}
 	}
-	acted, err := m.Act(ctx, act, chosen...)
+	acted, err := m.act(ctx, act, chosen...)
 	s.report(acted)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
 		s.a.say("progress: %s", watchCommand(s.filter.campaign))
 	}
-	if err == nil && len(acted.Refused) > 0 {
+	if err == nil && len(acted.Skipped) > 0 {
 		return errNotWell
 	}
 	return err
 }
 
 // report prints how many tasks were changed, and which were skipped.
-func (s *steering) report(acted manager.Acted) {
+func (s *steering) report(acted taskResult) {
 	s.a.say("%s: %d", s.past, acted.Done)
 	var refused []string
-	for _, err := range acted.Refused {
+	for _, err := range acted.Skipped {
 		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the command may have another name than the verb
 	}
 	s.saySkipped(refused)
-	if slices.ContainsFunc(acted.Refused, isPast) {
+	if slices.ContainsFunc(acted.Skipped, isPast) {
 		s.a.say("set a later end: tdf %s … --end-before TIME, such as +2h (from now) or inf", s.name)
 	}
 }
@@ -136,7 +136,7 @@ func (s *steering) report(acted manager.Acted) {
 func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
 
 // list prints the ids for --dry-run.
-func (s *steering) list(chosen []manager.Found) error {
+func (s *steering) list(chosen []taskRef) error {
 	for _, task := range chosen {
 		if _, err := fmt.Fprintln(s.a.stdout, task.ID); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 // A watching holds the flags of tdf watch, and what it has printed so far.
 type watching struct {
 	a         *app
-	m         *manager.Manager
+	m         *client
 	campaign  string
 	untilDone bool
 	stopAfter int64
@@ -70,10 +70,10 @@ func (w *watching) run(ctx context.Context) error {
 	case w.stopAfter < 0:
 		return usage("invalid value %d for --stop-after: want a number from 1", w.stopAfter)
 	}
-	return w.a.withManager(ctx, func(m *manager.Manager) error {
+	return w.a.withManager(ctx, func(m *client) error {
 		w.m = m
 		defer w.endLine()
-		return w.watch(ctx, admin.New(m).Watch(w.campaign))
+		return w.watch(ctx, m.admin().Watch(w.campaign))
 	})
 }
 
@@ -186,7 +186,7 @@ func (w *watching) line(s *admin.Status) string {
 // finish prints the outcomes of all tasks.
 func (w *watching) finish(ctx context.Context) error {
 	w.endLine()
-	outcomes, err := admin.New(w.m).Outcomes(ctx, w.campaign)
+	outcomes, err := w.m.admin().Outcomes(ctx, w.campaign)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func newWorkers(a *app) *cobra.Command {
@@ -20,7 +19,7 @@ func newWorkers(a *app) *cobra.Command {
 			"RUNS is from the last heartbeat, which comes every third of the lease. If the next one is overdue, RUNS says how old it is.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withManager(c.Context(), func(m *manager.Manager) error { return a.listWorkers(c.Context(), m, all, asJSON) })
+			return a.withManager(c.Context(), func(m *client) error { return a.listWorkers(c.Context(), m, all, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also workers that ended within a week")
@@ -28,12 +27,12 @@ func newWorkers(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) listWorkers(ctx context.Context, m *manager.Manager, all, asJSON bool) error {
-	now, err := m.Now(ctx)
+func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) error {
+	now, err := m.now(ctx)
 	if err != nil {
 		return err
 	}
-	workers, err := admin.New(m).Workers(ctx)
+	workers, err := m.admin().Workers(ctx)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(ctx, cfg)
+	m, err := manager.New(manager.OptionsOf(cfg))
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		{"from-redis", stored.Source}, // redis:SHA256
 		{"missing", url + "/missing.zip"},
 	} {
-		if _, err := m.Open(ctx, m.Define(d.program, d.source, "one 'and two'")); err != nil {
+		if _, err := m.Open(ctx, manager.Definition{Program: d.program, Source: d.source, Input: "one 'and two'"}); err != nil {
 			return err
 		}
 	}
-	report := func(_ context.Context, t *manager.Task) error {
-		fmt.Fprintf(stdout, "%s\t%s\t%s\n", t.Program, t.Source, strings.TrimSpace(t.LastOutput()+t.LastError()))
+	report := func(_ context.Context, t *manager.Finished) error {
+		fmt.Fprintf(stdout, "%s\t%s\t%s\n", t.Program, t.Source, strings.TrimSpace(t.Output()+t.Error()))
 		return nil
 	}
 	return m.Run(ctx, manager.Callbacks{Succeeded: report, Failed: report})

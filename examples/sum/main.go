@@ -56,7 +56,12 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 	if err != nil {
 		return 0, err
 	}
-	m, err := manager.Load(ctx, c.config, manager.WithProgress(stderr))
+	o, err := manager.LoadOptions(c.config)
+	if err != nil {
+		return 0, err
+	}
+	o.Progress = stderr
+	m, err := manager.New(o)
 	if err != nil {
 		return 0, err
 	}
@@ -75,7 +80,9 @@ func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	m, err := manager.New(ctx, cfg, manager.WithProgress(stderr))
+	o := manager.OptionsOf(cfg)
+	o.Progress = stderr
+	m, err := manager.New(o)
 	if err != nil {
 		return 0, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -65,16 +64,16 @@ func (s *sum) compute(ctx context.Context) (int64, error) {
 // time, but gives the same result.
 func (s *sum) begin(ctx context.Context) error {
 	present := map[place]bool{}
-	for _, state := range tdf.States {
-		err := s.each(ctx, state, func(t *tdf.Task) { present[placeOf(t)] = true })
+	for t, err := range s.m.List(ctx, manager.Query{Group: s.group}) {
 		if err != nil {
 			return err
 		}
+		present[placeOf(t)] = true
 	}
 	if err := s.readArchived(ctx); err != nil {
 		return err
 	}
-	var missing []tdf.Properties
+	var missing []manager.Definition
 	for i := int64(0); i < s.widths[0] && s.failure == nil; i++ {
 		if at := (place{0, i}); !present[at] {
 			missing = append(missing, s.task(at, s.numbers(i)))
@@ -84,15 +83,13 @@ func (s *sum) begin(ctx context.Context) error {
 	return err
 }
 
-func (s *sum) task(at place, input string) tdf.Properties {
-	d := s.m.Define(programName, s.source, input)
-	meta, _ := json.Marshal(at) // encoding two numbers cannot fail
-	d.Group, d.Meta = s.group, string(meta)
-	return d
+func (s *sum) task(at place, input string) manager.Definition {
+	meta, _ := json.Marshal(at) // two numbers
+	return manager.Definition{Program: programName, Source: s.source, Input: input, Group: s.group, Meta: string(meta)}
 }
 
-// placeOf returns the place in a task's meta, or an invalid place.
-func placeOf(t *tdf.Task) place {
+// placeOf returns the place in the meta of a task, or an invalid place.
+func placeOf(t *manager.Task) place {
 	at := place{Level: -1}
 	if json.Unmarshal([]byte(t.Meta), &at) != nil {
 		return place{Level: -1}
@@ -101,7 +98,7 @@ func placeOf(t *tdf.Task) place {
 }
 
 // succeeded archives a task. The last task of a bucket also opens the parent.
-func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
+func (s *sum) succeeded(_ context.Context, t *manager.Finished) error {
 	s.record(t.Task)
 	at := placeOf(t.Task)
 	if s.failure != nil || !s.opens(at) {
@@ -120,22 +117,22 @@ func (s *sum) succeeded(_ context.Context, t *manager.Task) error {
 	return nil
 }
 
-func (s *sum) failed(_ context.Context, t *manager.Task) error {
+func (s *sum) failed(_ context.Context, t *manager.Finished) error {
 	s.record(t.Task)
 	return nil
 }
 
-// record stores a task's result, or its failure.
-func (s *sum) record(t *tdf.Task) {
+// record stores the result of a task, or its failure.
+func (s *sum) record(t *manager.Task) {
 	at := placeOf(t)
-	result, err := strconv.ParseInt(strings.TrimSpace(t.LastOutput()), 10, 64)
+	result, err := strconv.ParseInt(strings.TrimSpace(t.Output()), 10, 64)
 	switch {
 	case !s.holds(at):
 		err = fmt.Errorf("its meta %q is not a place of this sum; use another -run, because other tasks use the group", t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
-		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.LastError()))
+		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Error()))
 	case err != nil:
-		err = fmt.Errorf("its output %q is not a number", t.LastOutput())
+		err = fmt.Errorf("its output %q is not a number", t.Output())
 	}
 	if err != nil {
 		if s.failure == nil {
@@ -158,45 +155,19 @@ func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 		return nil
 	}
 	s.aborted = true
-	return s.cancelOpen(ctx)
+	_, err := s.m.CancelOpen(ctx, s.group)
+	return err
 }
 
 // readArchived reads the results of all archived tasks.
 func (s *sum) readArchived(ctx context.Context) error {
 	s.archived = 0
-	return s.each(ctx, tdf.Archived, func(t *tdf.Task) {
-		s.archived++
-		s.record(t)
-	})
-}
-
-// cancelOpen cancels the open tasks.
-func (s *sum) cancelOpen(ctx context.Context) error {
-	var open []int64
-	if err := s.each(ctx, tdf.Open, func(t *tdf.Task) { open = append(open, t.ID) }); err != nil {
-		return err
-	}
-	err := s.m.Cancel(ctx, open...)
-	if errors.As(err, new(*tdf.StateError)) {
-		return nil // a worker has claimed a task meanwhile
-	}
-	return err
-}
-
-// each calls f for each task of the group in a state. It may miss tasks that change their state meanwhile.
-func (s *sum) each(ctx context.Context, state tdf.State, f func(*tdf.Task)) error {
-	const page = 500
-	for offset := int64(0); ; offset += page {
-		ids, err := s.m.List(ctx, state, s.group, offset, page)
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		tasks, err := s.m.Tasks(ctx, ids...)
+	for t, err := range s.m.List(ctx, manager.Query{Group: s.group, States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		if err != nil {
 			return err
 		}
-		for _, t := range slices.DeleteFunc(tasks, func(t *tdf.Task) bool { return t == nil }) {
-			f(t)
-		}
+		s.archived++
+		s.record(t)
 	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -21,9 +22,21 @@ type Parts struct {
 // however long its rounds are.
 const ServerPatience = tdf.Seconds(10)
 
-// Package manager sets these functions. Their argument is a *manager.Manager.
+// Package manager sets these functions. Their arguments any and results any are types of package manager.
 var (
-	// StoreOf returns the manager's connection to Redis, which it makes first if there is none.
+	// StoreOf returns the connection to Redis of a *manager.Manager, which it makes first if there is none.
 	StoreOf func(ctx context.Context, manager any) (*redisstate.Store, error)
+	// PartsOf returns the parts of a *manager.Manager.
 	PartsOf func(manager any) Parts
+
+	// QueryOf converts a manager.Query, and ChangesOf a manager.Changes.
+	QueryOf   func(query any) listing.Query
+	ChangesOf func(changes any) tdf.Changes
+
+	// TaskOf returns the task that a *manager.Task shows; ViewOf returns the *manager.Task of a task that was read whole or not.
+	TaskOf func(task any) *tdf.Task
+	ViewOf func(task *tdf.Task, whole bool) any
+
+	// DefinitionOf returns the manager.Definition of properties.
+	DefinitionOf func(properties tdf.Properties) any
 )

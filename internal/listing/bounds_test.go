@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A page ends at each of its bounds, and the next one goes on just there.
@@ -16,9 +16,9 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	m, s := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
 	const mostAtOnce = 300
 	const many = 1200
-	var defs []tdf.Properties
+	var defs []manager.Definition
 	for i := range many {
-		defs = append(defs, m.Define("p", "rsync:/p/run.sh", strconv.Itoa(10_000+i))) // 5 bytes each
+		defs = append(defs, testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(10_000+i))) // 5 bytes each
 	}
 	if _, err := m.Open(t.Context(), defs...); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package listing
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
@@ -23,25 +22,6 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 		return Page{}, err
 	}
 	return w.Page(limit)
-}
-
-// All returns all tasks that a query selects, page by page. An error is the last that comes.
-func All(ctx context.Context, s Store, q Query) iter.Seq2[*tdf.Task, error] {
-	return func(yield func(*tdf.Task, error) bool) {
-		for after, more := "", true; more; {
-			page, err := Find(ctx, s, q, after, idsPerPage)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, t := range page.Tasks {
-				if !yield(t, nil) {
-					return
-				}
-			}
-			after, more = page.Next, page.Next != ""
-		}
-	}
 }
 
 // ByID calls take with all tasks that a query selects, in the order of their ids and each once, until take returns false. texts
@@ -68,6 +48,13 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 	return nil
 }
 
+// Each calls take with all tasks that a query selects, in the query's order, until take returns false. texts names the texts that it
+// reads of a task beside those that the query searches.
+func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
+	_, err := each(ctx, s, q, texts, take)
+	return err
+}
+
 // each calls take with the tasks of all pages, until it returns false.
 func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
@@ -76,7 +63,7 @@ func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 		if err != nil {
 			return false, err
 		}
-		w.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(texts(t), w.Query.Searched(t)...) }
+		w.Add(texts)
 		err = w.Each(func(t *tdf.Task) bool {
 			more = take(t)
 			return more

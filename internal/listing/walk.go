@@ -3,6 +3,7 @@ package listing
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -69,6 +70,11 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds, Texts: q.texts,
 		atOnce: mostAtOnce, begun: time.Now(), at: at,
 	}, err
+}
+
+// Add has these texts of each task read beside those that the query searches.
+func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
+	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
 }
 
 // Page returns the next tasks, at most so many.

@@ -49,15 +49,28 @@ func Embedded(t testing.TB) string {
 	return r.Addr()
 }
 
-// Manager returns a manager that ends with the test.
-func Manager(t testing.TB, cfg config.Manager, options ...manager.Option) *manager.Manager {
+// Manager returns a manager that ends with the test. change may change its options.
+func Manager(t testing.TB, cfg config.Manager, change ...func(*manager.Options)) *manager.Manager {
 	t.Helper()
-	m, err := manager.New(t.Context(), cfg, options...)
+	o := manager.OptionsOf(cfg)
+	o.Log = Silent
+	for _, c := range change {
+		c(&o)
+	}
+	m, err := manager.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
 	return m
+}
+
+// Log is a change of options.
+func Log(l *slog.Logger) func(*manager.Options) { return func(o *manager.Options) { o.Log = l } }
+
+// Define returns a definition.
+func Define(program, source, input string) manager.Definition {
+	return manager.Definition{Program: program, Source: source, Input: input}
 }
 
 // Connect returns a connection of its own to the namespace.
@@ -98,4 +111,13 @@ func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 		t.Fatal(err)
 	}
 	return stored.Task
+}
+
+// IDs returns the ids of tasks that were opened, and the error.
+func IDs(tasks []*manager.Task, err error) ([]int64, error) {
+	var ids []int64
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids, err
 }

@@ -57,12 +57,6 @@ func (s store) Between(_ context.Context, from, to tdf.Time, states ...tdf.State
 	return n, nil
 }
 
-func (s store) LastID(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lastID, nil
-}
-
 func (s store) IDs(_ context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		s.mu.Lock()

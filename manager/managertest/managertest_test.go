@@ -8,13 +8,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
 
 const source = "https://example.org/run.sh"
+
+var define = testspace.Define
 
 // A manager opens a task again and again until its program is content. Its test plays the program.
 func Example() {
@@ -28,24 +33,24 @@ func Example() {
 	})
 
 	m := tm.Manager
-	d := m.Define("refine", "https://example.org/refine.tar.gz", "1")
-	d.MaxFails = 1
+	d := define("refine", "https://example.org/refine.tar.gz", "1")
+	d.MaxFails = new(1)
 	if _, err := m.Open(context.Background(), d); err != nil {
 		fmt.Println(err)
 	}
 	begin := tm.Now()
 	err := m.Run(context.Background(), manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Task) error {
-			if task.LastOutput() != "1000" {
-				next := task.Properties
-				next.Input = task.LastOutput()
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			if task.Output() != "1000" {
+				next := task.Definition
+				next.Input = task.Output()
 				task.Open(next)
 			}
 			return nil
 		},
 	})
 	for _, task := range tm.Tasks() {
-		fmt.Println(task.ID, task.State, task.Round, task.LastOutput())
+		fmt.Println(task.ID, task.State, task.Round, task.Output())
 	}
 	fmt.Printf("%v, after %.0f hours\n", err, float64(tm.Now().Sub(begin)/3600))
 	// Output:
@@ -65,11 +70,11 @@ func (r *recorder) Errorf(f string, args ...any) {
 func (r *recorder) Output() io.Writer { return io.Discard }
 
 // lives runs one task and tells its rounds: how each ended.
-func lives(t *testing.T, change func(*tdf.Properties), results ...managertest.Result) *tdf.Task {
+func lives(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
 	t.Helper()
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result { return results[min(r.Round, len(results)-1)] })
-	d := tm.Manager.Define("p", source, "x")
+	d := define("p", source, "x")
 	change(&d)
 	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -84,27 +89,27 @@ func TestLives(t *testing.T) {
 	hangs, fails := managertest.Result{Seconds: tdf.Forever}, managertest.Result{Error: "no"}
 	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Seconds: 5}
 	for name, c := range map[string]struct {
-		change  func(*tdf.Properties)
+		change  func(*manager.Definition)
 		results []managertest.Result
 		outcome string
 		counts  [4]int // rounds, fails, timeouts, losses
 		took    tdf.Seconds
 	}{
-		"succeeds":     {func(*tdf.Properties) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
-		"fails":        {func(*tdf.Properties) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},
-		"fails once":   {func(d *tdf.Properties) { d.MaxFails = 1 }, []managertest.Result{fails, good}, "succeeded", [4]int{1, 1, 0, 0}, 5},
-		"exit status":  {func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }, []managertest.Result{{Exit: 3}}, "failed", [4]int{0, 1, 0, 0}, 0},
-		"times out":    {func(d *tdf.Properties) { d.Timeout = 7; d.MaxTimeouts = 1 }, []managertest.Result{hangs}, "timed_out", [4]int{1, 0, 2, 0}, 14},
-		"late":         {func(d *tdf.Properties) { d.Timeout = 4 }, []managertest.Result{good}, "timed_out", [4]int{0, 0, 1, 0}, 4},
-		"is lost":      {func(d *tdf.Properties) { d.MaxLosses = 1 }, []managertest.Result{lost}, "failed", [4]int{1, 0, 0, 2}, 60},
-		"is lost once": {func(*tdf.Properties) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
+		"succeeds":     {func(*manager.Definition) {}, []managertest.Result{good}, "succeeded", [4]int{0, 0, 0, 0}, 5},
+		"fails":        {func(*manager.Definition) {}, []managertest.Result{fails}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"fails once":   {func(d *manager.Definition) { d.MaxFails = new(1) }, []managertest.Result{fails, good}, "succeeded", [4]int{1, 1, 0, 0}, 5},
+		"exit status":  {func(d *manager.Definition) { d.FailOn = tdf.FailOnExit }, []managertest.Result{{Exit: 3}}, "failed", [4]int{0, 1, 0, 0}, 0},
+		"times out":    {func(d *manager.Definition) { d.Timeout = 7 * time.Second; d.MaxTimeouts = new(1) }, []managertest.Result{hangs}, "timed_out", [4]int{1, 0, 2, 0}, 14},
+		"late":         {func(d *manager.Definition) { d.Timeout = 4 * time.Second }, []managertest.Result{good}, "timed_out", [4]int{0, 0, 1, 0}, 4},
+		"is lost":      {func(d *manager.Definition) { d.MaxLosses = new(1) }, []managertest.Result{lost}, "failed", [4]int{1, 0, 0, 2}, 60},
+		"is lost once": {func(*manager.Definition) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := lives(t, c.change, c.results...)
 			if got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}; got != c.counts || task.Outcome != c.outcome {
 				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
 			}
-			took := task.Current().Entered[tdf.Archived].Sub(task.Rounds.At(0).Entered[tdf.Open])
+			took := tdf.For(task.Entered.Sub(task.Opened))
 			if took < c.took || took > c.took+0.001 {
 				t.Errorf("it took %v s, want %v", took, c.took)
 			}
@@ -115,9 +120,9 @@ func TestLives(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Seconds: 100} })
-	early, late := tm.Manager.Define("p", source, ""), tm.Manager.Define("p", source, "")
-	early.EndBefore = tm.Now() + 50
-	late.StartAfter = tm.Now() + 86400
+	early, late := define("p", source, ""), define("p", source, "")
+	early.EndBefore = stdtime.Time(tm.Now() + 50)
+	late.StartAfter = stdtime.Time(tm.Now() + 86400)
 	if _, err := tm.Manager.Open(t.Context(), early, late); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +133,7 @@ func TestExpiry(t *testing.T) {
 	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
 		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
 	}
-	if ran := tasks[1].Current().Entered[tdf.Running]; ran != late.StartAfter {
+	if ran := tasks[1].LastRun().Started; !ran.Equal(late.StartAfter) {
 		t.Errorf("it ran at %v, want %v", ran, late.StartAfter)
 	}
 }
@@ -143,7 +148,7 @@ func TestStuck(t *testing.T) {
 	}{
 		"never ends": {forever, manager.Callbacks{}, "task 1 (p x) is running: its program never ends"},
 		"not let go": {atOnce, manager.Callbacks{
-			Succeeded: func(context.Context, *manager.Task) error { return errors.New("no") },
+			Succeeded: func(context.Context, *manager.Finished) error { return errors.New("no") },
 		}, "task 1 (p x) is succeeded: its callback does not let it go"},
 		"never stops": {atOnce, manager.Callbacks{
 			Stop: func(context.Context, manager.Summary) bool { return false },
@@ -156,7 +161,7 @@ func TestStuck(t *testing.T) {
 			if c.program != nil {
 				tm.Program("p", c.program)
 			}
-			if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "x")); err != nil {
+			if _, err := tm.Manager.Open(t.Context(), define("p", source, "x")); err != nil {
 				t.Fatal(err)
 			}
 			err := tm.Manager.Run(t.Context(), c.callbacks)
@@ -175,12 +180,12 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	var states []tdf.State
 	tm.Program("p", func(r managertest.Run) managertest.Result {
 		states = append(states, tm.Tasks()[0].State)
-		if err := tm.Manager.Cancel(t.Context(), r.Task.ID); err != nil {
+		if _, err := tm.Manager.Cancel(t.Context(), manager.ByIDs(r.Task.ID)...); err != nil {
 			t.Error(err)
 		}
 		return managertest.Result{Output: "too late"}
 	})
-	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
@@ -195,12 +200,12 @@ func TestResultsComeByID(t *testing.T) {
 	tm := managertest.New(t)
 	m := tm.Manager
 	for range 3 {
-		if _, err := m.Open(t.Context(), m.Define("p", source, "")); err != nil {
+		if _, err := m.Open(t.Context(), define("p", source, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var ids []int64
-	for task, err := range m.Results(t.Context(), manager.Query{}, true) {
+	for task, err := range m.List(t.Context(), manager.Query{Order: manager.ByID, Read: manager.ReadOutput}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,14 +229,14 @@ func TestWhatProgramsLeave(t *testing.T) {
 		}
 		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Seconds: 1}
 	})
-	d := tm.Manager.Define("p", source, "")
-	d.MaxFails = 1
+	d := define("p", source, "")
+	d.MaxFails = new(1)
 	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	var result string
-	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Task) error {
-		result = task.LastResult()
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
+		result = task.Result()
 		return nil
 	}})
 	if err != nil {
@@ -246,7 +251,7 @@ func TestResultMustBeJSON(t *testing.T) {
 	var r recorder
 	tm := managertest.New(&r)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
-	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
 		t.Fatal(err)
 	}
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
@@ -22,26 +22,25 @@ type T interface {
 type Tester struct {
 	Manager *manager.Manager
 	world   *world
-	cfg     config.Manager
-	options []manager.Option
+	options manager.Options
 }
 
 // New returns a tester whose manager has the default configuration, and logs to the test.
 func New(t T) *Tester {
 	t.Helper()
-	cfg, err := config.DefaultManager("managertest")
-	if err != nil {
-		t.Errorf("managertest: %v", err)
-	}
-	return NewWith(t, cfg)
+	return NewWith(t, manager.Options{})
 }
 
-// NewWith is New with a configuration; its section [redis] is not used.
-func NewWith(t T, cfg config.Manager, options ...manager.Option) *Tester {
-	w := newWorld(t)
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	options = append([]manager.Option{manager.WithLog(log)}, options...)
-	x := &Tester{world: w, cfg: cfg, options: options}
+// NewWith is New with options. Options.Redis is not used. The default namespace is "managertest".
+func NewWith(t T, o manager.Options) *Tester {
+	t.Helper()
+	if o.Namespace == "" {
+		o.Namespace = "managertest"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	x := &Tester{world: newWorld(t), options: o}
 	x.Manager = x.Another()
 	return x
 }
@@ -49,11 +48,11 @@ func NewWith(t T, cfg config.Manager, options ...manager.Option) *Tester {
 // Another returns one more manager of the same tasks: one that starts anew, or runs beside the first.
 func (x *Tester) Another() *manager.Manager {
 	s := store{x.world}
-	options := make([]any, len(x.options))
-	for i, o := range x.options {
-		options[i] = o
+	m, err := hooks.New(hooks.Setup{Store: s, Wait: s.Wait}, x.options)
+	if err != nil {
+		x.world.t.Errorf("managertest: %v", err)
 	}
-	return hooks.New(hooks.Setup{Store: s, Wait: s.Wait}, x.cfg, options...).(*manager.Manager)
+	return m.(*manager.Manager)
 }
 
 // Program says what happens when a task's program of that name runs. A task of a program of
@@ -87,19 +86,19 @@ type Result struct {
 }
 
 // Tasks returns all tasks that there are, by id.
-func (x *Tester) Tasks() []*tdf.Task {
+func (x *Tester) Tasks() []*manager.Task {
 	x.world.mu.Lock()
 	defer x.world.mu.Unlock()
-	var tasks []*tdf.Task
+	var tasks []*manager.Task
 	for _, id := range x.world.ids() {
-		tasks = append(tasks, x.world.task(id))
+		tasks = append(tasks, friend.ViewOf(x.world.task(id), true).(*manager.Task))
 	}
 	return tasks
 }
 
 // In returns the tasks that are in one state, by id.
-func (x *Tester) In(s tdf.State) []*tdf.Task {
-	return slices.DeleteFunc(x.Tasks(), func(t *tdf.Task) bool { return t.State != s })
+func (x *Tester) In(s tdf.State) []*manager.Task {
+	return slices.DeleteFunc(x.Tasks(), func(t *manager.Task) bool { return t.State != s })
 }
 
 // Now returns the time by the tester's clock.

@@ -21,7 +21,6 @@ type Store interface {
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
 	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
-	LastID(ctx context.Context) (int64, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Close() error
@@ -29,12 +28,13 @@ type Store interface {
 
 // A Setup replaces parts of a manager.
 type Setup struct {
-	// Store is where the tasks are.
+	// Store is where the tasks are. nil: the manager connects to its Redis.
 	Store Store
-	// Wait waits until a task may have finished, at most for a duration of the manager's time. An error ends Run.
+
+	// Wait returns when a task may have finished, or after a duration, or when ctx ends. An error ends Run.
 	// nil: Redis wakes the manager.
 	Wait func(ctx context.Context, most time.Duration) error
 }
 
-// New returns a *manager.Manager with a setup. Its options are a config.Manager and the manager.Options. Package manager sets it.
-var New func(s Setup, config any, options ...any) any
+// New returns a *manager.Manager with a setup, made from manager.Options. Package manager sets it.
+var New func(s Setup, options any) (any, error)

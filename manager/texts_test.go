@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -14,8 +15,8 @@ import (
 func TestFoundTasksDoNotPretend(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	s := connect(t, cfg)
-	m := newManager(t, cfg, manager.WithLog(silent))
-	ids, err := m.Open(t.Context(), m.Define("p", source, "some input"))
+	m := newManager(t, cfg, testspace.Log(silent))
+	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,31 +29,31 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil {
 		t.Fatal(err)
 	}
-	for task, err := range m.All(t.Context(), manager.Query{IDs: ids}) {
-		if err != nil || !task.IsSummary() || task.Input != "some input" || task.Unread.String() != "log, checkpoint" {
+	for task, err := range m.List(t.Context(), manager.Query{IDs: ids}) {
+		if err != nil || task.Input != "some input" {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if got, err := lastOutput(task); !errors.Is(err, tdf.ErrNotRead) {
 			t.Errorf("it printed %q, %v", got, err)
 		}
 	}
-	for task, err := range m.Results(t.Context(), manager.Query{IDs: ids}, true) {
+	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
 		if got, readErr := lastOutput(task); err != nil || readErr != nil || got != "printed" {
 			t.Errorf("the result: %q, %v, %v", got, err, readErr)
 		}
 	}
-	task, err := m.Task(t.Context(), ids[0])
-	if err != nil || task.IsSummary() || task.LastOutput() != "printed" {
+	task, err := m.Get(t.Context(), ids[0])
+	if err != nil || task.Output() != "printed" {
 		t.Errorf("the whole task: %+v, %v", task, err)
 	}
 }
 
 // lastOutput returns what LastOutput panics with as an error.
-func lastOutput(t *tdf.Task) (text string, err error) {
+func lastOutput(t *manager.Task) (text string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {
 			err = e
 		}
 	}()
-	return t.LastOutput(), nil
+	return t.Output(), nil
 }

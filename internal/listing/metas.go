@@ -1,4 +1,4 @@
-package manager
+package listing
 
 import (
 	"context"
@@ -9,38 +9,38 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// metasAtOnce bounds what one call for texts asks for, in bytes.
-const metasAtOnce = 4 << 20
+// bytesAtOnce limits how many bytes of texts one call reads.
+const bytesAtOnce = 4 << 20
 
-// Metas returns the meta of each task that a group has, whatever its state, the newest first. A task that moves
-// meanwhile comes once, and one that is opened meanwhile may be missing. An error is the last that comes.
-func (m *Manager) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
+// Metas returns the meta of each task of a group, in any state, the newest first. A task that moves meanwhile comes once. A
+// task that is opened meanwhile may be missing. An error is the last that comes.
+func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
 		for last := false; !last; {
 			var places []redisstate.ListEntry
 			var err error
-			places, last, err = m.store.Find(ctx, stretch, idsPerPage)
+			places, last, err = s.Find(ctx, stretch, idsPerPage)
 			if err == nil && len(places) > 0 {
 				stretch.Behind = &places[len(places)-1]
 				var more bool
-				if more, err = m.yieldMetas(ctx, places, yield); !more && err == nil {
+				if more, err = yieldMetas(ctx, s, places, yield); !more && err == nil {
 					return
 				}
 			}
 			if err != nil {
-				yield("", fmt.Errorf("reading the tasks of group %q: %w", group, err))
+				yield("", fmt.Errorf("read tasks of group %q: %w", group, err))
 				return
 			}
 		}
 	}
 }
 
-func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
+func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
 	ids := idsAt(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {
-		stored, err := m.store.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: metasAtOnce})
+		stored, err := s.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: bytesAtOnce})
 		if err != nil {
 			return false, err
 		}

@@ -1,4 +1,4 @@
-package manager_test
+package listing_test
 
 import (
 	"fmt"
@@ -7,18 +7,21 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // All of a group come, each once, also while they move from state to state.
 func TestMetasWhileTasksMove(t *testing.T) {
-	cfg := redisConfig(t, redistest.Shared(t))
-	m := newManager(t, cfg)
-	var all []tdf.Properties
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	var all []manager.Definition
 	var want []string
 	for i := range 2500 {
-		d := m.Define("p", source, "")
+		d := testspace.Define("p", "rsync:/p/run.sh", "")
 		d.Group, d.Meta = "g", fmt.Sprintf(`{"i":%d,"x":%q}`, i, strings.Repeat("x", i%4000))
 		want = append(want, d.Meta)
 		if i%3 == 0 { // some of another group between them
@@ -31,13 +34,13 @@ func TestMetasWhileTasksMove(t *testing.T) {
 	if _, err := m.Open(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
-	store, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, silent)
+	store, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, testspace.Silent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
 	var got []string
-	for meta, err := range m.Metas(t.Context(), "g") {
+	for meta, err := range listing.Metas(t.Context(), store, "g") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,17 +61,18 @@ func TestMetasWhileTasksMove(t *testing.T) {
 }
 
 func TestMetasOfNobody(t *testing.T) {
-	m := newManager(t, redisConfig(t, redistest.Shared(t)))
-	for meta, err := range m.Metas(t.Context(), "g") {
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m, store := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
+	for meta, err := range listing.Metas(t.Context(), store, "g") {
 		t.Errorf("got %q, %v", meta, err)
 	}
-	d := m.Define("p", source, "")
+	d := testspace.Define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
 	if _, err := m.Open(t.Context(), d, d); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for meta, err := range m.Metas(t.Context(), "g") {
+	for meta, err := range listing.Metas(t.Context(), store, "g") {
 		if n++; meta != "" || err != nil {
 			t.Errorf("got %q, %v", meta, err)
 		}
@@ -77,11 +81,11 @@ func TestMetasOfNobody(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d tasks", n)
 	}
-	m.Close()
+	store.Close()
 	var last error
-	for _, last = range m.Metas(t.Context(), "g") {
+	for _, last = range listing.Metas(t.Context(), store, "g") {
 	}
 	if last == nil {
-		t.Error("no error of a closed manager")
+		t.Error("no error of a closed store")
 	}
 }

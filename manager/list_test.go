@@ -10,9 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -30,8 +33,8 @@ func lively(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	t.Helper()
 	ctx := t.Context()
 	for i := range many {
-		d := m.Define([]string{"sum", "sort", "sort-2"}[i%3], source, fmt.Sprintf("input %d", i))
-		d.Group, d.FailOn, d.MaxFails = []string{"", "a", "b"}[rand.IntN(3)], tdf.FailOnExit, rand.IntN(2)
+		d := define([]string{"sum", "sort", "sort-2"}[i%3], source, fmt.Sprintf("input %d", i))
+		d.Group, d.FailOn, d.MaxFails = []string{"", "a", "b"}[rand.IntN(3)], tdf.FailOnExit, new(rand.IntN(2))
 		d.Meta = fmt.Sprintf(`{"i":%d}`, i)
 		if _, err := m.Open(ctx, d); err != nil {
 			t.Fatal(err)
@@ -98,12 +101,12 @@ func meant(q manager.Query, t *tdf.Task) bool {
 		(q.Group == "" || q.Group == t.Group) &&
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
 		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
-		entered >= q.After && (q.Before == 0 || entered < q.Before) &&
+		!stdtime.Time(entered).Before(q.Since) && (q.Before.IsZero() || stdtime.Time(entered).Before(q.Before)) &&
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
 }
 
 // someQuery asks for a little of everything.
-func someQuery(times []tdf.Time) manager.Query {
+func someQuery(times []time.Time) manager.Query {
 	maybe := func(values ...string) string {
 		if rand.IntN(3) > 0 {
 			return ""
@@ -113,7 +116,7 @@ func someQuery(times []tdf.Time) manager.Query {
 	q := manager.Query{
 		Group: maybe("a", "b", "c"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
 		Exit: maybe("0", "1", "signal", "signal: killed"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
-		OldestFirst: rand.IntN(2) == 0,
+		Order: manager.Order(rand.IntN(2)),
 	}
 	for range rand.IntN(3) {
 		q.States = append(q.States, tdf.States[rand.IntN(len(tdf.States))])
@@ -122,7 +125,7 @@ func someQuery(times []tdf.Time) manager.Query {
 		q.Outcomes = []string{[]string{"succeeded", "failed", "cancelled"}[rand.IntN(3)]}
 	}
 	if rand.IntN(3) == 0 {
-		q.After = times[rand.IntN(len(times))]
+		q.Since = times[rand.IntN(len(times))]
 	}
 	if rand.IntN(3) == 0 {
 		q.Before = times[rand.IntN(len(times))]
@@ -134,17 +137,17 @@ func someQuery(times []tdf.Time) manager.Query {
 }
 
 // Whatever is asked for, the pages together have just the tasks that are meant, each once.
-func TestFindIsWhatLookingAtEachTaskWouldFind(t *testing.T) {
+func TestPagesHaveWhatLookingAtEachTaskFinds(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	const many = 150
 	lively(t, s, m, many)
 	var all []*tdf.Task
-	times := []tdf.Time{0}
+	times := []time.Time{{}}
 	for id := range int64(many) {
 		task := read(t, s, id+1)
 		all = append(all, task)
-		times = append(times, task.Current().Entered[task.State])
+		times = append(times, stdtime.Time(task.Current().Entered[task.State]))
 	}
 	found := 0
 	for range 300 {
@@ -171,7 +174,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
 	for after, most := "", 1+rand.IntN(60); ; {
-		page, err := m.Find(t.Context(), q, after, most)
+		page, err := m.Page(t.Context(), q, after, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +193,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	}
 }
 
-func TestFindOrders(t *testing.T) {
+func TestListOrders(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "ok", "ok", "fail", "ok")
@@ -200,16 +203,18 @@ func TestFindOrders(t *testing.T) {
 		q    manager.Query
 		want string
 	}{
-		{manager.Query{OldestFirst: true}, "[1 2 3 4 5]"},
+		{manager.Query{Order: manager.OldestFirst}, "[1 2 3 4 5]"},
 		{manager.Query{}, "[5 4 3 2 1]"},
+		{manager.Query{Order: manager.ByID}, "[1 2 3 4 5]"},
+		{manager.Query{IDs: []int64{4, 2}, Order: manager.ByID}, "[2 4]"},
 		{manager.Query{IDs: []int64{4, 2, 9, 4, 5}}, "[4 2 5]"},
-		{manager.Query{IDs: []int64{4, 2}, OldestFirst: true}, "[4 2]"},
+		{manager.Query{IDs: []int64{4, 2}, Order: manager.OldestFirst}, "[4 2]"},
 		{manager.Query{Outcomes: []string{"failed"}}, "[3]"},
 		{manager.Query{Error: "badly"}, "[3]"},
 		{manager.Query{Group: "none"}, "[]"},
 	} {
 		got := []int64{}
-		for task, err := range m.All(t.Context(), c.q) {
+		for task, err := range m.List(t.Context(), c.q) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,11 +226,11 @@ func TestFindOrders(t *testing.T) {
 	}
 }
 
-func TestFindRefusesWhatMakesNoSense(t *testing.T) {
+func TestInvalidQueries(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "a", "b", "c")
-	first, err := m.Find(t.Context(), manager.Query{}, "", 1)
+	first, err := m.Page(t.Context(), manager.Query{}, "", 1)
 	if err != nil || first.Next == "" {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -236,6 +241,7 @@ func TestFindRefusesWhatMakesNoSense(t *testing.T) {
 		want  string
 	}{
 		{manager.Query{}, "", 0, "limit must be at least 1"},
+		{manager.Query{Order: manager.ByID}, "", 1, "only List supports"},
 		{manager.Query{Program: "a["}, "", 1, "no pattern"},
 		{manager.Query{Exit: "256"}, "", 1, "exit status"},
 		{manager.Query{Exit: "07"}, "", 1, "exit status"},
@@ -248,7 +254,7 @@ func TestFindRefusesWhatMakesNoSense(t *testing.T) {
 		{manager.Query{Group: "g"}, first.Next, 1, "the cursor"},
 		{manager.Query{IDs: []int64{1}}, first.Next, 1, "the cursor"},
 	} {
-		_, err := m.Find(t.Context(), c.q, c.after, c.most)
+		_, err := m.Page(t.Context(), c.q, c.after, c.most)
 		if e := new(manager.QueryError); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 			t.Errorf("%+v after %.20q: %v, want it to say %q", c.q, c.after, err, c.want)
 		}
@@ -258,31 +264,31 @@ func TestFindRefusesWhatMakesNoSense(t *testing.T) {
 		if strings.HasPrefix(hostile, "aWRz") {
 			q.IDs = []int64{1, 2}
 		}
-		if _, err := m.Find(t.Context(), q, hostile, 10); err != nil {
+		if _, err := m.Page(t.Context(), q, hostile, 10); err != nil {
 			t.Errorf("%q: %v", hostile, err)
 		}
 	}
 }
 
 // What does not move comes once, whatever happens around it.
-func TestFindAmongTasksThatMove(t *testing.T) {
+func TestPagesOfTasksThatMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	var defs []tdf.Properties
+	var defs []manager.Definition
 	for i := range 600 {
-		d := m.Define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
-		d.StartAfter = 5e9 // all have their place in the list from this: some hundred scores are equal
+		d := define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
+		d.StartAfter = time.Unix(5e9, 0) // all have their place in the list from this: some hundred scores are equal
 		defs = append(defs, d)
 	}
-	ids, err := m.Open(t.Context(), defs...)
+	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, oldest := range []bool{false, true} {
+	for _, order := range []manager.Order{manager.NewestFirst, manager.OldestFirst} {
 		seen := map[int64]int{}
-		q := manager.Query{OldestFirst: oldest, Program: "stays"}
+		q := manager.Query{Order: order, Program: "stays"}
 		for after, more := "", true; more; {
-			page, err := m.Find(t.Context(), q, after, 1+rand.IntN(70))
+			page, err := m.Page(t.Context(), q, after, 1+rand.IntN(70))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +300,7 @@ func TestFindAmongTasksThatMove(t *testing.T) {
 		}
 		for i, id := range ids {
 			if want := 1 - i%2; seen[id] != want {
-				t.Errorf("oldest first %v: task %d came %d times, want %d", oldest, id, seen[id], want)
+				t.Errorf("order %v: task %d came %d times, want %d", order, id, seen[id], want)
 			}
 		}
 	}
@@ -314,12 +320,12 @@ func stir(t *testing.T, s *redisstate.Store, ids []int64) {
 	}
 }
 
-func TestAllEndsWithTheError(t *testing.T) {
+func TestListEndsWithTheError(t *testing.T) {
 	tm, _ := newTester(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n := 0
-	for task, err := range tm.Manager.All(ctx, manager.Query{Program: "["}) {
+	for task, err := range tm.Manager.List(ctx, manager.Query{Program: "["}) {
 		if n++; task != nil || err == nil {
 			t.Errorf("got %v, %v", task, err)
 		}

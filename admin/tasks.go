@@ -1,0 +1,139 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/acting"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// LastID returns the highest id that a task has had; 0: no task was ever opened.
+func (a *Admin) LastID(ctx context.Context) (int64, error) {
+	s, err := a.redis(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.LastID(ctx)
+}
+
+// Metas returns the meta of each task of a group, in any state, the newest first. It reads nothing else of the tasks. A task that
+// moves meanwhile comes once, and a task that is opened meanwhile may be missing. After an error no more come.
+func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		s, err := a.redis(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		listing.Metas(ctx, s, group)(yield)
+	}
+}
+
+// ErrNoRound is the error for a round that a task has not had.
+var ErrNoRound = errors.New("there is no such round")
+
+// Round reads a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or [ErrNoRound].
+func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
+	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
+		if round < 0 || round > t.Round {
+			return 0, fmt.Errorf("read round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)
+		}
+		return round, nil
+	})
+}
+
+// LastRun is [Admin.Round] for the round that ran last.
+func (a *Admin) LastRun(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
+	return a.round(ctx, id, func(t *tdf.Task) (int, error) { return t.LastRun(), nil })
+}
+
+// CurrentRound is [Admin.Round] for the round that waits or runs. Of a finished task it is the round that ran last.
+func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
+	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
+		if t.State.Finished() {
+			return t.LastRun(), nil
+		}
+		return t.Round, nil
+	})
+}
+
+func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int, error)) (*manager.Task, *manager.Round, error) {
+	s, err := a.redis(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds)})
+	if err != nil {
+		return nil, nil, err
+	}
+	t := stored.Task
+	n, err := choose(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, err = s.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Facts, Rounds: redisstate.OneRound(n),
+		Texts: redisstate.SameTexts(redisstate.TextsOf{Round: n, Texts: tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail}),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Rounds[n] = stored.Task.Rounds.At(n)
+	view := friend.ViewOf(t, false).(*manager.Task)
+	return view, view.RoundNumber(n), nil
+}
+
+// An Action is done to many tasks by [Admin.Do].
+type Action struct{ action acting.Action }
+
+// Retry is the action of [manager.Manager.Retry].
+func ToRetry(changes manager.Changes) Action {
+	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: friend.ChangesOf(changes)}}
+}
+
+// Cancel is the action of [manager.Manager.Cancel].
+func ToCancel() Action { return Action{acting.Action{Verb: tdf.VerbCancel}} }
+
+// Requeue is the action of [manager.Manager.Requeue], or if elsewhere of RequeueElsewhere.
+func ToRequeue(elsewhere bool) Action {
+	return Action{acting.Action{Verb: tdf.VerbRelease, Elsewhere: elsewhere}}
+}
+
+// Archive is the action of [manager.Manager.Archive].
+func ToArchive() Action { return Action{acting.Action{Verb: tdf.VerbArchive}} }
+
+// Remove is the action of [manager.Manager.Remove].
+func ToRemove() Action { return Action{acting.Action{Verb: tdf.VerbRemove}} }
+
+// Update is the action of [manager.Manager.Update].
+func ToUpdate(changes manager.Changes) Action {
+	return Action{acting.Action{Verb: tdf.VerbChange, Changes: friend.ChangesOf(changes)}}
+}
+
+// In returns the action for tasks in one of these states only. A task that has moved to another state is skipped.
+func (a Action) In(states ...tdf.State) Action {
+	a.action.From = states
+	return a
+}
+
+// Do does an action to tasks, to each by itself. The tasks' logs name the manager. After an error the result is about the tasks that
+// were reached.
+func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
+	s, err := a.redis(ctx)
+	if err != nil {
+		return manager.Result{}, err
+	}
+	of := make([]acting.Ref, len(refs))
+	for i, r := range refs {
+		of[i] = acting.Ref(r)
+	}
+	result, err := acting.Do(ctx, s, a.Name, action.action, of...)
+	return manager.Result(result), err
+}

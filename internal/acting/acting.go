@@ -1,0 +1,164 @@
+// Package acting does what an operator asks for to tasks: retry, cancel, requeue, archive, remove, change
+// (docs/lifecycle.md, "By hand"). Packages manager and admin share it.
+package acting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Store has the methods of a *redisstate.Store that acting uses.
+type Store interface {
+	Now(ctx context.Context) (tdf.Time, error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
+}
+
+// An Action is done to tasks.
+type Action struct {
+	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive or VerbRemove
+	From      []tdf.State // only tasks in one of these states; none: in any state that the verb allows
+	Changes   tdf.Changes // of VerbReopen and VerbChange
+	Elsewhere bool        // VerbRelease: the workers that have the tasks do not get them again
+}
+
+// AnyRound is the Round of a Ref to a task in whichever round it is.
+const AnyRound = -1
+
+// A Ref names a task, and the round in which it was seen. A task that is in another round is skipped.
+type Ref struct {
+	ID    int64
+	Round int
+}
+
+// A Result says what became of the tasks.
+type Result struct {
+	Done    int
+	Skipped []error // one for each task that was skipped
+}
+
+// ErrPast says that a task would expire at once: its end_before is past by Redis's clock.
+var ErrPast = errors.New("its end_before is past, and it would expire at once")
+
+const (
+	tasksAtOnce = 500
+	tries       = 5 // a task that moves meanwhile may still be where the verb applies
+)
+
+// Do does an action to each task by itself. The tasks' logs name who did it. After an error the result is about the tasks that were
+// reached.
+func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
+	decide, err := action.decider()
+	if err != nil {
+		return Result{}, err
+	}
+	h := hand{store: s, who: who, action: action, decide: decide, rounds: make(map[int64]int, len(refs))}
+	var ids []int64
+	for _, f := range refs {
+		if _, twice := h.rounds[f.ID]; !twice {
+			ids = append(ids, f.ID)
+		}
+		h.rounds[f.ID] = f.Round
+	}
+	for page := range slices.Chunk(ids, tasksAtOnce) {
+		if err := h.do(ctx, page); err != nil {
+			return h.result, fmt.Errorf("%s tasks: %w", action.Verb, err)
+		}
+	}
+	return h.result, nil
+}
+
+// A hand does one action.
+type hand struct {
+	store  Store
+	who    string
+	action Action
+	decide func(*tdf.Task) (tdf.Move, error)
+	rounds map[int64]int // in which the tasks were seen
+	now    tdf.Time
+	result Result
+}
+
+// decider returns the function that makes the move of one task.
+func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
+	switch a.Verb {
+	case tdf.VerbReopen:
+		if a.Changes == (tdf.Changes{}) {
+			return (*tdf.Task).Reopen, nil
+		}
+		return func(t *tdf.Task) (tdf.Move, error) { return t.ReopenWith(a.Changes) }, nil
+	case tdf.VerbChange:
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Change(a.Changes) }, nil
+	case tdf.VerbRelease:
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Requeue(a.Elsewhere) }, nil
+	case tdf.VerbCancel:
+		return (*tdf.Task).Cancel, nil
+	case tdf.VerbArchive:
+		return (*tdf.Task).Archive, nil
+	case tdf.VerbRemove:
+		return (*tdf.Task).Remove, nil
+	}
+	return nil, fmt.Errorf("act on tasks: unknown action %q", a.Verb)
+}
+
+func (h *hand) do(ctx context.Context, ids []int64) error {
+	for try := 1; len(ids) > 0; try++ {
+		seen, err := h.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+		if err != nil {
+			return err
+		}
+		if h.now, err = h.store.Now(ctx); err != nil {
+			return err
+		}
+		var units []redisstate.Unit
+		for _, s := range seen {
+			move, err := h.move(s)
+			if err != nil {
+				h.result.Skipped = append(h.result.Skipped, err)
+				continue
+			}
+			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
+		}
+		outcomes, err := h.store.Apply(ctx, h.who, units...)
+		ids = nil
+		for i, o := range outcomes {
+			switch {
+			case o.Err == nil:
+				h.result.Done++
+			case try < tries:
+				ids = append(ids, units[i].Moves[0].ID)
+			default:
+				h.result.Skipped = append(h.result.Skipped, o.Err)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hand) move(s redisstate.Stored) (tdf.Move, error) {
+	t := s.Task
+	if t == nil {
+		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: tdf.None}
+	}
+	round := h.rounds[s.ID]
+	if round != AnyRound && round != t.Round || len(h.action.From) > 0 && !slices.Contains(h.action.From, t.State) {
+		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
+	}
+	move, err := h.decide(t)
+	if err == nil && h.action.Verb == tdf.VerbReopen && h.action.Changes.Apply(t.Properties).EndBefore <= h.now {
+		err = ErrPast
+	}
+	var elsewhere *tdf.StateError
+	if err != nil && !errors.As(err, &elsewhere) {
+		err = fmt.Errorf("%s task %d: %w", h.action.Verb, s.ID, err)
+	}
+	return move, err
+}

@@ -1,0 +1,147 @@
+package manager_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func TestRetryAndCancel(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok", "ok", "ok")
+	if _, err := m.Cancel(ctx, manager.ByIDs(ids[2], ids[2])...); err != nil {
+		t.Fatal(err)
+	}
+	result, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids[0], ids[2], 77)...)
+	if err != nil || result.Done != 1 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	skipped := errors.Join(result.Skipped...)
+	for _, want := range []string{"reopen task 1: it is open in round 0 by now", "reopen task 77: there is no such task"} {
+		if skipped == nil || !strings.Contains(skipped.Error(), want) {
+			t.Errorf("got %v, want it to say %q", skipped, want)
+		}
+	}
+	if e := new(tdf.StateError); !errors.As(skipped, &e) {
+		t.Errorf("%v holds no *StateError", skipped)
+	}
+	if again := tm.Tasks()[2]; again.State != tdf.Open || again.Round != 1 || again.Reopens != 1 || again.Outcome != "" {
+		t.Errorf("the reopened task is %s in round %d, reopens %d, outcome %q", again.State, again.Round, again.Reopens, again.Outcome)
+	}
+	run(t, m, manager.Callbacks{})
+	if _, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids...)...); err != nil {
+		t.Error(err)
+	}
+	if n := len(tm.In(tdf.Open)); n != 3 {
+		t.Errorf("%d tasks are open, want 3", n)
+	}
+	if _, err := m.Cancel(ctx); err != nil {
+		t.Errorf("cancelling nothing: %v", err)
+	}
+}
+
+// Each action moves the tasks for which it is possible, and skips the others.
+func TestActions(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok", "ok", "ok")
+	check := func(name string, done int, skipped string) func(manager.Result, error) {
+		return func(result manager.Result, err error) {
+			t.Helper()
+			if text := fmt.Sprint(result.Skipped); err != nil || result.Done != done || text != "["+skipped+"]" {
+				t.Errorf("%s: done %d, skipped %s, %v; want %d, [%s]", name, result.Done, text, err, done, skipped)
+			}
+		}
+	}
+	of := manager.ByIDs
+	check("update", 2, "")(m.Update(ctx, manager.Changes{Input: new("other")}, of(ids[0], ids[1], ids[0])...))
+	check("update again", 0, "change task 1: it is like that already")(m.Update(ctx, manager.Changes{Input: new("other")}, of(ids[0])...))
+	check("invalid", 0, "change task 1: input: a quote is not closed")(m.Update(ctx, manager.Changes{Input: new("'")}, of(ids[0])...))
+	if got := tm.Tasks()[0]; got.Input != "other" || got.Revision != 1 || got.State != tdf.Open {
+		t.Errorf("%+v", got)
+	}
+	check("remove", 0, "remove task 1: it is open in round 0 by now")(m.Remove(ctx, of(ids[0])...))
+	check("requeue", 0, "release task 1: it is open in round 0 by now")(m.Requeue(ctx, of(ids[0])...))
+	check("requeue elsewhere", 0, "release task 1: it is open in round 0 by now")(m.RequeueElsewhere(ctx, of(ids[0])...))
+	check("cancel", 3, "")(m.Cancel(ctx, of(ids...)...))
+	check("archive", 1, "archive task 9: there is no such task")(m.Archive(ctx, of(ids[2], 9)...))
+	check("retry", 2, "")(m.Retry(ctx, manager.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")}, of(ids[0], ids[2])...))
+	if got := tm.Tasks()[2]; got.Program != "q" || got.Round != 1 || got.Input != "ok" {
+		t.Errorf("%+v", got)
+	}
+	check("remove", 1, "")(m.Remove(ctx, of(ids[1])...))
+	if n := len(tm.Tasks()); n != 2 {
+		t.Errorf("%d tasks are left", n)
+	}
+}
+
+// A task whose time is over would expire at once.
+func TestRetryNeedsTime(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ref := manager.ByIDs(open(t, m, "ok")...)[0]
+	now := stdtime.Time(tm.Now())
+	if result, err := m.Update(ctx, manager.Changes{EndBefore: &now}, ref); err != nil || result.Done != 1 {
+		t.Fatal(result, err)
+	}
+	if _, err := m.Cancel(ctx, ref); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []*time.Time{nil, new(now.Add(-time.Second))} {
+		result, err := m.Retry(ctx, manager.Changes{EndBefore: end}, ref)
+		if err != nil || result.Done != 0 || len(result.Skipped) != 1 || !errors.Is(result.Skipped[0], manager.ErrPast) {
+			t.Errorf("%+v, %v", result, err)
+		}
+	}
+	later := now.Add(time.Second)
+	result, err := m.Retry(ctx, manager.Changes{EndBefore: &later}, ref)
+	if got := tm.Tasks()[0]; err != nil || result.Done != 1 || got.State != tdf.Open || !got.EndBefore.Equal(later) {
+		t.Errorf("%+v, %v: %s until %v", result, err, got.State, got.EndBefore)
+	}
+}
+
+// A task that has moved on since it was seen is skipped.
+func TestActionsOnTasksThatMoved(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "ok", "ok")
+	if _, err := m.Cancel(ctx, manager.ByIDs(ids...)...); err != nil {
+		t.Fatal(err)
+	}
+	seen := tm.Tasks()[0].Ref()
+	if result, err := m.Retry(ctx, manager.Changes{}, seen, seen); err != nil || result.Done != 1 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // in its next round
+		t.Fatal(err)
+	}
+	result, err := m.Retry(ctx, manager.Changes{}, seen)
+	if text := fmt.Sprint(result.Skipped); err != nil || result.Done != 0 || text != "[reopen task 1: it is expired in round 1 by now]" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestGetAndCounts(t *testing.T) {
+	tm, _ := newTester(t)
+	m, ctx := tm.Manager, t.Context()
+	ids := open(t, m, "a", "b", "c")
+	if _, err := m.Get(ctx, 9); !errors.Is(err, tdf.ErrNoTask) {
+		t.Errorf("task 9: %v", err)
+	}
+	if got, err := m.Get(ctx, ids[1]); err != nil || got.Input != "b" {
+		t.Errorf("task 2: %v, %v", got, err)
+	}
+	if counts, err := m.Counts(ctx); err != nil || counts[tdf.Open] != 3 || counts.Total() != 3 {
+		t.Errorf("counts: %v, %v", counts, err)
+	}
+	if _, err := m.Counts(ctx, "a", ""); err == nil {
+		t.Error(`a group named "" was counted`)
+	}
+}

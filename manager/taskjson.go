@@ -1,0 +1,109 @@
+package manager
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+)
+
+// MarshalJSON writes the fields that docs/tdf.md lists, "JSON". The fields of a summary are a part of those of a whole task.
+func (t *Task) MarshalJSON() ([]byte, error) { return t.object().MarshalJSON() }
+
+func (t *Task) object() jsonview.Object {
+	parts := []string{"summary"}
+	if t.whole {
+		parts = append(parts, "whole")
+	}
+	running := t.whole && t.State == tdf.Running
+	if running {
+		parts = append(parts, "running")
+	}
+	o := jsonview.Of(t, parts...)
+	if parameters, ok := jsonObject(t.Meta); ok {
+		o.Delete("meta")
+		o.Set("parameters", parameters)
+	}
+	if t.Timeout == NoTimeout {
+		o.Delete("timeout")
+	}
+	if t.EndBefore.Equal(stdtime.Never()) {
+		o.Delete("end_before")
+	}
+	if t.StartAfter.Equal(stdtime.Never()) {
+		o.Delete("start_after")
+	}
+	if t.whole {
+		o.Set("source", tdf.HideCredentials(t.Source))
+	}
+	if last := t.LastRun(); last != nil {
+		o.Set("run", last.Number)
+		of := last.object()
+		of.Delete("round", "entered")
+		o.Merge(of)
+	}
+	if current := t.RoundNumber(t.Round); running && current != nil {
+		o.Merge(current.running())
+	}
+	return o
+}
+
+// jsonObject returns a text if it is a JSON object.
+func jsonObject(text string) (json.RawMessage, bool) {
+	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
+}
+
+// MarshalJSON writes the fields of a round as a whole task has them.
+func (r Round) MarshalJSON() ([]byte, error) { return r.object().MarshalJSON() }
+
+func (r *Round) object() jsonview.Object {
+	o := jsonview.Of(r)
+	entered := jsonview.Object{}
+	for _, state := range tdf.States {
+		if at, ok := r.Entered[state]; ok {
+			entered.SetTime(string(state), at)
+		}
+	}
+	entered.SetTime("timeout", r.TimedOut)
+	entered.SetTime("failure", r.Failed)
+	entered.SetTime("lost", r.Lost)
+	if len(entered) > 0 {
+		o.Set("entered", entered)
+	}
+	if r.Exit != "" || r.OutputBytes+r.ErrorBytes > 0 { // it ran
+		o.Set("output_bytes", r.OutputBytes)
+		o.Set("error_bytes", r.ErrorBytes)
+	}
+	if r.unread&tdf.TextResult == 0 && json.Valid([]byte(r.Result)) {
+		o.Set("result", json.RawMessage(r.Result))
+	}
+	if r.unread&tdf.TextOutput == 0 && (r.Output != "" || r.OutputBytes > 0) {
+		o.Set("output_whole", r.OutputWhole())
+	}
+	if r.Error != "" {
+		o.Set("error_whole", r.ErrorWhole())
+	}
+	return o
+}
+
+// running are the facts of a program that runs.
+func (r *Round) running() jsonview.Object {
+	o := jsonview.Object{}
+	if r.PID > 0 {
+		o.Set("pid", r.PID)
+	}
+	o.SetTime("last_output", r.LastOutput)
+	return o
+}
+
+// lines returns the lines of a text; none of an empty one.
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
