@@ -12,7 +12,7 @@ import (
 
 // A position says which of the tasks that a query may mean was looked at last.
 type position struct {
-	kind  string            // of the query: what the order of the place is
+	kind  string                // of the query: what the order of the place is
 	place *redisstate.ListEntry // nil: none was
 }
 
