@@ -75,7 +75,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		first.rdb.Set(t.Context(), first.keys.worker("w"), "what somebody else put there", 0)
+		first.rdb.Set(t.Context(), first.keys.worker("w"), "a value of another type", 0)
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
