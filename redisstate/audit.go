@@ -171,7 +171,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{}, false
 	}
 	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
-		return Finding{Problem: "nobody has looked at it: " + m.Note, Repair: m, Certain: true}, true
+		return Finding{Problem: "the server has not settled it: " + m.Note, Repair: m, Certain: true}, true
 	}
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
@@ -221,11 +221,11 @@ func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int
 		}
 	}
 	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)
-	mended := 0
+	repaired := 0
 	for _, o := range outcomes {
 		if o.Err == nil {
-			mended++
+			repaired++
 		}
 	}
-	return mended, err
+	return repaired, err
 }

@@ -51,7 +51,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				s.rdb.ZRem(ctx, s.keys.Group("g"), id)
 				return id
 			}, tdf.Open},
-			{"nobody has looked at it: failed: timeout: ", func() int64 {
+			{"the server has not settled it: failed: timeout: ", func() int64 {
 				id := mustOpen(t, s, define("x"))[0]
 				s.rdb.HSet(ctx, s.keys.Task(id), "timeout", "soon")
 				return id

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // Only texts that may be long are read at any length. Other properties are read only if they are short.
@@ -102,4 +103,31 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 			t.Errorf("one answer had %d bytes", l.bytes)
 		}
 	})
+}
+
+// Settling reads each task with one HMGET. After the first value that is too long, it asks for lengths before values.
+func TestShortPropertiesAreReadAtOnce(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	const tasks = 50
+	ids := make([]int64, tasks)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+		h := with(plain, tdf.Hash{"state": "executed", "0:claim": "c", "0:exit": "0"})
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(h)).Err())
+	}
+	calls := func() (values, lengths int) {
+		must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+		stored, err := s.Read(t.Context(), ids, Want{Fields: Rules})
+		if err != nil || len(stored) != tasks || stored[tasks-1].Task.Current().Exit != "0" {
+			t.Fatalf("%+v, %v", stored, err)
+		}
+		return commandCalls(t, s, "hmget"), commandCalls(t, s, "hstrlen")
+	}
+	if values, lengths := calls(); values != tasks || lengths != tasks {
+		t.Errorf("%d commands for values and %d for the lengths of errors", values, lengths)
+	}
+	must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "group", strings.Repeat("x", longestField+1)).Err())
+	if values, lengths := calls(); values != tasks || lengths < 11*(tasks-1) {
+		t.Errorf("after a value that is too long: %d commands for values and %d for lengths", values, lengths)
+	}
 }

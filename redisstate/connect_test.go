@@ -91,7 +91,7 @@ func chatter(t *testing.T) string {
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
-	log, told := logged()
+	log, lines := logged()
 	done := make(chan error)
 	go func() {
 		s, err := Connect(t.Context(), redisAt(t, proxy.Addr), redistest.Namespace(t), log)
@@ -100,7 +100,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		}
 		done <- err
 	}()
-	if line := <-told; !strings.Contains(line, "connection refused") || !strings.Contains(line, proxy.Addr) {
+	if line := <-lines; !strings.Contains(line, "connection refused") || !strings.Contains(line, proxy.Addr) {
 		t.Errorf("logged %s", line)
 	}
 	proxy.Resume()
@@ -113,13 +113,13 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	ctx, stop := context.WithCancel(t.Context())
-	log, told := logged()
+	log, lines := logged()
 	done := make(chan error)
 	go func() {
 		_, err := Connect(ctx, redisAt(t, proxy.Addr), redistest.Namespace(t), log)
 		done <- err
 	}()
-	<-told
+	<-lines
 	stop()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
@@ -181,7 +181,7 @@ func TestFullRedis(t *testing.T) {
 func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
-	log, told := logged()
+	log, lines := logged()
 	s, err := New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
@@ -204,7 +204,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 			errs <- err
 		}()
 	}
-	<-told
+	<-lines
 	pings.n.Store(0)
 	proxy.Resume()
 	for range 5 {

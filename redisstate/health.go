@@ -41,7 +41,7 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 
 // memory is like MemoryOf, and reports whether Redis knows the memory. For a task with very many properties it returns an
 // estimate: to measure it, Redis would have to read all of them in one command.
-func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, told bool, err error) {
+func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, known bool, err error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -52,7 +52,7 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), samples)
 		}
 	})
-	told = err == nil
+	known = err == nil
 	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "syntax error")) {
 		err = nil
 	}
@@ -63,7 +63,7 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 	for i, r := range replies {
 		bytes[i] = r.Val()
 	}
-	return bytes, told, nil
+	return bytes, known, nil
 }
 
 // SchemaOf returns the layout version of the namespace.

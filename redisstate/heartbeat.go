@@ -90,7 +90,7 @@ type NameTakenError struct {
 }
 
 func (e *NameTakenError) Error() string {
-	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, with its last heartbeat %.1f s ago",
+	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, last seen %.1f s ago",
 		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
 	switch silent := e.Now.Sub(e.Seen); {
 	case silent > e.Lease && e.GraceUntil > e.Now:

@@ -59,7 +59,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.ServerHeartbeat(t.Context(), "s", now))
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
-		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive; try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
@@ -75,7 +75,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		first.rdb.Set(t.Context(), first.keys.worker("w"), "what somebody else put there", 0)
+		first.rdb.Set(t.Context(), first.keys.worker("w"), "a value of another type", 0)
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }

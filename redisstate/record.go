@@ -21,15 +21,15 @@ type Record struct {
 // Validate returns why the record cannot be a task's, or nil.
 func (r *Record) Validate() error {
 	if r.ID < 1 || r.ID > MaxID {
-		return fmt.Errorf("restore task %d: want an id from 1 to %d", r.ID, MaxID)
+		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, MaxID)
 	}
 	if len(r.Hash) == 0 {
-		return fmt.Errorf("restore task %d: it has no properties", r.ID)
+		return fmt.Errorf("task %d: it has no properties", r.ID)
 	}
 	last := Update{}
 	for _, u := range r.Updates {
 		if u.Round < last.Round || u.Number < 0 || u.Round == last.Round && u.Number <= last.Number {
-			return fmt.Errorf("restore task %d: update %d-%d cannot follow update %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
+			return fmt.Errorf("task %d: update %d-%d cannot follow update %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
 		}
 		last = u
 	}

@@ -79,9 +79,9 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 	} {
 		t.Run(call.name, func(t *testing.T) {
-			calm := prepared(t, redistest.Shared(t))
-			want := call.make(t.Context(), t, calm)
-			wantWorld := anonymous(dump(t, calm), calm)
+			undisturbed := prepared(t, redistest.Shared(t))
+			want := call.make(t.Context(), t, undisturbed)
+			wantWorld := anonymous(dump(t, undisturbed), undisturbed)
 			for drops := 1; drops <= 3; drops++ {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)

@@ -177,7 +177,7 @@ func TestRestoreOfATakenID(t *testing.T) {
 			other := connect(t, s.addr, redistest.Namespace(t))
 			c.make(other)
 			before := dump(t, other)
-			want := fmt.Sprintf("task %d: another task has this id", c.id)
+			want := fmt.Sprintf("restore task %d: another task has this id", c.id)
 			if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
 				t.Errorf("%s: %d were written: %v", c.what, n, err)
 			}
@@ -246,7 +246,7 @@ func TestRestoreRefusesInvalidRecords(t *testing.T) {
 		good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
 		before := dump(t, s)
 		for problem, bad := range map[string]Record{
-			"an id from 1 to":          {ID: 0, Hash: good.Hash},
+			"id is not from 1":         {ID: 0, Hash: good.Hash},
 			"to 1099511627775":         {ID: 1 << 40, Hash: good.Hash},
 			"no properties":            {ID: 2},
 			"update 0--1":              {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},

@@ -18,7 +18,7 @@ type place struct {
 type waiters map[place][]*waiter
 
 // A waiter gets one signal when one of its lists may have an element.
-type waiter struct{ told chan struct{} }
+type waiter struct{ signal chan struct{} }
 
 // wake signals the first waiter of each list that exists. A waiter that takes an element signals the next one, if any
 // element is left. The front calls wake after each command that may have written.
@@ -26,7 +26,7 @@ func (r *Redis) wake() {
 	for at, waiting := range r.waiting {
 		if r.mini.DB(at.database).Exists(at.key) {
 			select {
-			case waiting[0].told <- struct{}{}:
+			case waiting[0].signal <- struct{}{}:
 			default: // it already has a signal
 			}
 		}
@@ -45,7 +45,7 @@ func (c *client) pop(name string, request []string) bool {
 		c.fail(problem)
 		return true
 	}
-	w := &waiter{told: make(chan struct{}, 1)}
+	w := &waiter{signal: make(chan struct{}, 1)}
 	answered, ok := c.popOrWait(name, keys, w)
 	if answered {
 		return ok
@@ -58,11 +58,11 @@ func (c *client) pop(name string, request []string) bool {
 		over = timer.C
 	}
 	for {
-		told, gone := c.await(w, over)
+		signal, gone := c.await(w, over)
 		switch {
 		case gone:
 			return false
-		case !told:
+		case !signal:
 			c.out.WriteString("*-1\r\n")
 			return true
 		}
@@ -136,7 +136,7 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 
 // await waits until the waiter has a signal, the time has passed, or the client has gone. Requests that arrive meanwhile
 // stay in the buffer. A client that sends more than the buffer holds counts as gone.
-func (c *client) await(w *waiter, over <-chan time.Time) (told, gone bool) {
+func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	if c.flush() != nil {
 		return false, true
 	}
@@ -150,8 +150,8 @@ func (c *client) await(w *waiter, over <-chan time.Time) (told, gone bool) {
 		}
 	}()
 	select {
-	case <-w.told:
-		told = true
+	case <-w.signal:
+		signal = true
 	case <-over:
 	case <-ended:
 		return false, true
@@ -159,5 +159,5 @@ func (c *client) await(w *waiter, over <-chan time.Time) (told, gone bool) {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // ends Peek
 	<-ended
 	_ = c.conn.SetReadDeadline(time.Time{})
-	return told, false
+	return signal, false
 }
