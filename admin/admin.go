@@ -29,8 +29,8 @@ type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
-	LastServer(ctx context.Context) (tdf.Time, error)
-	Workers(ctx context.Context) ([]redisstate.SeenWorker, error)
+	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 }
 
 // groupsOf returns the groups that a call for one group names; "" is for all tasks.

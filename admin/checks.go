@@ -239,7 +239,7 @@ const (
 	busy     = "has no free slot"
 )
 
-func (c *situation) obstacle(w *redisstate.SeenWorker) string {
+func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
 	case slices.Contains(c.task.NotOn, w.Name):
@@ -258,7 +258,7 @@ func (c *situation) obstacle(w *redisstate.SeenWorker) string {
 
 // busy says whether a worker could take the task but for those that it runs.
 func (c *situation) busy() bool {
-	return slices.ContainsFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Alive(c.now) && c.obstacle(&w) == busy })
+	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.now) && c.obstacle(&w) == busy })
 }
 
 // mostNamed is how many workers are named.
@@ -275,7 +275,7 @@ func some(names []string) string {
 // holder is the worker that has the task.
 func (c *situation) holder() Gate {
 	name := c.task.Current().Worker
-	i := slices.IndexFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Name == name })
+	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
 	if i < 0 && c.task.Current().Claim == "" {
 		return Gate{"worker", Passed, fmt.Sprintf("nothing is known of %s: a worker of the original TDF?", name), ""}
 	}

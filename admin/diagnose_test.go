@@ -14,7 +14,7 @@ import (
 // healthy is a namespace in which all is well.
 func healthy() vitals {
 	const now = 1_700_000_000
-	alive := Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4}, Seen: now}, true}
+	alive := Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4}, Seen: now}, true}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, workers: []Worker{alive},
 		info: redisstate.Info{
@@ -101,7 +101,7 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 		"the workers are full":  func(v *vitals) { v.workers[0].Runs = []int64{1, 2, 3, 4} },
 		"the free ones drain": func(v *vitals) {
 			v.workers[0].Runs = []int64{1, 2, 3, 4}
-			v.workers = append(v.workers, Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4}}, true})
+			v.workers = append(v.workers, Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4}}, true})
 			v.stats.Slots = 8
 		},
 	} {
@@ -143,7 +143,7 @@ func TestVitalsOfMoves(t *testing.T) {
 		}
 		h := c.task(now)
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
-		if _, err := s.Put(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
+		if _, err := s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
 			t.Fatal(err)
 		}
 		v := vitals{stats: Stats{At: now}}
@@ -154,7 +154,7 @@ func TestVitalsOfMoves(t *testing.T) {
 }
 
 func silentSince(v *vitals, name string, ago tdf.Seconds) Worker {
-	return Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.stats.At.Add(-ago)}, false}
+	return Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.stats.At.Add(-ago)}, false}
 }
 
 func aLongRun(id int64) longRun {

@@ -82,7 +82,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if v.schema, err = r.SchemaOf(ctx); err != nil {
 		return err
 	}
-	mark, err := r.LoadingOf(ctx)
+	mark, err := r.RestoreUnderWay(ctx)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func population(t testing.TB, cfg config.Manager) {
 // decide has the rules decide over a task.
 func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
-	seen, err := s.Load(t.Context(), []int64{id})
+	seen, err := s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestRestoreGoesOn(t *testing.T) {
 		t.Errorf("another dump: %v", err)
 	}
 	first := func(r redisstate.Record) error {
-		_, err := connect(t, to).Put(t.Context(), r)
+		_, err := connect(t, to).Restore(t.Context(), r)
 		return err
 	}
 	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {

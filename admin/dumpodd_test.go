@@ -96,7 +96,7 @@ func TestRestoreMeetsAnotherTask(t *testing.T) {
 			t.Error(err)
 		}
 	}}})
-	if !errors.Is(err, redisstate.ErrTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
+	if !errors.Is(err, redisstate.ErrIDTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
 		t.Fatalf("got %v", err)
 	}
 	if task, err := target.Task(t.Context(), 6); err != nil || task.Program != "new" {
@@ -235,7 +235,7 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	population(t, cfg)
 	c := client(t, cfg)
 	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "0:archived": "5", "program": "p", "source": "rsync:/p/run.sh"}
-	if _, err := connect(t, cfg).Put(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h}); err != nil {
+	if _, err := connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h}); err != nil {
 		t.Fatal(err)
 	}
 	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list

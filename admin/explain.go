@@ -72,9 +72,9 @@ type situation struct {
 	server  tdf.Time // was seen last; 0: never
 	grace   redisstate.Grace
 	full    bool // Redis has reached its maxmemory
-	place   redisstate.Standing
+	place   redisstate.QueuePosition
 	source  Gate
-	workers []redisstate.SeenWorker
+	workers []redisstate.WorkerStatus
 	took    []tdf.Seconds // rounds of its program that succeeded, from short to long
 }
 
@@ -84,21 +84,22 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c := &situation{}
-	seen, err := s.Inspect(ctx, id)
+	stored, err := s.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds), Texts: errorOfEnd,
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.task, c.invalid = seen.Task, seen.Invalid
+	c.task, c.invalid = stored.Task, stored.Invalid
 	for _, ask := range []func() error{
 		func() (err error) { c.now, err = s.Now(ctx); return err },
-		func() (err error) { c.server, err = s.LastServer(ctx); return err },
+		func() (err error) { c.server, err = s.LastServerHeartbeat(ctx); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
-		func() (err error) { c.place, err = s.Standing(ctx, id); return err },
+		func() (err error) { c.place, err = s.QueuePosition(ctx, id); return err },
 		func() (err error) { c.workers, err = s.Workers(ctx); return err },
 		func() (err error) { c.source, err = c.sourceGate(ctx, s); return err },
 		func() (err error) { c.took, err = took(ctx, s, c.task); return err },
-		func() error { return readWhy(ctx, s, c.task) },
 	} {
 		if err := ask(); err != nil {
 			return nil, fmt.Errorf("explaining task %d: %w", id, err)
@@ -107,13 +108,12 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 	return c, nil
 }
 
-// readWhy reads what a finished task printed about its end.
-func readWhy(ctx context.Context, s store, t *tdf.Task) error {
+// errorOfEnd returns the error text of the round in which a task finished.
+func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	if f := listing.LastFailure(t); !t.State.Finished() || f == nil || f.Round != t.Round {
 		return nil
 	}
-	_, _, err := listing.Fill(ctx, s, []*tdf.Task{t}, func(*tdf.Task) []listing.Text { return []listing.Text{{Round: t.Round, What: tdf.RoundError}} }, 0)
-	return err
+	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
 }
 
 // mostTook is how many rounds are compared with.

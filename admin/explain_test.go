@@ -18,15 +18,15 @@ func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
 		task: &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, now: testNow, server: testNow - 1,
-		place: redisstate.Standing{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
-		workers: []redisstate.SeenWorker{working("w1"), working("w2")},
+		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
+		workers: []redisstate.WorkerStatus{working("w1"), working("w2")},
 	}
 	change(c)
 	return c
 }
 
-func working(name string) redisstate.SeenWorker {
-	return redisstate.SeenWorker{
+func working(name string) redisstate.WorkerStatus {
+	return redisstate.WorkerStatus{
 		WorkerInfo: redisstate.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30}, Seen: testNow - 3,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A FailureGroup is failed rounds that have in common how they ended and what they said last.
@@ -68,7 +69,7 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 		return Failures{}, err
 	}
 	f.Rounds, f.Bounds = listing.FailureRounds, within
-	f.Texts = func(t *tdf.Task) []listing.Text { return append(errorsOf(t), f.Query.Searched(t)...) }
+	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), f.Query.Searched(t)...) }
 	groups := grouping{}
 	if err := f.Each(func(t *tdf.Task) bool { return groups.add(t, q.Worker) }); err != nil {
 		return Failures{}, err
@@ -79,10 +80,10 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 }
 
 // errorsOf are the texts that tell why a task's rounds failed.
-func errorsOf(t *tdf.Task) []listing.Text {
-	var texts []listing.Text
+func errorsOf(t *tdf.Task) []redisstate.TextsOf {
+	var texts []redisstate.TextsOf
 	for _, f := range listing.FailuresOf(t) {
-		texts = append(texts, listing.Text{Round: f.Round, What: tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: f.Round, Texts: tdf.TextError})
 	}
 	return texts
 }

@@ -46,7 +46,7 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 		make(i, h)
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
-	if n, err := s.Put(t.Context(), records...); err != nil || n != many {
+	if n, err := s.Restore(t.Context(), records...); err != nil || n != many {
 		t.Fatal(n, err)
 	}
 }

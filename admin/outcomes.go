@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Outcomes counts the tasks of a group that have ended by their outcomes, each task once, also where managers archive some
@@ -34,7 +35,7 @@ func outcomesOf(ctx context.Context, s store, group string) (map[string]int64, e
 		}
 		return outcomes, nil
 	}
-	noTexts := func(*tdf.Task) []listing.Text { return nil }
+	noTexts := func(*tdf.Task) []redisstate.TextsOf { return nil }
 	err = listing.ByID(ctx, s, listing.Query{Group: group, States: listing.Finished}, noTexts, func(t *tdf.Task) bool {
 		outcomes[listing.LastOutcome(t)]++
 		return true

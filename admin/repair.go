@@ -38,18 +38,18 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 		return 0, err
 	}
 	findings = slices.Clone(findings)
-	return s.Repair(ctx, a.Name, slices.DeleteFunc(findings, func(f Finding) bool { return now < grace.Holds(&f.Mend) }))
+	return s.Repair(ctx, a.Name, slices.DeleteFunc(findings, func(f Finding) bool { return now < grace.Holds(&f.Repair) }))
 }
 
 // Unchanged returns the findings of now that were there before, too, with nothing changed between.
 func Unchanged(before, now []Finding) []Finding {
 	signs := map[int64]string{}
 	for _, f := range before {
-		signs[f.ID] = f.Problem + f.Sign
+		signs[f.ID] = f.Problem + f.Snapshot
 	}
 	var both []Finding
 	for _, f := range now {
-		if sign, found := signs[f.ID]; found && sign == f.Problem+f.Sign {
+		if sign, found := signs[f.ID]; found && sign == f.Problem+f.Snapshot {
 			both = append(both, f)
 		}
 	}

@@ -296,19 +296,19 @@ func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	return l.store.Loaded(ctx)
+	return l.store.EndRestore(ctx)
 }
 
 // begin takes the namespace, and the ids, for this dump.
 func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
 	l.last = max(l.last, h.LastID)
 	mark := programName(text)
-	before, err := l.store.LoadingOf(ctx)
+	before, err := l.store.RestoreUnderWay(ctx)
 	if err == nil && before == "" {
 		before, err = mark, l.mustBeEmpty(ctx)
 	}
 	if err == nil && before == mark {
-		before, err = l.store.Loading(ctx, mark, l.last)
+		before, err = l.store.BeginRestore(ctx, mark, l.last)
 	}
 	if err != nil {
 		return err
@@ -342,8 +342,8 @@ func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) erro
 }
 
 func (l *restore) flush(ctx context.Context) error {
-	written, err := l.store.Put(ctx, l.pending...)
-	if errors.Is(err, redisstate.ErrTaken) {
+	written, err := l.store.Restore(ctx, l.pending...)
+	if errors.Is(err, redisstate.ErrIDTaken) {
 		return fmt.Errorf("%w, which is not the dump's: remove that one and load the dump again, or load it into another namespace", err)
 	}
 	if err != nil {

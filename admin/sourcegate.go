@@ -42,7 +42,7 @@ func (c *situation) sourceGate(ctx context.Context, s *redisstate.Store) (Gate, 
 // noProgramGate holds a task only where workers live that cannot run it: which worker comes next is not known.
 func (c *situation) noProgramGate() Gate {
 	gate := Gate{"source", Ahead, "it names no program: a worker that runs rounds in its own process has to run the task", ""}
-	if slices.ContainsFunc(c.workers, func(w redisstate.SeenWorker) bool { return w.Alive(c.now) }) {
+	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.now) }) {
 		gate.State, gate.Cure = Holds, fmt.Sprintf("start such a worker, or tdf set %d --source …", c.task.ID)
 	}
 	return gate

@@ -20,14 +20,16 @@ type timed struct {
 
 func (s *timed) Now(context.Context) (tdf.Time, error) { return s.now, nil }
 
-func (s *timed) LastServer(context.Context) (tdf.Time, error) { return s.now.Add(-s.silent), nil }
+func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
+	return s.now.Add(-s.silent), nil
+}
 
 // Looks come far more often than runs end, and still it is told when none does; also that one does again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s := redisOf(t, a)
-	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.Predecessor{}); err != nil {
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
 		t.Fatal(err)
 	}
 	now, err := s.Now(t.Context())
@@ -96,7 +98,7 @@ func TestWatchSaysThatNothingIsJudged(t *testing.T) {
 // Never are more slots busy than there are: what runs on a worker that is lost or drains is left out.
 func TestStatusOfWorkers(t *testing.T) {
 	worker := func(state string, alive bool, slots int, runs ...int64) Worker {
-		return Worker{redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
+		return Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
 	}
 	for name, c := range map[string]struct {
 		workers []Worker
@@ -131,11 +133,11 @@ func (s *archiving) Counts(ctx context.Context, groups ...string) (redisstate.Co
 
 func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
-	task, err := s.Task(t.Context(), id)
+	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		t.Fatal(err)
 	}
-	move, _ := task.Archive()
+	move, _ := stored.Task.Archive()
 	if outcomes, err := s.Apply(t.Context(), "somebody", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
 		t.Fatal(outcomes, err)
 	}

@@ -126,7 +126,7 @@ func doneSince(ctx context.Context, s store, from, to tdf.Time) (float64, error)
 }
 
 func statsOfWorkers(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
-	if s.Server, err = r.LastServer(ctx); err != nil {
+	if s.Server, err = r.LastServerHeartbeat(ctx); err != nil {
 		return err
 	}
 	workers, err := workersOf(ctx, r)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Suspect is a worker on which a program fails far more often than on the others, so that most likely it is the
@@ -41,7 +42,7 @@ func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) 
 		return nil, err
 	}
 	f.Bounds = suspectSample
-	f.Texts = func(*tdf.Task) []listing.Text { return nil }
+	f.Texts = func(*tdf.Task) []redisstate.TextsOf { return nil }
 	scores := scoreboard{}
 	err = f.Each(scores.add)
 	return scores.suspects(), err

@@ -150,7 +150,7 @@ func (w *Watch) read(ctx context.Context) (s Status, err error) {
 	if s.Counts, err = w.store.Counts(ctx, w.groups...); err != nil {
 		return s, err
 	}
-	if s.Server, err = w.store.LastServer(ctx); err != nil {
+	if s.Server, err = w.store.LastServerHeartbeat(ctx); err != nil {
 		return s, err
 	}
 	if s.Later, err = w.store.Between(ctx, s.At.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups

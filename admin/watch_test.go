@@ -25,7 +25,7 @@ func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, 
 			"state": state, "outcome": outcome, "group": group, "program": "p", "source": "rsync:/p/run.sh",
 			"0:running": "1000", "0:executed": "2000", "0:seconds": seconds, "0:" + state: "2000", "0:claim": "c",
 		}
-		if _, err := s.Put(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h}); err != nil {
+		if _, err := s.Restore(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, 
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	t.Helper()
-	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.Predecessor{}); err != nil {
+	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.PriorOwner{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,7 +43,7 @@ func serves(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	now, err := s.Now(t.Context())
 	if err == nil {
-		err = s.SeenServer(t.Context(), "server", now.Add(3600))
+		err = s.ServerHeartbeat(t.Context(), "server", now.Add(3600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"}},
 		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": early}},
 	}
-	if _, err := s.Put(ctx, records...); err != nil {
+	if _, err := s.Restore(ctx, records...); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := program.Put(ctx, m, []byte("12345")); err != nil {
@@ -212,7 +212,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 	alive(t, s, "w", "working", 3)
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
-	if err := s.SeenServer(ctx, "server", now); err != nil {
+	if err := s.ServerHeartbeat(ctx, "server", now); err != nil {
 		t.Fatal(err)
 	}
 	stats, err := admin.New(m).Stats(ctx)
@@ -247,7 +247,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
 		}})
 	}
-	if _, err := s.Put(ctx, records...); err != nil {
+	if _, err := s.Restore(ctx, records...); err != nil {
 		t.Fatal(err)
 	}
 	alive(t, s, "w", "working", 2)
@@ -302,7 +302,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ended(t, s, 1, 3, "g", "succeeded", "", "1")
 	ended(t, s, 11, 2, "g", "failed", "", "1")
-	if _, err := s.Put(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
+	if _, err := s.Restore(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
 		t.Fatal(err)
 	}
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
@@ -333,7 +333,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
 		h["state"] = "open"
-		if _, err := s.Put(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h}); err != nil {
+		if _, err := s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -364,7 +364,7 @@ func TestArchivingIsNoRate(t *testing.T) {
 			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
 		}}
 	}
-	if _, err := s.Put(t.Context(), records...); err != nil {
+	if _, err := s.Restore(t.Context(), records...); err != nil {
 		t.Fatal(err)
 	}
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
@@ -392,7 +392,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	pauses := func(name string, pauses ...redisstate.Pause) {
 		t.Helper()
 		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
-		if _, _, err := s.TakeName(t.Context(), w, redisstate.Predecessor{}); err != nil {
+		if _, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // A Worker is what a worker last said about itself, and who has told it to drain.
 type Worker struct {
-	redisstate.SeenWorker
+	redisstate.WorkerStatus
 	Alive bool // it has not said goodbye, and its lease is not over
 }
 

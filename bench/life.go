@@ -114,7 +114,7 @@ func (l *lifeCalls) settle(ctx context.Context) error {
 		for i, d := range due {
 			ids[i] = d.ID
 		}
-		seen, err := l.store.Load(ctx, ids)
+		seen, err := l.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
@@ -142,13 +142,13 @@ func (l *lifeCalls) archive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tasks, err := l.store.Tasks(ctx, ids...)
+		tasks, err := l.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {
 			return err
 		}
 		units := make([]redisstate.Unit, len(tasks))
 		for i, t := range tasks {
-			m, err := t.Archive()
+			m, err := t.Task.Archive()
 			if err != nil {
 				return err
 			}

@@ -150,8 +150,9 @@ func TestEndToEnd(t *testing.T) {
 	must(t, err)
 	var task *tdf.Task
 	eventually(t, "the task's end", func() bool {
-		task, err = store.Task(t.Context(), ids[0])
+		stored, err := store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})
 		must(t, err)
+		task = stored.Task
 		return task.State.Settled()
 	})
 	host, err := os.Hostname()
@@ -188,9 +189,9 @@ func TestSecondSignal(t *testing.T) {
 	worker.logs("stopping: nothing more is claimed")
 	worker.signal(syscall.SIGINT)
 	worker.exits(0, "released")
-	task, err := store.Task(t.Context(), ids[0])
+	stored, err := store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})
 	must(t, err)
-	if task.State != tdf.Open || task.Releases != 1 {
+	if task := stored.Task; task.State != tdf.Open || task.Releases != 1 {
 		t.Errorf("the task is %s, released %d times", task.State, task.Releases)
 	}
 }

@@ -175,7 +175,7 @@ func TestStatesOfWorker(t *testing.T) {
 		eventually(t, "the worker is "+want, func() bool { return s.workerField("w", "state") == want })
 	}
 	// Load the script into Redis: the proxy would also drop Redis's reply that the script is unknown.
-	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.Predecessor{})
+	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.PriorOwner{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
 	worker := away.worker("w", "lease=0.6\ngrace=inf\nkill_grace=10000")

@@ -80,18 +80,21 @@ func (s *site) open(inputs ...string) []int64 {
 
 func (s *site) task(id int64) *tdf.Task {
 	s.Helper()
-	task, err := s.store.Task(s.Context(), id)
+	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	must(s, err)
-	return task
+	return stored.Task
 }
 
 // succeeded waits until the tasks have succeeded, and checks that no round has two results.
 func (s *site) succeeded(ids []int64) []*tdf.Task {
 	s.Helper()
 	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
-	tasks, err := s.store.Tasks(s.Context(), ids...)
+	stored, err := s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Whole})
 	must(s, err)
-	for _, task := range tasks {
+	var tasks []*tdf.Task
+	for _, x := range stored {
+		task := x.Task
+		tasks = append(tasks, task)
 		if task.State != tdf.Succeeded || executedTwice(task.Log) {
 			s.Errorf("task %d is %s: %s", task.ID, task.State, task.Log)
 		}

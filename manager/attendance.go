@@ -37,7 +37,7 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
 	if now, err := a.store.Now(ctx); err == nil {
-		_ = a.store.SeenManager(ctx, now, tdf.For(wait)+absence)
+		_ = a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence)
 	}
 }
 
@@ -52,6 +52,6 @@ func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 func (a *attendance) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = a.store.GoneManager(ctx)
+	_ = a.store.ManagerLeft(ctx)
 	a.waker.Close()
 }

@@ -143,7 +143,7 @@ func (a Act) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 
 func (h *hand) do(ctx context.Context, m *Manager, ids []int64) error {
 	for try := 1; len(ids) > 0; try++ {
-		seen, err := m.store.Load(ctx, ids)
+		seen, err := m.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (h *hand) do(ctx context.Context, m *Manager, ids []int64) error {
 	return nil
 }
 
-func (h *hand) move(s redisstate.Seen) (tdf.Move, error) {
+func (h *hand) move(s redisstate.Stored) (tdf.Move, error) {
 	t := s.Task
 	if t == nil {
 		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.act.Verb, State: tdf.None}

@@ -25,17 +25,19 @@ func (m *Manager) Now(ctx context.Context) (tdf.Time, error) { return m.store.No
 
 // Task reads one task with all its rounds, piece by piece where that is much; the error is [tdf.ErrNoTask] where there is none.
 func (m *Manager) Task(ctx context.Context, id int64) (*tdf.Task, error) {
-	t, err := m.store.Task(ctx, id)
-	if t != nil {
-		return t, nil // what makes no sense about it is for the server to say
-	}
-	return nil, err
+	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
+	return stored.Task, err
 }
 
 // Tasks reads tasks with all their rounds, in the order of the ids; nil stands for one that
 // is not there. All their outputs are in memory then: read many in pages.
 func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error) {
-	return m.store.Tasks(ctx, ids...)
+	stored, err := m.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
+	tasks := make([]*tdf.Task, len(stored))
+	for i := range stored {
+		tasks[i] = stored[i].Task
+	}
+	return tasks, err
 }
 
 // List returns a page of the ids in one state: at most so many, after leaving out the first

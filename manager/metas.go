@@ -16,9 +16,9 @@ const metasAtOnce = 4 << 20
 // meanwhile comes once, and one that is opened meanwhile may be missing. An error is the last that comes.
 func (m *Manager) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		stretch := redisstate.Stretch{States: tdf.States, Group: group}
+		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
 		for last := false; !last; {
-			var places []redisstate.Place
+			var places []redisstate.ListEntry
 			var err error
 			places, last, err = m.store.Find(ctx, stretch, idsPerPage)
 			if err == nil && len(places) > 0 {
@@ -36,24 +36,30 @@ func (m *Manager) Metas(ctx context.Context, group string) iter.Seq2[string, err
 	}
 }
 
-func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.Place, yield func(string, error) bool) (more bool, err error) {
-	var wanted []redisstate.TextsOf
-	for _, p := range places {
-		if id, ok := p.ID(); ok {
-			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"meta"}})
-		}
-	}
-	for len(wanted) > 0 {
-		texts, err := m.store.Texts(ctx, wanted, metasAtOnce)
+func (m *Manager) yieldMetas(ctx context.Context, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
+	ids := idsAt(places)
+	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
+	for len(ids) > 0 {
+		stored, err := m.store.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: metasAtOnce})
 		if err != nil {
 			return false, err
 		}
-		for _, t := range texts {
-			if !yield(t[0], nil) {
+		for _, x := range stored {
+			if !yield(x.Task.Meta, nil) {
 				return false, nil
 			}
 		}
-		wanted = wanted[len(texts):]
+		ids = ids[len(stored):]
 	}
 	return true, nil
+}
+
+// idsAt returns the ids of the tasks at these places.
+func idsAt(places []redisstate.ListEntry) (ids []int64) {
+	for _, p := range places {
+		if id, ok := p.ID(); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // LastID returns the id that was given out last; 0: none was.
@@ -24,10 +25,11 @@ var ErrNoRound = errors.New("there is no such round")
 // Printed reads a task with the texts of one round and of no other: stdout, stderr, tail and result. It returns that
 // round's number. Of other rounds it knows the last two. Errors are [tdf.ErrNoTask] and [ErrNoRound].
 func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, int, error) {
-	t, err := m.glance(ctx, id)
+	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds)})
 	if err != nil {
 		return nil, 0, err
 	}
+	t := stored.Task
 	switch {
 	case round == CurrentRound && !t.State.Finished():
 		round = t.Round
@@ -36,18 +38,13 @@ func (m *Manager) Printed(ctx context.Context, id int64, round int) (*tdf.Task, 
 	case round < 0 || round > t.Round:
 		return nil, 0, fmt.Errorf("round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)
 	}
-	t.Rounds[round], err = m.store.Round(ctx, id, round)
-	return t, round, err
-}
-
-// glance reads a task without its texts.
-func (m *Manager) glance(ctx context.Context, id int64) (*tdf.Task, error) {
-	found, err := m.store.Glance(ctx, []int64{id}, listing.SummaryRounds, func(*tdf.Task) bool { return true })
-	if err == nil && found[0] == nil {
-		err = fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
-	}
+	stored, err = m.store.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Facts, Rounds: redisstate.OneRound(round),
+		Texts: redisstate.SameTexts(redisstate.TextsOf{Round: round, Texts: tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail}),
+	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return found[0], nil
+	t.Rounds[round] = stored.Task.Rounds.At(round)
+	return t, round, nil
 }

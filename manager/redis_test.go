@@ -199,7 +199,7 @@ func judge(t testing.TB, s *redisstate.Store, id int64) {
 	c := claimed.Claims[0]
 	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
-	seen, err := s.Load(ctx, []int64{id})
+	seen, err := s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Bounds of what is in memory, and of what happens before the end of a round.
@@ -74,12 +75,13 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 
 // batch reads some tasks, calls their callbacks, and archives those that may go.
 func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
-	tasks, err := o.store.Tasks(ctx, ids...)
+	tasks, err := o.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		return err
 	}
 	b := batch{round: o}
-	for _, t := range tasks {
+	for i := range tasks {
+		t := tasks[i].Task
 		if t == nil || t.State != state {
 			continue // somebody was quicker
 		}

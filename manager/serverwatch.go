@@ -14,7 +14,7 @@ const lookPause = tdf.Seconds(2)
 // serverWatch says so when there is no server: without one, nothing that was executed is judged.
 type serverWatch struct {
 	store interface {
-		LastServer(ctx context.Context) (tdf.Time, error)
+		LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	}
 	log     *slog.Logger
 	looked  tdf.Time
@@ -26,7 +26,7 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 		return nil
 	}
 	w.looked = now
-	last, err := w.store.LastServer(ctx)
+	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return err
 	}

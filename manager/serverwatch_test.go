@@ -13,7 +13,7 @@ import (
 // lastSeen is a store that knows no more than when a server was seen last.
 type lastSeen struct{ at tdf.Time }
 
-func (s *lastSeen) LastServer(context.Context) (tdf.Time, error) { return s.at, nil }
+func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }
 
 func TestServerWatch(t *testing.T) {
 	var log bytes.Buffer

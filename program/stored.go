@@ -69,9 +69,9 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stretch := redisstate.Stretch{States: states, OldestFirst: true} // what moves, moves to the end
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // what moves, moves to the end
 	for last := false; !last; {
-		var places []redisstate.Place
+		var places []redisstate.ListEntry
 		var err error
 		if places, last, err = s.Find(ctx, stretch, tasksPerPage); err == nil && len(places) > 0 {
 			stretch.Behind = &places[len(places)-1]
@@ -84,24 +84,24 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 	return uses, nil
 }
 
-func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.Place, uses map[string]Use) error {
-	var wanted []redisstate.TextsOf
+func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.ListEntry, uses map[string]Use) error {
+	var ids []int64
 	for _, p := range places {
 		if id, ok := p.ID(); ok {
-			wanted = append(wanted, redisstate.TextsOf{ID: id, Names: []string{"source", "program", "state"}})
+			ids = append(ids, id)
 		}
 	}
-	for len(wanted) > 0 {
-		texts, err := s.Texts(ctx, wanted, bytesPerPage)
-		if err != nil {
-			return err
+	stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head | redisstate.Source})
+	if err != nil {
+		return err
+	}
+	for _, x := range stored {
+		if x.Task == nil {
+			continue
 		}
-		for i, t := range texts {
-			if src, err := tdf.ParseSource(t[0]); err == nil && src.Scheme == tdf.SchemeRedis {
-				uses[src.Location] = uses[src.Location].with(wanted[i].ID, t[1], tdf.State(t[2]))
-			}
+		if src, err := tdf.ParseSource(x.Task.Source); err == nil && src.Scheme == tdf.SchemeRedis {
+			uses[src.Location] = uses[src.Location].with(x.ID, x.Task.Program, x.Task.State)
 		}
-		wanted = wanted[len(texts):]
 	}
 	return nil
 }

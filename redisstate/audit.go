@@ -11,29 +11,28 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Finding is something about a task that is not as it should be.
+// A Finding is an inconsistency of a task.
 type Finding struct {
 	ID      int64
 	Problem string
-	Mend    tdf.Move // without a verb: nothing can mend it
-	// Sure: nobody's move that is under way can look like this, so it may be mended at once.
-	Sure bool
-	// Sound: nothing is wrong. A manager of the original TDF archived the task, and the audit
-	// completes what that one does not write.
-	Sound bool
-	// Sign tells one sight of a task from another: it is the same as long as nothing changed.
-	Sign string
+	Repair  tdf.Move // without a verb: no repair is known
+	// Certain reports that no move under way can look like this. Such a task may be repaired at once.
+	Certain bool
+	// Harmless reports that the task is consistent. A manager of the original TDF archived it. The audit adds the
+	// properties that such a manager does not write.
+	Harmless bool
+	// Snapshot identifies the state in which the task was found. It is equal as long as the task does not change.
+	Snapshot string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
 
-// Check walks through all tasks and returns what is wrong at this moment. A move that a
-// component of the original TDF has not finished looks wrong; those of this project do not.
-// It goes page by page, so it may be run beside the work.
+// Check examines all tasks and returns the inconsistent ones. A move that a component of the original TDF has not
+// finished looks inconsistent. Moves of this project do not. Check goes page by page, so it may run beside the work.
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
-	var page Page
+	var page WalkPage
 	for done := false; !done; {
 		var ids []int64
 		var err error
@@ -45,7 +44,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		for _, f := range found {
-			if !seen[f.ID] && !f.Sound {
+			if !seen[f.ID] && !f.Harmless {
 				findings = append(findings, f)
 			}
 			seen[f.ID] = true
@@ -53,12 +52,12 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	}
 	var groups GroupPage
 	for done := false; !done; {
-		var ghosts []Finding
+		var dangling []Finding
 		var err error
-		if ghosts, groups, done, err = s.Ghosts(ctx, groups, 500); err != nil {
+		if dangling, groups, done, err = s.DanglingIDs(ctx, groups, 500); err != nil {
 			return findings, err
 		}
-		for _, f := range ghosts {
+		for _, f := range dangling {
 			if !seen[f.ID] {
 				findings = append(findings, f)
 			}
@@ -68,7 +67,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// examineTwice leaves out what looked wrong only because it moved while it was looked at.
+// examineTwice examines tasks twice, so that it leaves out those that only moved while they were read.
 func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
 	first, err := s.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
@@ -77,27 +76,31 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 	signs := map[int64]string{}
 	var again []int64
 	for _, f := range first {
-		signs[f.ID] = f.Problem + f.Sign
+		signs[f.ID] = f.Problem + f.Snapshot
 		again = append(again, f.ID)
 	}
 	second, err := s.Examine(ctx, again)
-	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Sign }), err
+	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
 }
 
-// Examine returns what is wrong with the tasks named, each read in several steps: one that
-// moves meanwhile may look wrong.
+// Examine returns the inconsistent ones of these tasks. It reads each task in several steps, so a task that moves
+// meanwhile may look inconsistent.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due, err := s.scores(ctx, s.keys.Due(), ids) // before the rest: a renewal that comes between moves it
+	due, err := s.scores(ctx, s.keys.Due(), ids) // first, since a renewal that comes in between changes it
 	if err != nil {
 		return nil, err
 	}
-	sightings, err := s.Sight(ctx, ids)
+	stored, err := s.Read(ctx, ids, Want{Fields: Rules | Lists})
 	if err != nil {
 		return nil, err
+	}
+	sightings := make([]tdf.Placement, len(stored))
+	for i := range stored {
+		sightings[i] = stored[i].Placement()
 	}
 	groups, err := s.grouped(ctx, sightings)
 	if err != nil {
@@ -112,22 +115,22 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
-			f.Mend.Due = x.fence()
+			f.Repair.Due = x.fence()
 			findings = append(findings, f)
 		}
 	}
 	return findings, nil
 }
 
-// An index is what is derived from a task: its places in `due` and in its group.
+// An index is the data derived from a task: its scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
-	rank       int // how many findings there are before this task
+	rank       int // the number of findings before this task
 
-	lease tdf.Seconds // the longest that the task's worker may have; 0: not known
+	lease tdf.Seconds // the longest that the task's worker may have; 0 if unknown
 }
 
-// fence holds a repair to the task's place in `due` as it was seen.
+// fence returns the fence of a repair: the task's score in `due` when it was read.
 func (x index) fence() string {
 	if x.due.Err() != nil {
 		return notDue
@@ -145,7 +148,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	return all, err
 }
 
-// grouped returns the tasks' places in the indexes of their groups; nil for those that have none.
+// grouped returns the tasks' scores in the indexes of their groups. It returns nil for a task without a group.
 func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
 	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -161,27 +164,27 @@ func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redi
 func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
-		return Finding{Problem: m.Note, Mend: m, Sure: sound || s.LeftByOriginalServer(), Sound: sound, Sign: sign(s, m)}, true
+		return Finding{Problem: m.Note, Repair: m, Certain: sound || s.LeftByOriginalServer(), Harmless: sound, Snapshot: snapshot(s, m)}, true
 	}
 	t := s.Task
 	if t == nil {
 		return Finding{}, false
 	}
 	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
-		return Finding{Problem: "nobody has looked at it: " + m.Note, Mend: m, Sure: true}, true
+		return Finding{Problem: "nobody has looked at it: " + m.Note, Repair: m, Certain: true}, true
 	}
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
-		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Mend: m, Sure: true}, true
+		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
-		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Mend: m, Sure: true}, true
+		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if x.late(t, now) {
-		return Finding{Problem: "the server would not look at it in time", Mend: t.Reschedule(t.NextDue(now)), Sure: true}, true
+		return Finding{Problem: "the server would not look at it in time", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not have it as " + string(t.State)
-		return Finding{Problem: why, Mend: s.Reindex(why), Sign: why}, true
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {
 		return Finding{Problem: why}, true
@@ -189,11 +192,11 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	return Finding{}, false
 }
 
-func sign(s tdf.Placement, m tdf.Move) string {
+func snapshot(s tdf.Placement, m tdf.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
-// late: the server does not know that it must look at the task by then.
+// late reports whether the server would look at the task too late.
 func (x index) late(t *tdf.Task, now tdf.Time) bool {
 	look := t.NextDue(now)
 	if t.State == tdf.Executed {
@@ -206,17 +209,15 @@ func (x index) late(t *tdf.Task, now tdf.Time) bool {
 }
 
 func (x index) misplaced(t *tdf.Task) bool {
-	const ids = 1 << 40
-	return x.group != nil && (x.group.Err() != nil || int(x.group.Val()) != groupCode(t.State)*ids+int(t.ID))
+	return x.group != nil && (x.group.Err() != nil || x.group.Val() != groupScore(t.State, t.ID))
 }
 
-// Repair mends what Check found, as far as the tasks still are as it found them, and
-// returns how many it mended.
+// Repair repairs the tasks that Check found, unless they have changed since. It returns how many it repaired.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.Verb != "" {
-			moves = append(moves, f.Mend)
+		if f.Repair.Verb != "" {
+			moves = append(moves, f.Repair)
 		}
 	}
 	outcomes, err := s.Apply(ctx, who, unitsOf(moves)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Whatever is wrong is found once, by its name, and mended by Repair.
-func TestCheckFindsAndRepairMends(t *testing.T) {
+// Check finds each inconsistency once and names it, and Repair repairs it.
+func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		zadd := func(list tdf.State, id int64) { s.rdb.ZAdd(ctx, s.keys.List(list), redis.Z{Score: 5, Member: id}) }
@@ -63,13 +63,13 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 				t.Fatalf("%s: found %v, %v", c.problem, findings, err)
 			}
 			if n, err := s.Repair(ctx, "repair", findings); n != 1 || err != nil {
-				t.Errorf("%s: mended %d, %v", c.problem, n, err)
+				t.Errorf("%s: repaired %d, %v", c.problem, n, err)
 			}
 			mustBeSound(t, s)
 			if c.want != tdf.None && task(t, s, id).State != c.want {
 				t.Errorf("%s: it is %s now", c.problem, task(t, s, id).State)
 			}
-			for _, open := range mustClaim(t, s, 1000) { // out of the next one's way
+			for _, open := range mustClaim(t, s, 1000) { // out of the way of the next case
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})
 				mustSettle(t, s, open.Task.ID)
 			}
@@ -86,12 +86,12 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 			t.Errorf("%v, %v", findings, err)
 		}
 		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("mended %d, %v", n, err)
+			t.Errorf("repaired %d, %v", n, err)
 		}
 	})
 }
 
-// A repair of what has changed meanwhile does nothing.
+// A repair of a task that has changed meanwhile does nothing.
 func TestRepairIsFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
@@ -103,7 +103,7 @@ func TestRepairIsFenced(t *testing.T) {
 		s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "running")
 		before := dump(t, s)
 		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("mended %d, %v", n, err)
+			t.Errorf("repaired %d, %v", n, err)
 		}
 		if diff := changed(t, before, dump(t, s)); diff != "" {
 			t.Error(diff)
@@ -121,7 +121,7 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	})
 }
 
-// A repair is void if the task's lease was renewed after it was examined.
+// A repair is void if the task's lease was renewed after the task was examined.
 func TestRenewalVoidsARepair(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -138,7 +138,7 @@ func TestRenewalVoidsARepair(t *testing.T) {
 			t.Fatal(renewed, err)
 		}
 		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("mended %d, %v", n, err)
+			t.Errorf("repaired %d, %v", n, err)
 		}
 	})
 }

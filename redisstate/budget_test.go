@@ -5,26 +5,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// withoutTime has the scripts find each time that they have taken too long.
+// withoutTime makes the scripts believe that they always take too long.
 func withoutTime(t *testing.T, s *Store) {
 	t.Helper()
 	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = redis.NewScript(hasty+transactSource), redis.NewScript(hasty+transactSource)
-	s.scripts.claim, s.scripts.renew = redis.NewScript(hasty+claimSource), redis.NewScript(hasty+renewSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+transactSource), newScript(hasty+transactSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// Calls that Redis has no time for go on in further calls: nothing is left out, or done twice.
-func TestCallsThatTakeTooLongGoOn(t *testing.T) {
-	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded one runs none but the scripts of a release
+// Calls that Redis has no time for continue in further calls. Nothing is left out or done twice.
+func TestCallsThatTakeTooLongContinue(t *testing.T) {
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded Redis runs only the scripts of a release
 	withoutTime(t, s)
 	const tasks = 100
 	var definitions []tdf.Properties
@@ -67,7 +65,7 @@ func TestCallsThatTakeTooLongGoOn(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// Redis does no more of a call than it has time for.
+// Redis does only as much of a call as it has time for.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
@@ -84,7 +82,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	}
 }
 
-// A round that says much at once is taken in calls of a bounded number of lines, each line once.
+// A round that reports many updates at once needs several calls, and each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
@@ -95,8 +93,8 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 		}
 		for range 2 {
 			renewed, err := s.Renew(t.Context(), 60,
-				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}},
-				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: Report{Updates: lines, FirstUpdate: 1}})
+				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
+				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
 			if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
 				t.Fatalf("%v, %v", renewed.Lost, err)
 			}
@@ -115,7 +113,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 
 func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	many := make([]string, 64_000)
-	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: Report{Updates: many, FirstUpdate: 5}}, {ID: 3}})
+	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
 	if len(pieces) != 2+128 || of[0] != 0 || of[1] != 1 || of[129] != 2 {
 		t.Fatalf("%d pieces", len(pieces))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Nothing is left of a task that was removed, and nothing else is touched.
+// Removing a task removes all of its keys and entries, and no others.
 func TestRemoveLeavesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -18,7 +18,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		before := dump(t, s)
 		c := mustClaim(t, s, 1)[0]
 		_, err := s.Renew(t.Context(), 60, Renewal{
-			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: Report{Updates: []string{"one"}, FirstUpdate: 1},
+			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 		})
 		must(t, err)
 		must(t, s.Follow(t.Context(), ids[0]))
@@ -42,7 +42,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 }
 
-// A worker that comes late finds no task to write to.
+// A late worker cannot write to a removed task.
 func TestNothingRevivesARemovedTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -61,7 +61,7 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 		outcomes, err := s.Execute(t.Context(), "w", execute)
 		must(t, err)
 		if outcomes[0].Err == nil {
-			t.Error("the result was taken")
+			t.Error("the result was accepted")
 		}
 		if diff := changed(t, before, dump(t, s)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -75,7 +75,7 @@ func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
 	mustApply(t, s, m, err)
 }
 
-// What is changed of an open task is all that changes; it keeps its place in the queue.
+// A change of an open task changes only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -121,7 +121,7 @@ func TestChangeOfTimes(t *testing.T) {
 	})
 }
 
-// A task that was taken from a worker for good goes to the others.
+// A task that was taken from a worker for good goes to other workers.
 func TestRequeueElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -162,8 +162,8 @@ func TestRequeueElsewhere(t *testing.T) {
 	})
 }
 
-// A task that a worker must not run does not hide those behind it.
-func TestNotOnIsPassedOver(t *testing.T) {
+// A task that must not run on a worker does not hide those behind it.
+func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
 		for i := range 500 {
@@ -184,8 +184,9 @@ func TestNotOnIsPassedOver(t *testing.T) {
 	})
 }
 
-// Two who change a task at once do not undo each other's change: the later one is told, and looks again.
-func TestChangesDoNotOvertakeEachOther(t *testing.T) {
+// Two concurrent changes of a task do not undo each other. The second is refused, so that its caller reads the task
+// again.
+func TestConcurrentChangesAreRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("a"))[0]
 		seen := task(t, s, id)
@@ -206,7 +207,7 @@ func TestChangesDoNotOvertakeEachOther(t *testing.T) {
 		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5)), EndBefore: new(tdf.Time(9e9))})
 		mustApply(t, s, second, err)
 		mustBeSound(t, s)
-		loaded, err := s.Load(t.Context(), []int64{id})
+		loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
 		must(t, err)
 		if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
 			t.Errorf("%+v", got)
@@ -233,19 +234,19 @@ func TestDrain(t *testing.T) {
 		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
 			t.Errorf("%v, %v", known, err)
 		}
-		must(t, took(s.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
 		known, err := s.Drain(t.Context(), "w", "me")
 		if err != nil || !known {
 			t.Errorf("%v, %v", known, err)
 		}
 		second := connect(t, s.addr, s.keys.ns)
 		w.State = "gone"
-		if by, err := s.SeenWorker(t.Context(), w); err != nil || by != "me" {
+		if by, err := s.WorkerHeartbeat(t.Context(), w); err != nil || by != "me" {
 			t.Errorf("%q, %v", by, err)
 		}
 		w.State = "working"
-		if by, _, err := second.TakeName(t.Context(), w, Predecessor{}); err != nil || by != "me" {
-			t.Errorf("who takes the name is told %q, %v", by, err)
+		if by, _, err := second.TakeName(t.Context(), w, PriorOwner{}); err != nil || by != "me" {
+			t.Errorf("a new owner of the name is drained by %q, %v", by, err)
 		}
 		all, err := s.Workers(t.Context())
 		must(t, err)
@@ -259,7 +260,7 @@ func TestDrain(t *testing.T) {
 		}
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)
-		if by, err := second.SeenWorker(t.Context(), w); err != nil || by != "" {
+		if by, err := second.WorkerHeartbeat(t.Context(), w); err != nil || by != "" {
 			t.Errorf("%q, %v", by, err)
 		}
 	})

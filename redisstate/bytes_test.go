@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A property that is short in every valid task is not read where it is long, whatever its name is.
+// Only texts that may be long are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		long := strings.Repeat("x", longestField+1)
@@ -20,28 +20,38 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 		for _, name := range slices.Concat(short, texts) {
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), name, long).Err())
 		}
-		read, err := s.Texts(t.Context(), []TextsOf{{1, slices.Concat(short, texts)}}, 1<<30)
-		must(t, err)
-		for i, name := range slices.Concat(short, texts) {
+		asked := question{id: 1, names: slices.Concat(short, texts)}
+		read := map[string]string{}
+		n, err := s.readLong(t.Context(), []question{asked}, 1<<30, validLength, func(_ int, name, value string, length int) {
+			if length != len(long) {
+				t.Errorf("%s: %d bytes reported", name, length)
+			}
+			read[name] = value
+		})
+		if err != nil || n != 1 || len(read) != len(asked.names) {
+			t.Errorf("%d questions, %d properties, %v", n, len(read), err)
+		}
+		for i, name := range asked.names {
 			want := long
 			if i < len(short) {
-				want = fmt.Sprintf("(%d bytes, too long to be valid)", len(long))
+				want = ""
 			}
-			if read[0][i] != want {
-				t.Errorf("%s: %d bytes, %.40q", name, len(read[0][i]), read[0][i])
+			if read[name] != want {
+				t.Errorf("%s: %d bytes, %.40q", name, len(read[name]), read[name])
 			}
 		}
 	})
 }
 
-// However long all properties of many rounds are, one answer of Redis is short.
+// One reply of Redis is short, however long all properties of many rounds are.
 func TestLongFactsOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		h := rounds(plain, roundsAtOnce)
-		for _, name := range slices.Concat(headFields[2:], bodyFields) {
+		const many = 30
+		h := rounds(plain, many)
+		for _, name := range slices.DeleteFunc(slices.Clone(factFields), func(name string) bool { return name == "state" || name == "round" }) {
 			h[name] = strings.Repeat("x", longestField)
 		}
-		for i := range roundsAtOnce {
+		for i := range many {
 			for _, name := range roundFacts {
 				h[tdf.RoundField(i, name)] = strings.Repeat("x", longestField)
 			}
@@ -51,26 +61,25 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		}
 		l := &load{}
 		s.rdb.AddHook(l)
-		if task, err := s.Task(t.Context(), 1); task == nil || err == nil {
-			t.Errorf("read %v, %v", task, err)
-		}
-		if _, err := s.Glance(t.Context(), []int64{1}, roundsAtOnce, func(*tdf.Task) bool { return true }); err != nil {
-			t.Error(err)
+		for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
+			if x, err := s.ReadOne(t.Context(), 1, want); err != nil || x.Invalid == nil {
+				t.Errorf("read %v, %v", x, err)
+			}
 		}
 		if l.bytes > 2*readAtOnce {
 			t.Errorf("one answer had %d bytes", l.bytes)
 		}
-		for _, name := range roundFacts { // as long as they may be
+		for _, name := range roundFacts { // as long as valid ones can be
 			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
 		}
-		if round, err := s.Round(t.Context(), 1, 3); err != nil || round.Worker != h["3:worker"] {
-			t.Errorf("read %v, %v", round, err)
+		if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
+			t.Errorf("read %v, %v", x, err)
 		}
 	})
 }
 
-// A task with very many properties is read in answers of few MiB, however long they are.
+// A task with very many properties is read in replies of a few MiB, however long the properties are.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 2)

@@ -20,64 +20,76 @@ var (
 	claimSource string
 	//go:embed renew.lua
 	renewSource string
-	//go:embed sign.lua
-	signSource string
-	//go:embed note.lua
-	noteSource string
+	//go:embed heartbeat.lua
+	heartbeatSource string
+	//go:embed besteffort.lua
+	bestEffortSource string
 	//go:embed counts.lua
 	countsSource string
 	//go:embed rights.lua
 	rightsSource string
 )
 
-// scripts holds the three that move tasks, the one that signs for workers, the one that notes what
-// else is to be known, the one that counts, and the one that tries the user's rights. A Redis at its maxmemory refuses what might need
-// more of it, unless a script says that it may: finishing, renewing and heartbeats must go on,
-// opening must not.
+// A luaScript is a Lua script. One that may run on a full Redis has a second form for a Redis with script flags. A Redis at its
+// maxmemory refuses other scripts that might use more memory.
+type luaScript struct{ plain, allowOOM *redis.Script }
+
+const allowOOM = "#!lua flags=allow-oom\n"
+
+// newScript returns a script that a full Redis refuses.
+func newScript(source string) *luaScript { return &luaScript{plain: redis.NewScript(source)} }
+
+// newFreeingScript returns a script that also runs on a full Redis.
+func newFreeingScript(source string) *luaScript {
+	return &luaScript{plain: redis.NewScript(source), allowOOM: redis.NewScript(allowOOM + source)}
+}
+
+// run runs the form of the script that this Redis knows.
+func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...any) *redis.Cmd {
+	if x.allowOOM != nil && s.flags.Load() {
+		return x.allowOOM.Run(ctx, s.rdb, keys, args...)
+	}
+	return x.plain.Run(ctx, s.rdb, keys, args...)
+}
+
+// scripts are those that begin with the prelude, and counts. Results, renewals and heartbeats go on while Redis is full. New
+// tasks and claims are refused then.
 type scripts struct {
-	transact, open, claim, renew, sign, note, counts, rights *redis.Script
+	transact, open, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
 }
 
-func loadScripts(flags bool) scripts {
-	script := func(source string, allowOOM bool) *redis.Script {
-		header := ""
-		if flags && allowOOM {
-			header = "#!lua flags=allow-oom\n"
-		}
-		return redis.NewScript(header + prelude + source)
-	}
+func loadScripts() scripts {
 	return scripts{
-		transact: script(transactSource, true), open: script(transactSource, false),
-		claim: script(claimSource, false), renew: script(renewSource, true),
-		sign: script(signSource, true), note: script(noteSource, true),
-		counts: redis.NewScript(countsSource), rights: script(rightsSource, true),
+		transact: newFreeingScript(prelude + transactSource), open: newScript(prelude + transactSource),
+		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
+		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
+		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
 	}
 }
 
-// Scripts returns the SHA-1 of each script that this release runs on a Redis without script flags, such as the embedded
-// one, which lets no other run.
+// Scripts returns the SHA-1 of each script that this release runs on a Redis without script flags. The embedded Redis
+// runs no other scripts.
 func Scripts() []string {
-	all := loadScripts(false)
+	all := loadScripts()
 	var sums []string
-	for _, script := range []*redis.Script{
-		all.transact, all.open, all.claim, all.renew, all.sign, all.note, all.counts, all.rights,
-		fieldsScript, namesScript, findScript, putScript,
+	for _, script := range []*luaScript{
+		all.transact, all.open, all.claim, all.renew, all.heartbeat, all.bestEffort, all.counts, all.rights,
+		fieldsScript, namesScript, findScript, restoreScript,
 	} {
-		sums = append(sums, script.Hash())
+		sums = append(sums, script.plain.Hash())
 	}
 	return sums
 }
 
-// callers hands out the slots of this client. A slot has at most one call under way, and
-// numbers its calls: Redis keeps each slot's last answer, so a call that is sent again gets
-// the answer of the first time, and one that arrives late is told so.
-type callers struct {
+// callSlots are the slots of this client. A slot has at most one call under way, and numbers its calls. Redis keeps the
+// last answer of each slot. So a repeated call gets the first answer again, and a late one gets an error.
+type callSlots struct {
 	mu   sync.Mutex
 	free []int
 	last []uint64
 }
 
-func (c *callers) take() (slot int, sequence uint64) {
+func (c *callSlots) take() (slot int, sequence uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.free) == 0 {
@@ -90,46 +102,46 @@ func (c *callers) take() (slot int, sequence uint64) {
 	return slot, c.last[slot]
 }
 
-// made says whether any call was made.
-func (c *callers) made() bool {
+// made reports whether the client has made a call.
+func (c *callSlots) made() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.last) > 0
 }
 
-func (c *callers) giveBack(slot int) {
+func (c *callSlots) giveBack(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free = append(c.free, slot)
 }
 
-// call runs a script in a slot of its own until Redis has answered.
-func (s *Store) call(ctx context.Context, script *redis.Script, keys []string, args func(slot int, sequence uint64) []any) (any, error) {
+// call runs a script in a slot of its own, until Redis has answered.
+func (s *Store) call(ctx context.Context, script *luaScript, keys []string, args func(slot int, sequence uint64) []any) (any, error) {
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	return s.run(ctx, script, keys, args(slot, sequence))
 }
 
-func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
+func (s *Store) run(ctx context.Context, script *luaScript, keys []string, args []any) (any, error) {
 	reply, _, err := s.runAt(ctx, script, keys, args)
 	return reply, err
 }
 
-// runAt is run that also returns the time just before the call was sent for the last time.
-func (s *Store) runAt(ctx context.Context, script *redis.Script, keys []string, args []any) (reply any, sent time.Time, err error) {
-	err = s.persist(ctx, func(ctx context.Context) error {
+// runAt is like run. It also returns the time just before the call was last sent.
+func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, args []any) (reply any, sent time.Time, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
-		reply, err = script.Run(ctx, s.rdb, keys, args...).Result()
+		reply, err = script.run(ctx, s, keys, args...).Result()
 		if err != nil && script == s.scripts.open && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return err
 	})
-	if err == nil || err == redis.Nil { // which some scripts answer
-		s.worked.Store(true)
-		if slices.Contains([]*redis.Script{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
-			s.moved.Store(true)
+	if err == nil || err == redis.Nil { // some scripts answer nothing
+		s.scriptWorked.Store(true)
+		if slices.Contains([]*luaScript{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
+			s.taskMoved.Store(true)
 		}
 	}
 	return reply, sent, unstorable(err)

@@ -14,61 +14,60 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ClaimRequest says who wants tasks, how many, and for how long without a renewal.
+// A ClaimRequest asks for tasks for a worker.
 type ClaimRequest struct {
 	Worker string
-	Most   int // from 1 to 1,000
+	Most   int // at most this many tasks, from 1 to 1,000
 	Lease  tdf.Seconds
 
-	Avoid []string // programs that the worker does not want, at most [MaxAvoided]
+	Avoid []string // programs to leave to other workers, at most [MaxAvoided]
 
-	// Resume has the claim go on behind the tasks that this worker found not to be for it within the
-	// last minute; set it if an earlier answer had any. A claim with programs to avoid always does.
+	// Resume continues behind the unsuitable tasks that this worker has seen within the last minute. Set it if the last
+	// answer had Unwanted tasks. A claim with programs to avoid always resumes.
 	Resume bool
 }
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
-	Task    *tdf.Task // running, without its earlier rounds' texts
-	ID      string    // names this execution; the fence of all that the worker reports
-	Invalid error     // what makes no sense about the task, for the round's error; or nil
+	Task    *tdf.Task // running; without the texts of earlier rounds
+	ID      string    // identifies this run; the fence of the worker's reports
+	Invalid error     // why the task is invalid, for the error of the round; or nil
 }
 
 // Claimed is the answer to a ClaimRequest.
 type Claimed struct {
 	Claims  []Claim
-	Expired []tdf.Move // of tasks that were met after their end_before
+	Expired []tdf.Move // the moves of tasks that the claim found after their end_before
 	Now     tdf.Time   // by Redis's clock
-	Sent    time.Time  // by this machine's clock, before the call was first sent: the leases began no earlier
-	Next    tdf.Time   // when the next open task becomes due; Never: none is known
+	Sent    time.Time  // by this machine's clock, before the call was first sent; the leases began no earlier
+	Next    tdf.Time   // when the next open task becomes due; Never if there is none
 
-	// More says that the claim did not look at all tasks that are due: there may be more for this
-	// worker behind those that it saw.
+	// More reports that the claim did not look at all due tasks. Others behind them may suit this worker.
 	More bool
 
-	// Unwanted is how many tasks were due and not for this worker. There is a token for others to be woken by:
-	// who waits for one itself would be woken again and again.
+	// Unwanted is how many due tasks did not suit this worker. The claim has left a wake token for other workers. A
+	// worker that waits for a token itself would be woken by it again and again.
 	Unwanted int
 }
 
-// claimProperties are what a worker needs of a task; claim.lua counts on the order of the first.
+// claimProperties are the properties that a worker needs. claim.lua relies on the order of the first 12.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
 }
 
-// MaxAvoided is how many programs a claim can leave out.
+// MaxAvoided is how many programs a claim can avoid.
 const MaxAvoided = 1000
 
-// Claim hands open tasks to a worker, those that have been due for longest first. Tasks
-// that it meets after their end_before are expired on the way.
+// Claim hands open tasks to a worker, beginning with those that have been due for longest. It expires the tasks that it
+// finds after their end_before.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var expired []tdf.Move
 	for {
-		c, inTheWay, err := s.claim(ctx, r)
-		if err == nil && len(c.Claims) == 0 && len(inTheWay) > 0 {
+		c, overdue, err := s.claim(ctx, r)
+		if err == nil && len(c.Claims) == 0 && len(overdue) > 0 {
 			var cleared []tdf.Move
-			if cleared, err = s.clear(ctx, r.Worker, inTheWay, c.Now); len(cleared) > 0 && err == nil {
+			if cleared, err = s.expireOverdue(ctx, r.Worker, overdue, c.Now); len(cleared) > 0 && err == nil {
 				expired = append(expired, cleared...)
 				continue
 			}
@@ -104,16 +103,16 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 		return args
 	})
 	if err != nil {
-		return Claimed{}, nil, fmt.Errorf("claiming: redis: %w", err)
+		return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
 	}
 	s.link.observe(replySize(reply), time.Since(start))
-	c, inTheWay, err := readClaimed(r.Worker, reply)
+	c, overdue, err := readClaimed(r.Worker, reply)
 	c.Sent = start
-	return c, inTheWay, err
+	return c, overdue, err
 }
 
-// unwantedName names the set of programs that a worker does not want, for all workers alike. It is
-// empty where a claim is to start at the head of the list.
+// unwantedName returns a name for a set of programs that workers avoid. All workers compute the same name. It is empty if
+// the claim starts at the head of the list.
 func unwantedName(avoid []string, resume bool) string {
 	if len(avoid) == 0 && !resume {
 		return ""
@@ -127,7 +126,7 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	c := Claimed{Next: tdf.Never}
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 6 {
-		return c, nil, fmt.Errorf("claiming: the script answered %v", reply)
+		return c, nil, fmt.Errorf("claim tasks: the script answered %v", reply)
 	}
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
 	if next := text(parts[1]); next != "" {
@@ -135,15 +134,15 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	}
 	c.More = text(parts[4]) != ""
 	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
-	var inTheWay []int64
+	var overdue []int64
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)
-		inTheWay = append(inTheWay, n)
+		overdue = append(overdue, n)
 	}
 	for _, t := range list(parts[3]) {
 		c.Claims = append(c.Claims, readClaim(worker, list(t), c.Now))
 	}
-	return c, inTheWay, nil
+	return c, overdue, nil
 }
 
 func readClaim(worker string, parts []any, now tdf.Time) Claim {
@@ -162,9 +161,9 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
-// clear expires those of the tasks whose time is over. What else is in the way is the server's.
-func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
-	seen, err := s.Load(ctx, ids)
+// expireOverdue expires the tasks whose end_before is past. The server decides about the others.
+func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
+	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +185,7 @@ func (s *Store) clear(ctx context.Context, worker string, ids []int64, now tdf.T
 	return cleared, err
 }
 
-// text and list read a script's reply.
+// text and list read the reply of a script.
 func text(v any) string {
 	s, _ := v.(string)
 	return s

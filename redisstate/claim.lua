@@ -1,33 +1,30 @@
--- claim: hands open tasks to a worker, the ones that are due longest first.
+-- claim: hands open tasks to a worker, beginning with those that have been due for longest.
 --
 -- from-state  open
--- to-state    running, under a claim id and with a lease
+-- to-state    running, with a claim id and a lease
 --
--- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap   6… pairs: an open list and
---       its wake list, in the order in which the worker wants them
--- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys   5 code of
---       running in the group index   6 worker   7 how many   8 lease in seconds   9 random part
---       of the claim ids   10 how many bytes of inputs, sources and metas, about   11 name of the
---       programs that the worker does not want, taken together, or '': start at the head of the lists
---       12 seconds that the worker has after its deadline to report that by itself
---       13 seconds after which a server that gave no heartbeat is taken for absent
+-- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap
+--       6… pairs of an open list and its wake list, in the worker's order of preference
+-- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
+--       5 code of running in the group index   6 worker   7 how many tasks   8 lease in seconds
+--       9 random part of the claim ids   10 about how many bytes of inputs, sources and metas
+--       11 name of the set of programs to avoid, or '' to start at the head of the lists
+--       12 seconds after the deadline in which the worker reports the time-out itself
+--       13 seconds after which a server without a heartbeat counts as absent
 --       14 prefix of the keys of positions
---       15 n, n programs that the worker does not want, then the properties that it needs; the
---       first of them are state, round, start_after, end_before, timeout, group, log, program,
---       input, not_on, source, meta
+--       15 n, n programs to avoid, then the properties that the worker needs. The first are state, round,
+--       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
 --
--- Returns { now, when the next task becomes due or '', { ids that are in the way }, tasks,
--- '1' if there may be more behind those that were looked at or '', how many were not wanted }, a task
--- being { id, claim id, values of the properties }; the log is left out. In the way are
--- tasks that are past their end_before: the rules decide about them. If the clock may have leapt, they are
--- passed over and left to the server: see trusted. An invalid task is
--- put off and made due, for the server to decide. An id without a hash is removed. A repeated
--- call returns what it claimed the first time.
+-- Returns { now, when the next task becomes due or '', { ids of overdue tasks }, tasks, '1' if other due tasks may
+-- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log.
 --
--- A claim looks at a bounded number of tasks. A position says how far the tasks at the head of a list
--- were found unwanted, so that the next claim goes on behind them: one position for all workers that do
--- not want the same programs, and one for each worker that met a task which must not run on it. A
--- position holds for PASSED_FOR seconds; then a claim starts at the head again.
+-- Overdue tasks are past their end_before. The rules in Go decide about them. If the clock may have leapt, the script
+-- leaves them to the server: see trusted. It delays an invalid task and makes it due, so that the server decides
+-- about it. It removes an id without a hash. A repeated call returns the tasks of the first one.
+--
+-- A claim looks at a bounded number of tasks. A position says how many unwanted tasks stand at the head of a list, so
+-- that the next claim continues behind them. All workers that avoid the same programs share a position. A worker that
+-- met a task which must not run on it has one of its own. After PASSED_FOR seconds, a claim starts at the head again.
 
 local call, due, running = redis.call, KEYS[2], KEYS[3]
 local FIRST_PAIR = 6
@@ -49,8 +46,8 @@ local function reply_of(id, claim, f)
 end
 
 local function read(id)
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error: it is no hash
-  if f[2] == '' then f[2] = '0' end -- the round, as the rules read it
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error if it is no hash
+  if f[2] == '' then f[2] = '0' end -- as the rules read it
   return f
 end
 
@@ -69,17 +66,17 @@ if before then
   return { text(now), '', {}, again, '', '0' }
 end
 
--- Reading.
+-- Read and decide.
 
 local wrong = not_sorted(due) or not_sorted(running)
 if wrong then return wrong end
 
 local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
-local picky = unwanted > 0 -- look at a task's program first: the other properties cost more
-local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- of one that is chosen
+local picky = unwanted > 0 -- look at a task's program first, since the other properties cost more
+local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- indexes of a chosen task
 
--- Workers that a task must not run on stand in lines.
+-- The property not_on has one worker in each line.
 local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
@@ -92,22 +89,21 @@ local function choose(list, id, f, end_before, timeout)
   }
 end
 
--- Whether the clock can be trusted to say that a task's time is over. A server that finds that the clock
--- has leapt writes that into `leap` before its next heartbeat. So a heartbeat of this very moment says
--- that there was no leap but one that `leap` tells of. Without a heartbeat ever there is no server to wait for.
+-- Whether the clock proves that a task is overdue. A server that sees a leap of the clock writes it to `leap` before
+-- its next heartbeat. So after a recent heartbeat, there was no leap but the one in `leap`. If no server ever sent a
+-- heartbeat, there is none to wait for.
 local trust
 local function trusted()
   if trust == nil then
-    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error: it is no sorted set
-    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error: it is no hash
+    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error if it is no sorted set
+    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error if it is no hash
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
     trust = not seen or over and math.abs(now - score_of(seen)) < absence
   end
   return trust
 end
 
--- Returns 'avoided' or 'elsewhere' for a task that stays where it is because this worker does not
--- want it, or must not run it.
+-- Returns 'avoided' or 'elsewhere' for a task that this worker avoids, or must not run. The task stays in the list.
 local function consider(list, id)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
@@ -136,8 +132,8 @@ local function consider(list, id)
   end
 end
 
--- A position is 'began score id': of the last task that was passed, and when a claim started at the
--- head of the list to get there.
+-- A position is 'began score id': the time of the claim that started at the head of the list, and the entry of the
+-- last task that was passed.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
@@ -160,7 +156,7 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Returns the last task up to which nobody with the same unwanted programs wants any, and the last
+-- Returns two entries: the last before which all workers with the same unwanted programs want nothing, and the last
 -- that this worker passed.
 local function look_through(k, rank)
   local page, all, mine, shared = wanted, nil, nil, true
@@ -189,7 +185,7 @@ local function look_through(k, rank)
   end
 end
 
-local positions = {} -- keys and values
+local positions = {} -- keys and values in turn
 
 local function keep(key, began, at)
   local n = #positions
@@ -216,11 +212,11 @@ for k = FIRST_PAIR, #KEYS, 2 do
   if not full() and not more then look_in(k) end
 end
 
--- Writing.
+-- Write.
 
 for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
 for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
-for _, o in ipairs(odd) do -- out of the way for a while, and the server looks at it
+for _, o in ipairs(odd) do -- delayed, so that the server can decide about it
   call('ZADD', KEYS[o[1]], text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
 end
@@ -233,7 +229,7 @@ local lease_until = now + lease
 local now_text, lease_text = text(now), text(lease_until)
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
-  '', now_text, '', worker, '', '', -- the round's stamp, worker and claim
+  '', now_text, '', worker, '', '', -- the properties of the round: running, worker and claim
 }
 for i, c in ipairs(chosen) do
   local id, f, deadline = c[ID], c[FIELDS], c[DEADLINE]
@@ -258,8 +254,7 @@ for k = FIRST_PAIR, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  -- What this worker leaves behind, now or to come, is for another one to wait for; so is what it did not
-  -- want, and may have been woken for.
+  -- Another worker may want the tasks that are left, now or later, and those that this worker has passed.
   if #chosen + avoided > 0 and call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)
   end

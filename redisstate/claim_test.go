@@ -71,8 +71,8 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	})
 }
 
-// What others wrote into the open list does not keep a worker from what it may take.
-func TestClaimPassesWhatItMayNotTake(t *testing.T) {
+// A claim passes the invalid entries of the open list.
+func TestClaimPassesInvalidEntries(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
@@ -95,7 +95,7 @@ func TestClaimPassesWhatItMayNotTake(t *testing.T) {
 			t.Fatalf("claimed %v", c)
 		}
 		if got := task(t, s, 1); got.State != tdf.Expired || got.Outcome != "expired" || !strings.Contains(got.Log, " w: expired") {
-			t.Errorf("the one that was over is %+v", got)
+			t.Errorf("the expired one is %+v", got)
 		}
 		open := s.rdb.ZRangeWithScores(ctx, s.keys.List(tdf.Open), 0, -1).Val()
 		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
@@ -104,7 +104,7 @@ func TestClaimPassesWhatItMayNotTake(t *testing.T) {
 	})
 }
 
-func TestClaimLooksPastHundredsThatAreInTheWay(t *testing.T) {
+func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for i := range 250 {
@@ -135,7 +135,7 @@ func TestRenew(t *testing.T) {
 		}
 		fetching, err := renew(Renewal{Claim: c.ID, Limit: 700})
 		if err != nil || task(t, s, 1).Deadline.String() != fetching.Add(700).String() {
-			t.Errorf("while it fetches: deadline %v, %v", task(t, s, 1).Deadline, err)
+			t.Errorf("while fetching: deadline %v, %v", task(t, s, 1).Deadline, err)
 		}
 		begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
 		got := task(t, s, 1)
@@ -147,7 +147,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
 		}
 		if _, err := renew(Renewal{Claim: "another"}); err == nil {
-			t.Error("somebody else's claim was renewed")
+			t.Error("another claim was renewed")
 		}
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
 		if _, err := renew(Renewal{Claim: c.ID}); err == nil {
@@ -156,8 +156,8 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// However much there is in the way, it is put off, and the next claims come through.
-func TestClaimComesThroughAnyNumber(t *testing.T) {
+// A claim delays any number of invalid tasks, so that later claims find the valid one.
+func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
 			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
@@ -175,8 +175,8 @@ func TestClaimComesThroughAnyNumber(t *testing.T) {
 	})
 }
 
-// A stale id in the open list expires nothing that was executed on time.
-func TestClaimExpiresOnlyWhatIsOpen(t *testing.T) {
+// A stale id in the open list does not expire a task that was executed in time.
+func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
 		s.rdb.HSet(t.Context(), s.keys.Task(id), "end_before", "5", "0:executed", "4")
@@ -188,12 +188,12 @@ func TestClaimExpiresOnlyWhatIsOpen(t *testing.T) {
 	})
 }
 
-// A clock that goes back takes no task's timestamps with it.
+// Timestamps of a task never go backwards, even if the clock does.
 func TestTimestampsNeverGoBackwards(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
-		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // the claim was made before the clock went back
+		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // the claim was made before the clock was set back
 		s.rdb.HSet(t.Context(), s.keys.Task(1), "0:running", ahead.String())
 		c.Task.Current().Entered[tdf.Running] = ahead
 		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
@@ -209,7 +209,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	})
 }
 
-// Programs that a worker leaves alone are left to others, however many tasks of theirs come first.
+// A claim leaves tasks of avoided programs to other workers, however many of them come first.
 func TestClaimAvoidsPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
@@ -238,7 +238,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 	})
 }
 
-// A claim of many tasks stays an answer of bearable size.
+// A claim of many tasks returns a reply of bounded size.
 func TestClaimIsBoundedInBytes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties

@@ -18,30 +18,33 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// A Store is one client of a namespace. It may be used by many goroutines.
+// A Store is one client of a namespace. Many goroutines may use it.
 type Store struct {
 	keys    Keys
 	rdb     *redis.Client
 	options *redis.Options
 	addr    string
 	log     *slog.Logger
-	boot    string // names this client in keys of its own
-	calls   callers
-	link    link
+	boot    string // identifies this client in its keys
+	calls   callSlots
+	link    linkSpeed
 	pace    pace
 	scripts scripts
 	outages atomic.Int64
 	waiting waitingManagers
 	dials   atomic.Int64
-	met     atomic.Bool // Redis has served this client once
-	worked  atomic.Bool // a script has
-	moved   atomic.Bool // a script that moves tasks has
-	noScan  sync.Once   // the log says that the user may not SCAN
+
+	checking     chan struct{} // has an element during a check
+	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
+	flags        atomic.Bool   // Redis knows script flags
+	scriptWorked atomic.Bool   // a script has succeeded
+	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
+	scanRefused  sync.Once     // the log says that the user may not SCAN
 }
 
-// Connect opens a namespace. A Redis that is not there, or not ready, is waited for until
-// ctx ends; one that cannot be used at all is a *[RefusedError].
-func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
+// New returns a Store for a namespace. It checks the configuration, and does not connect. The first call connects, waits for
+// Redis, and does the checks of [Store.Ready].
+func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -49,43 +52,51 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	silenceDriver()
 	s := &Store{
 		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
+		scripts: loadScripts(), checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)
 		return nil
 	}
 	s.rdb = redis.NewClient(options)
-	if err := s.greet(ctx); err != nil {
-		s.rdb.Close()
-		return nil, err
-	}
-	s.met.Store(true)
 	return s, nil
 }
 
-// Dials counts the connections made so far.
+// Connect returns a Store as soon as Redis answers and passes the checks of [Store.Ready]. It waits for Redis until ctx ends.
+func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
+	s, err := New(cfg, namespace, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Ready(ctx); err != nil {
+		s.rdb.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Dials returns how many connections were made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
-// silenceDriver keeps go-redis from writing to stderr that it could not dial: persist tells
-// that once, and in the words of the log it was given.
+// silenceDriver keeps go-redis from writing to stderr that it could not dial. The store's log has that already.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close removes the record of this client's calls and ends the connections. Of a client that had to
-// wait for Redis the record stays for its day: a call that is still on its way must find it.
+// Close removes the record of this client's calls and ends the connections. After an outage, the record stays until it
+// expires: a call that is still on its way must find it.
 func (s *Store) Close() error {
-	if s.calls.made() && s.Outages() == 0 {
+	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires by itself
+		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires anyway
 		end()
 	}
 	return s.rdb.Close()
 }
 
-// Boot names this client; each start of a process has another.
+// Boot identifies this client. Each start of a process has another one.
 func (s *Store) Boot() string { return s.boot }
 
 // Keys returns the names of the namespace's keys.
@@ -96,12 +107,12 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // persist sends again, knowing what it does
+		MaxRetries:            -1, // retry sends again instead
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
-		ReadTimeout:           longestReply, // see steadyConn
+		ReadTimeout:           longestReply, // see idleTimeoutConn
 		WriteTimeout:          longestReply,
-		PoolTimeout:           silence + time.Second,
+		PoolTimeout:           idleTimeout + time.Second,
 		DialerRetries:         1,
 		DisableIdentity:       true,
 	}
@@ -112,7 +123,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	} else {
 		options.CredentialsProvider = credentials(cfg)
 	}
-	options.Dialer = dialer(steadyDialer(options, silence))
+	options.Dialer = dialer(idleTimeoutDialer(options, idleTimeout))
 	return options, nil
 }
 
@@ -126,18 +137,18 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 	}
 	pem, err := os.ReadFile(cfg.TLSCA)
 	if err != nil {
-		return fmt.Errorf("[redis] tls_ca: %w", err)
+		return fmt.Errorf("read [redis] tls_ca: %w", err)
 	}
 	options.TLSConfig.RootCAs = x509.NewCertPool()
 	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("[redis] tls_ca: %s holds no certificate in PEM form", cfg.TLSCA)
+		return fmt.Errorf("read [redis] tls_ca: %s has no certificate in PEM form", cfg.TLSCA)
 	}
 	return nil
 }
 
-// credentials returns what each new connection logs in with. Without a password in the configuration, it is the one that
-// tdf up has made for its Redis (docs/tdf.md, "All of it on one machine"); nil: the options say it. It is looked up again for
-// each connection, since tdf up makes another one when it is started again.
+// credentials returns the function that gives each new connection its user and password, or nil if the options give them.
+// Without a password in the configuration, this is the password that tdf up has made for its Redis (docs/tdf.md, "All of
+// it on one machine"). It is looked up for each connection, since tdf up makes another one when it starts again.
 func credentials(cfg config.Redis) func() (user, password string) {
 	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
 		return nil

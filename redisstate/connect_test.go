@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -63,7 +65,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// chatter is a server that speaks, but not Redis's protocol.
+// chatter is a server that does not speak Redis's protocol.
 func chatter(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +87,7 @@ func chatter(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A Redis that is not there yet is waited for, and that is told.
+// Connect waits for a Redis that is not there yet, and logs that.
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -99,7 +101,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		done <- err
 	}()
 	if line := <-told; !strings.Contains(line, "connection refused") || !strings.Contains(line, proxy.Addr) {
-		t.Errorf("it said %s", line)
+		t.Errorf("logged %s", line)
 	}
 	proxy.Resume()
 	if err := <-done; err != nil {
@@ -124,7 +126,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// At maxmemory nothing is opened, with clear words; what is there is finished and archived.
+// At maxmemory, opening tasks fails with a clear error. Existing tasks are still finished and archived.
 func TestFullRedis(t *testing.T) {
 	full := redistest.Start(t)
 	s := connect(t, full.Addr, redistest.Namespace(t))
@@ -154,23 +156,111 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // a component that is started again
-	must(t, again.SeenServer(t.Context(), "s", 1e9))
+	again := connect(t, full.Addr, s.keys.ns) // a component that starts again
+	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
-	if seen, err := s.LastServer(t.Context()); seen != 1e9 || err != nil {
+	if seen, err := s.LastServerHeartbeat(t.Context()); seen != 1e9 || err != nil {
 		t.Errorf("a server was seen at %v, %v", seen, err)
 	}
 	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
-		t.Errorf("somebody follows for %v", left)
+		t.Errorf("it is followed for %v", left)
 	}
-	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, Predecessor{})); err != nil {
+	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
 		t.Error(err)
 	}
-	if err := again.SeenManager(t.Context(), 1e9, 5); err != nil {
+	if err := again.ManagerHeartbeat(t.Context(), 1e9, 5); err != nil {
 		t.Error(err)
+	}
+}
+
+// A store that is made while Redis is down works as soon as Redis is up. All of its first calls wait for one check.
+func TestNewDoesNotNeedRedis(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	proxy.Refuse()
+	log, told := logged()
+	s, err := New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	pings := &counted{name: "ping"}
+	s.rdb.AddHook(pings)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Now(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that is cancelled while Redis is down: %v", err)
+	}
+	waker := s.WakeServer()
+	t.Cleanup(func() { waker.Close() })
+	if waker.Wait(t.Context(), time.Millisecond) {
+		t.Error("a token came while Redis was down")
+	}
+	errs := make(chan error)
+	for range 5 {
+		go func() {
+			_, err := s.Open(t.Context(), "manager", define("x"))
+			errs <- err
+		}()
+	}
+	<-told
+	pings.n.Store(0)
+	proxy.Resume()
+	for range 5 {
+		must(t, <-errs)
+	}
+	if n := pings.n.Load(); n > 2 { // the one under way, and the next
+		t.Errorf("%d tries to connect after Redis was up", n)
+	}
+	if n := len(mustClaim(t, s, 9)); n != 5 {
+		t.Errorf("%d tasks", n)
+	}
+	mustBeSound(t, s)
+}
+
+// counted counts calls of one command.
+type counted struct {
+	name string
+	n    atomic.Int64
+}
+
+func (c *counted) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == c.name {
+			c.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
+	ns := redistest.Namespace(t)
+	other := connect(t, redistest.Shared(t), ns)
+	must(t, other.rdb.Set(t.Context(), other.keys.schema(), 7, 0).Err())
+	s, err := New(redisAt(t, redistest.Shared(t)), ns, quiet)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	before := dump(t, other)
+	for name, call := range map[string]func() error{
+		"open":      func() error { _, err := s.Open(t.Context(), "m", define("x")); return err },
+		"read":      func() error { _, err := s.Read(t.Context(), []int64{1}, Want{Fields: Rules}); return err },
+		"heartbeat": func() error { return s.ServerHeartbeat(t.Context(), "s", 1e9) },
+	} {
+		var refused *RefusedError
+		if err := call(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "has layout version 7") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	is(t, s, before)
+	must(t, other.rdb.Set(t.Context(), other.keys.schema(), Schema, 0).Err())
+	if _, err := s.Open(t.Context(), "m", define("x")); err != nil {
+		t.Errorf("after the layout was corrected: %v", err)
 	}
 }

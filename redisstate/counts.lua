@@ -1,10 +1,9 @@
--- counts: how many tasks there are in each state, all at one moment. It changes nothing.
+-- counts: counts the tasks in each state, all at one moment. It changes nothing.
 --
 -- KEYS  the lists, or the indexes of groups
--- ARGV  none to count whole lists; else pairs, the range of scores that each state has in an
---       index of a group
+-- ARGV  nothing to count whole lists; else pairs, the range of scores of each state in the index of a group
 --
--- Returns the numbers: of each list, or of each state over all groups.
+-- Returns the number of each list, or of each state over all groups.
 
 local counts = {}
 if #ARGV == 0 then

@@ -12,27 +12,27 @@ import (
 // A Due task is one that the server must look at now.
 type Due struct {
 	ID    int64
-	Score string // the fence of what is decided: see [tdf.Move.Due]
+	Score string // the fence of the decision: see [tdf.Move.Due]
 }
 
-// Due returns up to most tasks that are due at now, the longest due first.
+// Due returns up to most tasks that are due at now, beginning with those that have been due for longest.
 func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
 	var found []redis.Z
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		found, err = s.rdb.ZRangeByScoreWithScores(ctx, s.keys.Due(),
 			&redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading what is due: redis: %w", err)
+		return nil, fmt.Errorf("read due tasks: redis: %w", err)
 	}
 	var due []Due
 	for _, z := range found {
 		member, _ := z.Member.(string)
 		ids := idsOf([]string{member})
-		if len(ids) == 0 { // it would stay for ever, and keep others from being seen
-			if err := s.note(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
+		if len(ids) == 0 { // it would never leave the set, and would hide others
+			if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
 				return nil, err
 			}
 			continue
@@ -42,10 +42,10 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 	return due, nil
 }
 
-// NextDue returns when the next task becomes due; Never if none is known.
+// NextDue returns when the next task becomes due, or Never.
 func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	next := tdf.Never
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		first, err := s.rdb.ZRangeWithScores(ctx, s.keys.Due(), 0, 0).Result()
 		if len(first) == 1 {
 			next = tdf.Time(first[0].Score)
@@ -55,25 +55,25 @@ func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	return next, err
 }
 
-// Bounds of what Overlooked reads of each list.
+// Bounds of the members that Overlooked reads from each list.
 const (
 	newestRead = 100
 	sinceRead  = 2000
 )
 
-// Overlooked returns tasks that nothing in `due` will make the server look at as soon as it
-// should: what components of the original TDF moved. It looks at the newest of each list, and
-// at all that has come since.
+// Overlooked returns tasks that the server would look at too late, or never, because `due` does not hold them. Components
+// of the original TDF move tasks without `due`. Overlooked examines the newest tasks of each list, and all that entered
+// it since.
 func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error) {
 	var overlooked []int64
 	for _, list := range []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure} {
 		ids, err := s.newest(ctx, list, since)
 		if err != nil {
-			return nil, fmt.Errorf("reading the newest %s tasks: redis: %w", list, err)
+			return nil, fmt.Errorf("read the newest %s tasks: redis: %w", list, err)
 		}
 		if list == tdf.Running || list == tdf.Executed {
-			if ids, err = s.undue(ctx, list, ids, now); err != nil {
-				return nil, fmt.Errorf("looking up what is due: redis: %w", err)
+			if ids, err = s.notYetDue(ctx, list, ids, now); err != nil {
+				return nil, fmt.Errorf("look up tasks in due: redis: %w", err)
 			}
 		}
 		overlooked = append(overlooked, ids...)
@@ -96,30 +96,30 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
 }
 
-// undue returns those that have no place in `due`, or one that is later than it may be: of an
-// executed task any that is not now, of a running one any that no lease stands behind.
-func (s *Store) undue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
+// notYetDue returns the tasks that `due` does not hold, or holds with a later score than it should. An executed task must
+// be due now, and so must a running task without a valid lease.
+func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
 	scores, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
-	var undue, later []int64
+	var notYetDue, later []int64
 	for i, id := range ids {
 		switch {
 		case scores[i].Err() != nil:
-			undue = append(undue, id)
+			notYetDue = append(notYetDue, id)
 		case tdf.Time(scores[i].Val()) > now.Add(1):
 			later = append(later, id)
 		}
 	}
 	if list == tdf.Running {
-		later, err = s.leaseless(ctx, later, now)
+		later, err = s.withoutLease(ctx, later, now)
 	}
-	return append(undue, later...), err
+	return append(notYetDue, later...), err
 }
 
-// leaseless leaves out the tasks whose lease lives.
-func (s *Store) leaseless(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
+// withoutLease returns the tasks without a valid lease.
+func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
 	leases := make([]*redis.StringCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {

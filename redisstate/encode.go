@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// encoder puts a call's arguments together, as transact.lua's header lists them.
+// An encoder builds the arguments of a call, as the header of transact.lua lists them.
 type encoder struct{ args []any }
 
 func (e *encoder) add(values ...string) {
@@ -22,7 +22,7 @@ func (e *encoder) strings(values []string) {
 	e.add(values...)
 }
 
-func (e *encoder) involved(v involved) {
+func (e *encoder) callLists(v callLists) {
 	e.count(len(v.lists))
 	for _, list := range v.lists {
 		e.args = append(e.args, string(list), groupCode(list))
@@ -70,11 +70,11 @@ func (e *encoder) units(namespace string, units []Unit) {
 func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
-		mend := ""
+		repair := ""
 		if s.first.Repair {
-			mend = "1"
+			repair = "1"
 		}
-		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), mend)
+		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), repair)
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.count(len(s.first.Stamp))
@@ -86,7 +86,7 @@ func (e *encoder) shapes(shapes *shapes) {
 	}
 }
 
-// destination is where a move leads, as transact.lua reads it.
+// destination returns the state that a move leads to, as transact.lua reads it.
 func destination(m *tdf.Move) string {
 	if m.Verb == tdf.VerbRemove {
 		return "-"
@@ -110,7 +110,7 @@ func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	e.fields(own)
 }
 
-// sharedFields returns what all new tasks of a call have in common, to be sent once.
+// sharedFields returns the properties that all new tasks of a call have in common. They are sent once.
 func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	if len(opened) < 2 {
 		return nil
@@ -122,7 +122,7 @@ func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	return shared
 }
 
-// moment encodes a moment as transact.lua reads it.
+// moment returns a moment as transact.lua reads it.
 func moment(m tdf.Moment) string {
 	switch {
 	case m == tdf.Now:

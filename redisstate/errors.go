@@ -12,9 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A RefusedError says that Redis is there but cannot be used as it is, and that waiting
-// will not help: the password is wrong, the database does not exist, what answers is no
-// Redis, the namespace belongs to somebody else.
+// A RefusedError says that a Redis answers but cannot be used, and that waiting does not help. Examples are a wrong
+// password, a database that does not exist, a server that is not Redis, and a namespace of another program.
 type RefusedError struct {
 	Addr   string
 	Reason string
@@ -25,17 +24,17 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("redis at %s: %s", e.
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ErrFull says that Redis has reached its maxmemory and takes no new tasks. What is there
-// can still be finished and archived.
-var ErrFull = errors.New("redis is full (maxmemory is reached), and takes nothing new; archive and remove finished tasks, or raise maxmemory")
+// ErrFull says that Redis has reached its maxmemory and accepts no new tasks. Workers and managers can still finish and
+// archive the tasks in it.
+var ErrFull = errors.New("redis is full (maxmemory is reached)and accepts nothing new; archive and remove finished tasks, or raise maxmemory")
 
-// ErrGroupTaken says that a group that was to be new has tasks.
-var ErrGroupTaken = errors.New("the group has tasks already")
+// ErrGroupTaken says that a group that should be new already has tasks.
+var ErrGroupTaken = errors.New("the group already has tasks")
 
-// ErrTaken says that a task cannot be put because another one has its id.
-var ErrTaken = errors.New("another task has this id")
+// ErrIDTaken says that a task cannot be restored because another task has its id.
+var ErrIDTaken = errors.New("another task has this id")
 
-// passing are the replies of a Redis that will be well again by itself or by its operator's hand.
+// passing are the error replies of a Redis that recovers by itself, or that its operator repairs.
 var passing = map[string]string{
 	"LOADING":     "it is loading its data",
 	"OOM":         "it is full (maxmemory is reached)",
@@ -52,7 +51,7 @@ var passing = map[string]string{
 
 const tooManyClients = "ERR max number of clients reached"
 
-// outage reports whether err will pass by itself, and in what words that is told.
+// outage reports whether err passes by itself, and describes it for the log.
 func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
@@ -62,7 +61,7 @@ func outage(err error) (why string, passes bool) {
 	case errors.As(err, &reply):
 		word, _, _ := strings.Cut(reply.Error(), " ")
 		if strings.HasPrefix(reply.Error(), tooManyClients) {
-			return "it has no room for one more client (maxclients)", true
+			return "it has too many clients (maxclients)", true
 		}
 		why, passes = passing[word]
 		return why, passes
@@ -78,8 +77,8 @@ func outage(err error) (why string, passes bool) {
 	return "", false
 }
 
-// refusal turns an error of the whole connection that only an operator can repair into one that says what to do; nil if
-// err is no such error. It ends a first contact; later it is an outage (see [Store.outage]).
+// refusal returns a *[RefusedError] for an error of the whole connection that only an operator can repair, and nil for
+// any other error. It ends the first contact. After that it is an outage (see [Store.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
@@ -101,7 +100,8 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
-// refusedBy says what to do about a reply with which Redis refuses all that this client sends; "" for any other reply.
+// refusedBy returns how to fix a reply with which Redis refuses everything that this client sends, and "" for any other
+// reply.
 func refusedBy(reply string) string {
 	has := func(part string) bool { return strings.Contains(reply, part) }
 	switch word, _, _ := strings.Cut(reply, " "); {
@@ -121,28 +121,30 @@ func refusedBy(reply string) string {
 	return ""
 }
 
-// outage reports whether a call waits until err is over, and how the log names it. Before the first contact a refusal is
-// an answer: a wrong password ends the start. Afterwards the same Redis has served this client, so that a refusal of the
-// whole connection is an outage like any other, and whoever holds a result goes on holding it
-// (docs/guarantees.md, "Every call may be sent twice"). A missing right counts as an outage only once a script has
-// worked: with too few rights from the beginning, waiting would hide a wrong configuration. [Store.persist] also asks
-// whether the right concerns more than this call.
+// outage reports whether a call waits until err is over, and describes err for the log.
+//
+// Before the first contact, a refusal is an answer: a wrong password ends the start. After it, this Redis has served this
+// client, so a refusal of the whole connection is an outage. A worker then keeps its results (docs/guarantees.md, "Every
+// call may be sent twice").
+//
+// A missing right counts as an outage only after a script has worked. With too few rights from the beginning, waiting
+// would hide a wrong configuration. [Store.untilAnswered] also checks whether the right concerns more than this call.
 func (s *Store) outage(err error) (why string, passes bool) {
-	if why, passes = outage(err); passes || !s.met.Load() {
+	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes
 	}
 	var refused *RefusedError
 	if !errors.As(refusal(s.addr, err), &refused) {
 		return "", false
 	}
-	if lacksRights(err) && !s.worked.Load() {
+	if lacksRights(err) && !s.scriptWorked.Load() {
 		return "", false
 	}
 	return refused.Reason, true
 }
 
-// An UnstorableError says that Redis refuses a call because of what it would store, and will refuse it again: a value is
-// larger than it accepts. Without that, the call may succeed.
+// An UnstorableError says that Redis refuses a call because a value in it is too large. Redis will refuse it again. The
+// call may succeed without that value.
 type UnstorableError struct {
 	Reason string
 	Err    error
@@ -152,7 +154,7 @@ func (e *UnstorableError) Error() string { return "redis cannot store this: " + 
 
 func (e *UnstorableError) Unwrap() error { return e.Err }
 
-// unstorable returns an *[UnstorableError] for a reply that says so, and any other error as it is.
+// unstorable returns an *[UnstorableError] for a reply that refuses a value, and any other error unchanged.
 func unstorable(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) {

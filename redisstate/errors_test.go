@@ -16,11 +16,12 @@ func (replied) RedisError()     {}
 
 var _ redis.Error = replied("")
 
-// What ends a first contact with an error is waited out later; what Redis says of one task is an answer at any time.
+// A refusal ends the first contact. After it, calls wait until the refusal is over. An error of one task is always an
+// answer.
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	for _, c := range []struct {
 		err                  error
-		first, later, worked bool // it is waited out: before the first contact, after it, and after a script has worked
+		first, later, worked bool // whether calls wait: before the first contact, after it, and after a script has succeeded
 	}{
 		{replied("NOAUTH Authentication required."), false, true, true},
 		{fmt.Errorf("failed to authenticate: %w", replied("WRONGPASS invalid username-password pair or user is disabled.")), false, true, true},
@@ -44,18 +45,18 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		s := &Store{}
 		check := func(when string, want bool) {
 			if why, passes := s.outage(c.err); passes != want || passes == (why == "") {
-				t.Errorf("%v, %s: waited out: %v, %q", c.err, when, passes, why)
+				t.Errorf("%v, %s: waits: %v, %q", c.err, when, passes, why)
 			}
 		}
 		check("before the first contact", c.first)
-		s.met.Store(true)
+		s.connected.Store(true)
 		check("after it", c.later)
-		s.worked.Store(true)
+		s.scriptWorked.Store(true)
 		check("after a script has worked", c.worked)
 	}
 }
 
-func TestWhatRedisCannotStore(t *testing.T) {
+func TestUnstorableErrors(t *testing.T) {
 	for err, want := range map[error]bool{
 		replied("ERR Protocol error: invalid bulk length"):                      true,
 		replied("ERR string exceeds maximum allowed size (proto-max-bulk-len)"): true,

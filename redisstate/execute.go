@@ -6,9 +6,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Execute reports rounds that ended (see [tdf.Task.Execute]). A result that is no longer
-// wanted, because the round is over or was somebody else's, is a *[tdf.StateError] in its
-// outcome; one that was reported before is a success.
+// Execute reports rounds that have ended (see [tdf.Task.Execute]). The outcome of a result that came too late, or from
+// another claim, is a *[tdf.StateError]. A repeated report succeeds.
 func (s *Store) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]Outcome, error) {
 	return s.apply(ctx, worker, unitsOf(results), false)
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -14,73 +13,66 @@ import (
 //go:embed fields.lua
 var fieldsSource string
 
-var fieldsScript = redis.NewScript(fieldsSource)
+var fieldsScript = newScript(fieldsSource)
 
-// Bounds of what fields.lua reads in one call, so that it keeps Redis from its other clients for a few ms only.
+// Bounds of one call of fields.lua, so that it keeps Redis from its other clients for a few ms only.
 const (
-	// longestField is how long a property may be that is read without being asked for by itself. No valid one is longer
-	// but what programs print and report, which is read by [Store.Texts] and its kin.
-	longestField  = tdf.MaxInput
-	longestFact   = 4 << 10 // the same for a fact of a round: of these a thousand are read at once
 	namesPerCall  = 3000
 	fieldsPerCall = 1 << 20 // bytes of values
 )
 
-// namesAtOnce is how many properties of one task are asked for at once.
+// namesAtOnce is how many properties of one task are read at once.
 const namesAtOnce = 1000
+
+// lengthOf before the name of a property asks fields.lua for the length of its value.
+const lengthOf = "?"
 
 // A question asks for properties of one task.
 type question struct {
-	task  int // its place among the hashes
+	at    int // the task's index among those that are read
+	id    int64
 	names []string
 }
 
-// loadFields reads the properties of each task that names says, and puts those that there are into its hash. A property
-// that is too long is left out: for each task the first such one comes back as an error, a *[tdf.PropertyError].
-func (s *Store) loadFields(ctx context.Context, ids []int64, hashes []tdf.Hash, names func(i int) []string) (tooLong []error, err error) {
+// readFields reads the properties of each task that names returns, and adds those that exist to its hash. A property
+// that is too long is left out. tooLong gets the first of them for each task, as a *[tdf.PropertyError].
+func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
 	var asked []question
-	for i := range ids {
+	for i, id := range ids {
 		for rest := names(i); len(rest) > 0; {
 			n := min(len(rest), namesAtOnce)
-			asked = append(asked, question{i, rest[:n]})
+			asked = append(asked, question{i, id, rest[:n]})
 			rest = rest[n:]
 		}
 	}
-	tooLong = make([]error, len(ids))
 	for len(asked) > 0 {
-		answers, err := s.askFields(ctx, ids, asked[:questionsPerCall(asked)])
+		answers, err := s.askFields(ctx, asked[:questionsPerCall(asked)])
 		if err != nil {
-			return nil, fmt.Errorf("loading tasks: redis: %w", err)
+			return err
 		}
 		for i, answer := range answers {
 			q := asked[i]
-			if err := q.take(hashes[q.task], list(answer)); err != nil && tooLong[q.task] == nil {
-				tooLong[q.task] = err
+			if err := q.take(hashes[q.at], list(answer)); err != nil && tooLong[q.at] == nil {
+				tooLong[q.at] = err
 			}
 		}
 		asked = asked[len(answers):]
 	}
-	return tooLong, nil
+	return nil
 }
 
 // questionsPerCall returns how many of the questions make up the next call: at least one.
 func questionsPerCall(asked []question) int {
-	names := 0
-	for i, q := range asked {
-		if names += len(q.names); i > 0 && names > namesPerCall {
-			return i
-		}
-	}
-	return len(asked)
+	return batch(len(asked), bound{namesPerCall, func(i int) int { return len(asked[i].names) }})
 }
 
 // askFields returns the answers to the first of the questions, to one at least.
-func (s *Store) askFields(ctx context.Context, ids []int64, asked []question) ([]any, error) {
+func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) {
 	keys := make([]string, len(asked))
 	numbers := map[string]int{}
 	var sets, which []any
 	for i, q := range asked {
-		keys[i] = s.keys.Task(ids[q.task])
+		keys[i] = s.keys.Task(q.id)
 		set := strings.Join(q.names, "\n")
 		if numbers[set] == 0 {
 			numbers[set] = len(numbers) + 1
@@ -103,25 +95,32 @@ func (s *Store) askFields(ctx context.Context, ids []int64, asked []question) ([
 	return answers, nil
 }
 
-// take puts the values of an answer into a hash.
+// take adds the values of an answer to a hash, and also the lengths, under the names that asked for them.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
+		name := q.names[i]
 		switch v := v.(type) {
 		case string:
-			h[q.names[i]] = v
+			h[name] = v
 		case int64:
-			if tooLong == nil {
-				tooLong = &tdf.PropertyError{Property: q.names[i], Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", v, longestOf(q.names[i]))}
+			switch {
+			case !strings.HasPrefix(name, lengthOf):
+				tooLong = firstError(tooLong, tooLongError(name, v))
+			case v > 0:
+				h[name] = strconv.FormatInt(v, 10)
 			}
 		}
 	}
 	return tooLong
 }
 
-// longestOf returns how long the property may be to be read without being asked for by itself.
-func longestOf(name string) int {
-	if strings.Contains(name, ":") {
-		return longestFact
+func firstError(first, second error) error {
+	if first != nil {
+		return first
 	}
-	return longestField
+	return second
+}
+
+func tooLongError(name string, length int64) error {
+	return &tdf.PropertyError{Property: name, Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", length, validLength(name))}
 }

@@ -1,47 +1,92 @@
--- fields: properties of tasks, read at one moment, without those that are too long. It changes nothing.
+-- fields: reads properties of tasks at one moment, but none that is too long. It changes nothing.
 --
 -- KEYS  the tasks' hashes
--- ARGV  how long a value may be, in bytes
---       the same for names that have a colon: properties of a round, of which a task has many
---       how many bytes of values to return at most; the first task is always returned
---       how many sets of names follow; each is the number of names, and the names
---       for each key which set it is about, from 1
+-- ARGV  1 longest value to return, in bytes
+--       2 the same for a property of one round, whose name has a colon
+--       3 how many bytes of values to return; the first task is always returned
+--       4 n, n sets of names: each is the number of names, and the names. '?' before a name asks for the
+--         length of the value
+--       then the number of the set for each key, from 1
 --
--- Returns, for each of the first keys, as many as there is room for, the values in the order of the names: nil for one
--- that is not there, and the length, a number, for one that is too long. A key that is no hash has no values.
+-- Returns the values for each of the first keys, as many keys as there is room for. The values have the order of
+-- the names: nil for a property that is not there, and a length for one that is too long or begins with '?'. A key
+-- that is no hash has no values.
+--
+-- Valid values are short, so the script reads some at once and looks at their lengths then. Only another program can
+-- have written a value that is too long. After the first one, the script asks for each length before it reads a value.
+-- So the script never holds more than PIECE values that are too long.
 
-local most, mostOfRound, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local PIECE = 16
+local careful = false
+
 local at, sets = 5, {}
 for i = 1, tonumber(ARGV[4]) do
+  local set = { names = {}, where = {}, longest = {}, lengths = {} }
   local n = tonumber(ARGV[at])
-  sets[i] = { unpack(ARGV, at + 1, at + n) }
+  for j = 1, n do
+    local name = ARGV[at + j]
+    if string.sub(name, 1, 1) == '?' then
+      set.lengths[j] = string.sub(name, 2)
+    else
+      local k = #set.names + 1
+      set.names[k], set.where[k] = name, j
+      set.longest[k] = string.find(name, ':', 1, true) and most_of_round or most
+    end
+  end
+  sets[i] = set
   at = at + n + 1
 end
 
-local function read(key, names)
-  local values, short, where, bytes = {}, {}, {}, 0
-  for i, name in ipairs(names) do
-    local length = redis.pcall('HSTRLEN', key, name)
-    if type(length) ~= 'number' then return {}, 0 end
-    values[i] = length
-    if length <= (string.find(name, ':', 1, true) and mostOfRound or most) then
-      short[#short + 1], where[#where + 1] = name, i
-      bytes = bytes + length
+-- Each returns the values from the first to the last of a set's names, or nil if the key is no hash.
+
+local function read_piece(key, set, first, last)
+  local values = redis.pcall('HMGET', key, unpack(set.names, first, last))
+  if values.err then return nil end
+  for i, value in ipairs(values) do
+    if value and #value > set.longest[first + i - 1] then
+      values[i], careful = #value, true
     end
   end
-  if #short > 0 and bytes <= room then
+  return values
+end
+
+local function read_lengths_first(key, set, first, last)
+  local values, short, where = {}, {}, {}
+  for k = first, last do
+    local length = redis.pcall('HSTRLEN', key, set.names[k])
+    if type(length) ~= 'number' then return nil end
+    values[k - first + 1] = length
+    if length <= set.longest[k] then
+      short[#short + 1], where[#where + 1] = set.names[k], k - first + 1
+    end
+  end
+  if #short > 0 then
     for i, value in ipairs(redis.call('HMGET', key, unpack(short))) do values[where[i]] = value end
   end
-  return values, bytes
+  return values
+end
+
+local function read(key, set)
+  local all, bytes = {}, 0
+  for first = 1, #set.names, PIECE do
+    local last = math.min(first + PIECE - 1, #set.names)
+    local values = (careful and read_lengths_first or read_piece)(key, set, first, last)
+    if not values then return {}, 0 end
+    for i, value in ipairs(values) do
+      all[set.where[first + i - 1]] = value
+      if type(value) == 'string' then bytes = bytes + #value end
+    end
+  end
+  for j, name in pairs(set.lengths) do all[j] = redis.call('HSTRLEN', key, name) end
+  return all, bytes
 end
 
 local all = {}
 for i, key in ipairs(KEYS) do
-  local limit = room
-  if i == 1 then room = math.huge end
   local values, bytes = read(key, sets[tonumber(ARGV[at + i - 1])])
-  if i > 1 and bytes > limit then break end
-  room = limit - bytes
+  if i > 1 and bytes > room then break end
+  room = room - bytes
   all[i] = values
 end
 return all

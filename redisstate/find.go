@@ -9,33 +9,28 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 )
 
-// A Stretch is what is asked of the lists: the tasks in some states, all lists in one order. That is by the
-// scores, which are times; of a group it is by id, and the bounds of time do not count. Nor do they for those that
-// are open or executed, whose scores are not when they came to be so.
-type Stretch struct {
+// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. After and
+// Before do not apply to open and executed tasks, whose scores are not the times at which they entered their state. The
+// tasks of a group are ordered by id, and After and Before do not apply to them either.
+type ListQuery struct {
 	States        []tdf.State
-	Group         string // "": of all tasks
+	Group         string // "" for all tasks
 	After, Before tdf.Time
 	OldestFirst   bool
-	Behind        *Place // to go on behind; nil: from the beginning
+	Behind        *ListEntry // the entry after which the query continues; nil for the beginning
 }
 
-// groupIDs is how many ids each state has room for in the index of a group.
-const groupIDs = 1 << 40
-
-// A Place is where a list holds a task.
-type Place struct {
+// A ListEntry is a task's entry in a list.
+type ListEntry struct {
 	Order  float64 // the score; in a group the id
-	Member string  // the id; anything else was put there by other hands
+	Member string  // the id; other programs may have added anything
 }
 
-// ID returns the id of the task that has the place.
-func (p Place) ID() (id int64, ok bool) {
+// ID returns the id of the task.
+func (p ListEntry) ID() (id int64, ok bool) {
 	ids := idsOf([]string{p.Member})
 	if len(ids) == 0 {
 		return 0, false
@@ -43,20 +38,19 @@ func (p Place) ID() (id int64, ok bool) {
 	return ids[0], true
 }
 
-// Compare orders places as Redis orders the entries of one list.
-func (p Place) Compare(other Place) int {
+// Compare orders entries as Redis orders the entries of one list.
+func (p ListEntry) Compare(other ListEntry) int {
 	return cmp.Or(cmp.Compare(p.Order, other.Order), strings.Compare(p.Member, other.Member))
 }
 
 //go:embed find.lua
 var findSource string
 
-var findScript = redis.NewScript(findSource)
+var findScript = newScript(findSource)
 
-// Find returns up to most places of a stretch, at most 1,000, in its order and all as they were at one
-// moment, and whether these are the last ones. So of a group's tasks none is missed, and none comes
-// twice, however they move from state to state meanwhile.
-func (s *Store) Find(ctx context.Context, of Stretch, most int) (places []Place, last bool, err error) {
+// Find returns up to most entries that a query selects, at most 1,000, all as they were at one moment. last reports that
+// no others follow. A walk through a group finds each task once, even if tasks change their states meanwhile.
+func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil
 	}
@@ -66,13 +60,13 @@ func (s *Store) Find(ctx context.Context, of Stretch, most int) (places []Place,
 		args[0] = "oldest"
 	}
 	for _, state := range of.States {
-		lane := s.lane(&of, state)
-		keys = append(keys, lane.key)
-		args = append(args, lane.score, lane.member, lane.stop)
+		listRange := s.listRange(&of, state)
+		keys = append(keys, listRange.key)
+		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
 	reply, err := s.run(ctx, findScript, keys, args)
 	if err != nil {
-		return nil, false, fmt.Errorf("finding tasks: redis: %w", err)
+		return nil, false, fmt.Errorf("find tasks: redis: %w", err)
 	}
 	last = true
 	for i, page := range list(reply) {
@@ -87,35 +81,35 @@ func (s *Store) Find(ctx context.Context, of Stretch, most int) (places []Place,
 	return places, last, nil
 }
 
-func (of *Stretch) compare(a, b Place) int {
+func (of *ListQuery) compare(a, b ListEntry) int {
 	if of.OldestFirst {
 		return a.Compare(b)
 	}
 	return b.Compare(a)
 }
 
-func (of *Stretch) places(state tdf.State, members []any) []Place {
-	places := make([]Place, len(members)/2)
+func (of *ListQuery) places(state tdf.State, members []any) []ListEntry {
+	places := make([]ListEntry, len(members)/2)
 	for i := range places {
 		score, _ := strconv.ParseFloat(text(members[2*i+1]), 64)
-		places[i] = Place{score - of.base(state), text(members[2*i])}
+		places[i] = ListEntry{score - of.base(state), text(members[2*i])}
 	}
 	return places
 }
 
-// base is what the scores of a state begin with in the index of a group.
-func (of *Stretch) base(state tdf.State) float64 {
+// base returns the lowest score of a state in the index of a group.
+func (of *ListQuery) base(state tdf.State) float64 {
 	if of.Group == "" {
 		return 0
 	}
-	return float64(groupCode(state)) * groupIDs
+	return groupScore(state, 0)
 }
 
-// A lane is the part of one sorted set that belongs to a stretch, as find.lua wants it told.
-type lane struct{ key, score, member, stop string }
+// A listRange is the part of one sorted set that a query selects, in the form that find.lua reads.
+type listRange struct{ key, score, member, stop string }
 
-func (s *Store) lane(of *Stretch, state tdf.State) lane {
-	l := lane{key: s.keys.List(state)}
+func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
+	l := listRange{key: s.keys.List(state)}
 	low, high := of.After, of.Before
 	base := of.base(state)
 	if of.Group != "" {
@@ -140,8 +134,8 @@ func (s *Store) lane(of *Stretch, state tdf.State) lane {
 	return l
 }
 
-// isBefore says whether an order comes before the one that a lane begins with; 0: it has no beginning.
-func (of *Stretch) isBefore(order, begin float64) bool {
+// isBefore reports whether an order comes before the beginning of a listRange; 0 means that it has none.
+func (of *ListQuery) isBefore(order, begin float64) bool {
 	switch {
 	case begin == 0:
 		return false

@@ -1,18 +1,18 @@
--- find: a page of several sorted sets, all read at one moment. It changes nothing.
+-- find: returns a page of several sorted sets, all read at one moment. It changes nothing.
 --
--- KEYS  the sorted sets; one may come several times
--- ARGV  'newest' or 'oldest': which entries come first
---       how many entries of each set to return at most
---       for each key three: the score and the member to go on behind, and the score at which to end;
---       '' for none
+-- KEYS  the sorted sets; one may occur several times
+-- ARGV  1 'newest' or 'oldest': which entries come first
+--       2 how many entries of each set to return at most
+--       then for each key three: the score and the member of the entry after which to continue, and the score at
+--       which to end; '' for none
 --
--- Returns, for each key, members and scores in turn, in the order of the set. An entry of the end's score
--- is left out by 'oldest', and returned by 'newest'.
+-- Returns members and scores in turn for each key, in the order of the set. 'oldest' leaves out entries with the
+-- score at which to end, 'newest' returns them.
 
 local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
 
--- How many entries have their place before the given one, or in it. Those of one score stand in the order of
--- their members, and are too many at times to go through them.
+-- The number of entries before the given one, with it if `too` is true. Entries with equal scores are ordered by
+-- their members. They may be too many for a linear search.
 local function before(key, score, member, too)
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
   local high = redis.call('ZCOUNT', key, '-inf', score)

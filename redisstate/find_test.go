@@ -12,17 +12,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// walk pages through a stretch; between calls after each page.
-func walk(t *testing.T, s *Store, of Stretch, most int, between func()) []Place {
+// walk pages through a query, and calls between after each page.
+func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
 	t.Helper()
-	var all []Place
+	var all []ListEntry
 	for pages := 0; ; pages++ {
 		page, last, err := s.Find(t.Context(), of, most)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(page) > most || len(page) == 0 && !last || pages > 10_000 {
-			t.Fatalf("page %d has %d places, most %d, last %v", pages, len(page), most, last)
+			t.Fatalf("page %d has %d entries, most %d, last %v", pages, len(page), most, last)
 		}
 		all = append(all, page...)
 		if last {
@@ -33,23 +33,23 @@ func walk(t *testing.T, s *Store, of Stretch, most int, between func()) []Place 
 	}
 }
 
-func ids(t *testing.T, places []Place) []int64 {
+func ids(t *testing.T, places []ListEntry) []int64 {
 	t.Helper()
 	var all []int64
 	for _, p := range places {
 		id, ok := p.ID()
 		if !ok {
-			t.Errorf("a place of %q", p.Member)
+			t.Errorf("an entry of %q", p.Member)
 		}
 		all = append(all, id)
 	}
 	return all
 }
 
-// Lists whose scores are equal by the hundred are walked exactly, in either direction and with any size of page.
+// Pages through hundreds of entries with equal scores are exact, in both directions and with any page size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var want []Place
+		var want []ListEntry
 		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
 		lists := map[tdf.State][]redis.Z{}
 		for id := range 400 {
@@ -57,22 +57,22 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 			member := strconv.Itoa(id + 1)
 			state := states[rand.IntN(len(states))]
 			lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
-			want = append(want, Place{score, member})
+			want = append(want, ListEntry{score, member})
 		}
 		for state, members := range lists {
 			if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), members...).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		slices.SortFunc(want, Place.Compare)
+		slices.SortFunc(want, ListEntry.Compare)
 		for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-			if got := walk(t, s, Stretch{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
-				t.Errorf("oldest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+			if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
+				t.Errorf("oldest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
 			}
-			got := walk(t, s, Stretch{States: states}, most, func() {})
+			got := walk(t, s, ListQuery{States: states}, most, func() {})
 			slices.Reverse(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("newest first, pages of %d: %d places of %d, or in another order", most, len(got), len(want))
+				t.Errorf("newest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
 			}
 		}
 	})
@@ -90,19 +90,19 @@ func TestFindBoundsByTime(t *testing.T) {
 		}
 		running := []tdf.State{tdf.Running}
 		for _, c := range []struct {
-			of   Stretch
+			of   ListQuery
 			want string
 		}{
-			{Stretch{States: running, After: 1007}, "[709 708 707]"},
-			{Stretch{States: running, Before: 1002}, "[701 700]"},
-			{Stretch{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
-			{Stretch{States: running, After: 1003, Before: 1005}, "[704 703]"},
-			{Stretch{States: running, After: 1003, Before: 1003}, "[]"},
-			{Stretch{States: running, After: 1008, Behind: &Place{1002, "702"}, OldestFirst: true}, "[708 709]"},
-			{Stretch{States: running, Before: 1001, Behind: &Place{1002, "702"}}, "[700]"},
-			{Stretch{States: running, Before: 1003, Behind: &Place{1002, "702"}}, "[701 700]"},
-			{Stretch{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
-			{Stretch{}, "[]"},
+			{ListQuery{States: running, After: 1007}, "[709 708 707]"},
+			{ListQuery{States: running, Before: 1002}, "[701 700]"},
+			{ListQuery{States: running, After: 1003, Before: 1005, OldestFirst: true}, "[703 704]"},
+			{ListQuery{States: running, After: 1003, Before: 1005}, "[704 703]"},
+			{ListQuery{States: running, After: 1003, Before: 1003}, "[]"},
+			{ListQuery{States: running, After: 1008, Behind: &ListEntry{1002, "702"}, OldestFirst: true}, "[708 709]"},
+			{ListQuery{States: running, Before: 1001, Behind: &ListEntry{1002, "702"}}, "[700]"},
+			{ListQuery{States: running, Before: 1003, Behind: &ListEntry{1002, "702"}}, "[701 700]"},
+			{ListQuery{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
+			{ListQuery{}, "[]"},
 		} {
 			if got := fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))); got != c.want {
 				t.Errorf("%+v: %v, want %v", c.of, got, c.want)
@@ -111,7 +111,7 @@ func TestFindBoundsByTime(t *testing.T) {
 	})
 }
 
-// Of a group each task comes once, while all of them move from state to state.
+// A walk through a group finds each task once, while all of them change their states.
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []int64
@@ -126,7 +126,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 			move(id, tdf.States[rand.IntN(len(tdf.States))])
 		}
 		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, Stretch{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
+			found := walk(t, s, ListQuery{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
 				for range 60 {
 					move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
 				}
@@ -142,7 +142,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	})
 }
 
-func TestFindPassesWhatIsNoTask(t *testing.T) {
+func TestFindReturnsInvalidMembers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
 			if err := s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
@@ -150,15 +150,15 @@ func TestFindPassesWhatIsNoTask(t *testing.T) {
 			}
 		}
 		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, Stretch{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
+			found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
 			if len(found) != 8 {
-				t.Errorf("oldest first %v: %d places of 8: %v", oldest, len(found), found)
+				t.Errorf("oldest first %v: %d entries of 8: %v", oldest, len(found), found)
 			}
 		}
 	})
 }
 
-func TestGlanceAndTexts(t *testing.T) {
+func TestReadFactsAndTexts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("some input")
 		d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
@@ -167,33 +167,35 @@ func TestGlanceAndTexts(t *testing.T) {
 			mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
 			mustSettle(t, s, id)
 		}
-		all := func(*tdf.Task) bool { return true }
-		tasks, err := s.Glance(t.Context(), []int64{id, 99, id}, 2, all)
-		if err != nil || len(tasks) != 3 || tasks[1] != nil {
-			t.Fatalf("%v, %v", tasks, err)
+		want := Want{Fields: Facts, Rounds: LastRounds(2)}
+		stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
+		if err != nil || len(stored) != 3 || stored[1].Task != nil {
+			t.Fatalf("%v, %v", stored, err)
 		}
-		got := tasks[0]
+		got := stored[0].Task
 		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
-			t.Errorf("seen: %+v", got)
+			t.Errorf("read: %+v", got)
 		}
 		if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
 			t.Errorf("more was read than was asked for: %+v", got)
 		}
-		if tasks, err := s.Glance(t.Context(), []int64{id}, 1, func(*tdf.Task) bool { return false }); err != nil || tasks[0] != nil {
-			t.Errorf("what is not kept came back: %v, %v", tasks, err)
+		want.Keep = func(*tdf.Task) bool { return false }
+		if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
+			t.Errorf("a task that was not selected came back: %v, %v", stored, err)
 		}
-		of := []TextsOf{{id, []string{"input", "meta"}}, {99, []string{"input"}}, {id, []string{"2:output", "2:error", "9:error"}}, {id, nil}}
-		for _, c := range []struct {
-			most int64
-			want string
-		}{
-			{1000, `[["some input" "{\"a\":1}"] [""] ["out" "no" ""] []]`},
-			{17, `[["some input" "{\"a\":1}"] [""]]`},
-			{0, `[["some input" "{\"a\":1}"]]`},
-		} {
-			texts, err := s.Texts(t.Context(), of, c.most)
-			if got := fmt.Sprintf("%q", texts); err != nil || got != c.want {
-				t.Errorf("at most %d bytes: %s, %v, want %s", c.most, got, err, c.want)
+		ids := []int64{id, 99, id}
+		texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
+		for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
+			stored, err := s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})
+			if err != nil || len(stored) != c.want {
+				t.Fatalf("at most %d bytes: %d tasks, %v, want %d", c.most, len(stored), err, c.want)
+			}
+			x := stored[0]
+			if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
+				t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
+			}
+			if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
+				t.Errorf("not read: %v, %v", x.Task.Unread, r.Unread)
 			}
 		}
 	})
@@ -201,16 +203,16 @@ func TestGlanceAndTexts(t *testing.T) {
 
 func TestFitting(t *testing.T) {
 	for _, c := range []struct {
-		sizes []int64
-		most  int64
+		sizes []int
+		most  int
 		want  int
 	}{
 		{nil, 5, 0},
-		{[]int64{9}, 5, 1},
-		{[]int64{9, 0}, 5, 1},
-		{[]int64{2, 3, 0, 1}, 5, 3},
-		{[]int64{2, 3}, 5, 2},
-		{[]int64{0, 9}, 0, 1},
+		{[]int{9}, 5, 1},
+		{[]int{9, 0}, 5, 1},
+		{[]int{2, 3, 0, 1}, 5, 3},
+		{[]int{2, 3}, 5, 2},
+		{[]int{0, 9}, 0, 1},
 	} {
 		if got := fitting(c.sizes, c.most); got != c.want {
 			t.Errorf("%v within %d: %d, want %d", c.sizes, c.most, got, c.want)

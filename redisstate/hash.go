@@ -3,8 +3,8 @@ package redisstate
 import (
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -12,15 +12,39 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Bounds of what is read of whole tasks at once, beside readAtOnce.
+// Bounds of reading whole tasks, beside readAtOnce.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16   // where Redis does not tell how large they are
-	smallHash    = 1000 // properties: Redis writes out one hash without doing anything else
+	hashesUnseen = 16   // if Redis does not tell how large they are
+	smallHash    = 1000 // properties: Redis can return them in one command without delaying other clients
+	fewNames     = 5000 // properties whose names are read in one command
 )
 
-// eachHash reads tasks whole and calls each for every one in turn, with an empty hash where there is none.
-func (s *Store) eachHash(ctx context.Context, ids []int64, each func(id int64, h tdf.Hash) error) error {
+// wholeHashes reads all properties of valid tasks. It leaves out unknown properties of a large task, and those that are too
+// long.
+func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash, tooLong []error, err error) {
+	tooLong = make([]error, len(ids))
+	err = s.eachHash(ctx, ids, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
+		for _, name := range slices.Sorted(maps.Keys(lengths)) {
+			if validLength(name) != unknownProperty {
+				tooLong[len(hashes)] = firstError(tooLong[len(hashes)], tooLongError(name, int64(lengths[name])))
+			}
+		}
+		hashes = append(hashes, h)
+		return nil
+	})
+	return hashes, tooLong, err
+}
+
+// anyLength is the limit of a dump, which has all properties.
+func anyLength(string) int { return math.MaxInt }
+
+// eachHash reads all properties of tasks and calls each for one task after the other, with an empty hash if there is no
+// such task. limit returns how long a property of that name may be. Longer ones are left out, and tooLong has their
+// lengths.
+func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name string) int,
+	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
+) error {
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		sizes, err := s.hashSizes(ctx, page)
 		if err != nil {
@@ -28,12 +52,12 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, each func(id int64, h
 		}
 		for len(page) > 0 {
 			n := fitting(sizes, readAtOnce)
-			hashes, err := s.hashes(ctx, page[:n], sizes[:n])
+			hashes, tooLong, err := s.hashes(ctx, page[:n], sizes[:n], limit)
 			if err != nil {
-				return fmt.Errorf("reading tasks: redis: %w", err)
+				return err
 			}
 			for i, h := range hashes {
-				if err := each(page[i], h); err != nil {
+				if err := each(page[i], h, tooLong[i]); err != nil {
 					return err
 				}
 			}
@@ -43,27 +67,31 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, each func(id int64, h
 	return nil
 }
 
-// hashSizes returns how much of what is read at once each task takes.
-func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int64, error) {
+// hashSizes returns how much of readAtOnce each task takes.
+func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	sizes, told, err := s.memory(ctx, ids, counts)
+	bytes, known, err := s.memory(ctx, ids, counts)
 	if err != nil {
 		return nil, err
 	}
+	sizes := make([]int, len(ids))
 	for i, n := range counts {
 		switch {
-		case n > smallHash:
+		case n > smallHash, n > 0 && !known && len(ids) == 1:
 			sizes[i] = readAtOnce + 1
-		case !told:
+		case !known:
 			sizes[i] = readAtOnce / hashesUnseen
+		default:
+			sizes[i] = int(bytes[i])
 		}
 	}
 	return sizes, nil
 }
 
+// fieldCounts returns how many properties each task has.
 func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -71,21 +99,18 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 			replies[i] = p.HLen(ctx, s.keys.Task(id))
 		}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading tasks: redis: %w", err)
-	}
 	counts := make([]int64, len(ids))
 	for i, r := range replies {
 		counts[i] = r.Val()
 	}
-	return counts, nil
+	return counts, err
 }
 
 // hashes reads tasks of these sizes: several small ones, or one that may be large.
-func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int64) ([]tdf.Hash, error) {
+func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash, []map[string]int, error) {
 	if sizes[0] > readAtOnce {
-		h, err := s.largeHash(ctx, ids[0])
-		return []tdf.Hash{h}, err
+		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
+		return []tdf.Hash{h}, []map[string]int{tooLong}, err
 	}
 	replies := make([]*redis.MapStringStringCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -93,64 +118,110 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int64) ([]tdf.H
 			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
 		}
 	})
-	hashes := make([]tdf.Hash, len(ids))
+	hashes, tooLong := make([]tdf.Hash, len(ids)), make([]map[string]int, len(ids))
 	for i, r := range replies {
-		hashes[i] = r.Val()
+		hashes[i], tooLong[i] = r.Val(), map[string]int{}
+		for name, value := range hashes[i] {
+			if len(value) > limit(name) {
+				tooLong[i][name] = len(value)
+				delete(hashes[i], name)
+			}
+		}
 	}
-	return hashes, err
+	return hashes, tooLong, err
 }
 
-// largeHash reads a task piece by piece; nil stands for one that is not there.
-func (s *Store) largeHash(ctx context.Context, id int64) (tdf.Hash, error) {
-	h, err := s.atRest(ctx, id, func(h tdf.Hash) error {
-		names, few, err := s.fieldNames(ctx, id)
-		if err != nil {
-			return err
+// readTries is how often a large task is read if it moves while it is read.
+const readTries = 3
+
+// largeHash reads a task in pieces, until it has not moved while it was read, or has moved often.
+func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
+	before, err := s.head(ctx, id)
+	for try := 1; err == nil; try++ {
+		if h, tooLong, err = s.readInPieces(ctx, id, limit); err != nil {
+			break
 		}
-		if !few {
-			return s.scanHash(ctx, id, h)
+		var after tdf.Hash
+		if after, err = s.head(ctx, id); err != nil {
+			break
 		}
-		return s.loadAll(ctx, h, oneByOne(id, names))
-	})
-	if errors.Is(err, tdf.ErrNoTask) {
-		return nil, nil
+		if len(after) == 0 && len(before) > 0 { // it was removed meanwhile
+			return tdf.Hash{}, nil, nil
+		}
+		if maps.Equal(before, after) || try == readTries {
+			return h, tooLong, nil
+		}
+		before = after
 	}
-	return h, err
+	return nil, nil, err
 }
 
-// scanAtOnce is how many properties of a task with very many are looked up at once.
-const scanAtOnce = 100
+// head reads the properties of a task that change when it moves.
+func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
+	hashes, _, err := s.readHashes(ctx, []int64{id}, &Want{Fields: Head})
+	if err != nil {
+		return nil, err
+	}
+	return hashes[0], nil
+}
 
 //go:embed names.lua
 var namesSource string
 
-var namesScript = redis.NewScript(namesSource)
+var namesScript = newScript(namesSource)
 
-// scanHash reads a task with very many properties: some names at a time, and then their values, a few MiB at once.
-func (s *Store) scanHash(ctx context.Context, id int64, h tdf.Hash) error {
+// namesPerScan is how many names of a task with very many properties are read at once.
+const namesPerScan = 100
+
+func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
+	h, tooLong = tdf.Hash{}, map[string]int{}
+	counts, err := s.fieldCounts(ctx, []int64{id})
+	if err != nil {
+		return nil, nil, err
+	}
+	if counts[0] <= fewNames {
+		var names *redis.StringSliceCmd
+		if err := s.pipeline(ctx, func(p redis.Pipeliner) { names = p.HKeys(ctx, s.keys.Task(id)) }); err != nil {
+			return nil, nil, err
+		}
+		return h, tooLong, s.readNamed(ctx, id, names.Val(), limit, h, tooLong)
+	}
 	for cursor := "0"; ; {
-		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, scanAtOnce, readAtOnce})
+		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce})
 		if err != nil {
-			return fmt.Errorf("reading a task: redis: %w", err)
+			return nil, nil, err
 		}
-		page := list(reply)
-		if len(page) != 2 {
-			return fmt.Errorf("reading a task: the script returned %d values, not a cursor and names", len(page))
+		page := append(list(reply), nil, nil)
+		var names []string
+		for _, name := range list(page[1]) {
+			names = append(names, text(name))
 		}
-		if err := s.loadAll(ctx, h, oneByOne(id, list(page[1]))); err != nil {
-			return err
+		if err := s.readNamed(ctx, id, names, limit, h, tooLong); err != nil {
+			return nil, nil, err
 		}
-		if cursor = text(page[0]); cursor == "0" {
-			return nil
+		if cursor = text(page[0]); cursor == "0" || cursor == "" {
+			return h, tooLong, nil
 		}
 	}
 }
 
-// oneByOne asks for each property by itself.
-func oneByOne[N any](id int64, names []N) []TextsOf {
-	of := make([]TextsOf, len(names))
-	for i, name := range names {
-		of[i] = TextsOf{id, []string{text(name)}}
+// readNamed adds the properties of these names to a hash, or their lengths to tooLong.
+func (s *Store) readNamed(ctx context.Context, id int64, names []string, limit func(string) int, h tdf.Hash, tooLong map[string]int) error {
+	var asked []question
+	for _, name := range names {
+		if limit(name) == unknownProperty {
+			continue
+		}
+		h[name] = ""
+		asked = append(asked, question{id: id, names: []string{name}})
 	}
-	return of
+	_, err := s.readLong(ctx, asked, math.MaxInt, limit, func(_ int, name, value string, length int) {
+		if len(value) < length {
+			delete(h, name)
+			tooLong[name] = length
+			return
+		}
+		h[name] = value
+	})
+	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Between counts the tasks of some states whose scores lie in a span: those that came to be so then.
+// Between counts the tasks that entered one of these states in a span of time, and are still in it.
 func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
 	counts := make([]*redis.IntCmd, len(states))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -23,13 +23,13 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 		n += c.Val()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("counting tasks by time: redis: %w", err)
+		return 0, fmt.Errorf("count tasks by time: redis: %w", err)
 	}
 	return n, nil
 }
 
-// MemoryOf returns the bytes that each of the tasks takes, with its name but without its places in lists; 0 where
-// there is none, or where Redis cannot tell, as the embedded one, or may not tell this user.
+// MemoryOf returns the bytes of memory of each task, without its entries in lists. It returns 0 for a task that does not
+// exist, and if Redis cannot tell or refuses the command. The embedded Redis cannot tell.
 func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
@@ -39,13 +39,13 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 	return bytes, err
 }
 
-// memory also says whether Redis has told it. Of tasks with so many properties it is an estimate: Redis would go through
-// all of them, and do nothing else meanwhile.
+// memory is like MemoryOf, and reports whether Redis knows the memory. For a task with very many properties it returns an
+// estimate: to measure it, Redis would have to read all of them in one command.
 func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, told bool, err error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			samples := 0 // all
+			samples := 0 // 0 stands for all
 			if counts[i] > smallHash {
 				samples = smallHash
 			}
@@ -57,7 +57,7 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 		err = nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("asking for the memory of tasks: redis: %w", err)
+		return nil, false, fmt.Errorf("measure the memory of tasks: redis: %w", err)
 	}
 	bytes = make([]int64, len(ids))
 	for i, r := range replies {
@@ -66,11 +66,22 @@ func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64,
 	return bytes, told, nil
 }
 
-// SchemaOf returns the version of the layout that the namespace has.
+// SchemaOf returns the layout version of the namespace.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		version, err = s.rdb.Get(ctx, s.keys.schema()).Result()
 		return err
 	})
 	return version, err
+}
+
+// Now returns the time by Redis's clock.
+func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
+	var now tdf.Time
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
+		t, err := s.rdb.Time(ctx).Result()
+		now = tdf.At(t)
+		return err
+	})
+	return now, err
 }

@@ -36,7 +36,7 @@ func TestBetween(t *testing.T) {
 			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "inf"}},
 			{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
 		}
-		if _, err := s.Put(t.Context(), records...); err != nil {
+		if _, err := s.Restore(t.Context(), records...); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded); n != 2 || err != nil {

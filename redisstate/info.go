@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Info is what a Redis says about itself; all of it is empty for the embedded one.
+// Info is the answer of Redis to INFO. It is empty for the embedded Redis.
 type Info map[string]string
 
-// RunID is another one each time Redis starts.
+// RunID changes each time Redis starts.
 func (i Info) RunID() string { return i["run_id"] }
 
 func (i Info) major() int {
@@ -18,20 +18,25 @@ func (i Info) major() int {
 	return v
 }
 
-// Info asks Redis about itself.
-func (s *Store) Info(ctx context.Context, sections ...string) (Info, error) {
-	info := Info{}
-	err := s.persist(ctx, func(ctx context.Context) error {
-		text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
-		if err != nil && (strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")) {
-			return nil // the embedded one
-		}
-		for line := range strings.Lines(text) {
-			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-				info[name] = value
-			}
-		}
+// Info asks Redis for information about itself.
+func (s *Store) Info(ctx context.Context, sections ...string) (info Info, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		info, err = s.info(ctx, sections...)
 		return err
 	})
+	return info, err
+}
+
+func (s *Store) info(ctx context.Context, sections ...string) (Info, error) {
+	info := Info{}
+	text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
+	if err != nil && (strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")) {
+		return info, nil // the embedded Redis
+	}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
 	return info, err
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Keys names everything that a namespace has in Redis (docs/redis.md).
+// Keys has the names of all keys of a namespace (docs/redis.md).
 type Keys struct{ ns string }
 
 func (k Keys) key(name string) string { return k.ns + ":" + name }
 
-// List is the sorted set of the tasks in one state.
+// List returns the key of the sorted set of the tasks in one state.
 func (k Keys) List(s tdf.State) string { return k.key(string(s)) }
 
-// Task is the hash of one task.
+// Task returns the key of the hash of one task.
 func (k Keys) Task(id int64) string { return k.taskPrefix() + strconv.FormatInt(id, 10) }
 
 func (k Keys) taskPrefix() string  { return k.key("task:") }
@@ -23,17 +23,17 @@ func (k Keys) groupPrefix() string { return k.key("group:") }
 func (k Keys) updatesPrefix() string { return k.key("updates:") }
 func (k Keys) followPrefix() string  { return k.key("follow:") }
 
-// Group is the index of a group's tasks, by state and id.
+// Group returns the key of the index of a group's tasks, ordered by state and id.
 func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 
-// Due is the sorted set of when the server must look at a task.
+// Due returns the key of the sorted set that says when the server must look at each task.
 func (k Keys) Due() string { return k.key("due") }
 
 func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
-func (k Keys) calm() string                    { return k.key("calm") }
+func (k Keys) graceUntil() string              { return k.key("calm") }
 func (k Keys) leap() string                    { return k.key("leap") }
 func (k Keys) managers() string                { return k.key("managers") }
 func (k Keys) workers() string                 { return k.key("workers") }
@@ -51,26 +51,15 @@ func (k Keys) passedPrefix() string            { return k.key("passed:") }
 
 func (k Keys) successes(program string) string { return k.key("successes:" + program) }
 
-// kinds are the types of the keys that a namespace always has; anything else under these
-// names was made by somebody else.
+// kinds returns the types of the keys that every namespace has. A key of another type belongs to another program.
 func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.calm(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"
 	}
 	return kinds
-}
-
-// groupCode is a state's place in the index of a group, and in the scripts' lists: from 1.
-func groupCode(s tdf.State) int {
-	for i, state := range tdf.Lists {
-		if state == s {
-			return i + 1
-		}
-	}
-	return 0
 }

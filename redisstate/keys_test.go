@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A namespace behind which a key with a user's name could be another namespace's key is refused.
+// A namespace is refused if one of its keys, with a user's name at the end, could be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 	k := Keys{ns: "P"}
 	for _, key := range []string{

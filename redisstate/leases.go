@@ -8,9 +8,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// leasesOf returns the longest lease that the worker of each running task may have; 0: not known. That is the lease of
-// the worker's last heartbeat. If the task's lease ends later, as after a worker has started again with a shorter one,
-// it is the longest of all workers seen within a day, if that is longer.
+// leasesOf returns the longest lease that the worker of each running task may have, or 0 if it is unknown. Usually this
+// is the lease in the worker's last heartbeat. The task's lease may end later, for example after the worker started again
+// with a shorter one. Then it is the longest lease of all workers seen within a day.
 func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf.Time) ([]tdf.Seconds, error) {
 	read := map[string]*redis.StringCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -46,7 +46,7 @@ func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf
 	return leases, nil
 }
 
-// leaseholder names the worker of a running task whose lease lives; "": there is none.
+// leaseholder returns the worker of a running task with a valid lease, or "".
 func leaseholder(s *tdf.Placement, now tdf.Time) string {
 	if t := s.Task; t != nil && t.State == tdf.Running && t.LeaseUntil > now && t.Current().Claim != "" {
 		return t.Current().Worker

@@ -55,7 +55,7 @@ func TestWholeStateOfALife(t *testing.T) {
 func is(t *testing.T, s *Store, want world) {
 	t.Helper()
 	if diff := changed(t, want, dump(t, s)); diff != "" {
-		t.Fatalf("Redis is not as it should be (-want +got):\n%s", diff)
+		t.Fatalf("Redis differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -99,11 +99,11 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 	return id
 }
 
-// The matrix, carried out: every move is made from the state and the round that it names,
-// and from no other; then nothing changes and what was found is told.
+// Every move succeeds only from its state and round. From any other, it changes nothing and returns the state that it
+// found.
 func TestMovesAreFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range slices.Backward(tdf.States) { // the open one last: a claim would take it
+		for _, state := range slices.Backward(tdf.States) { // the open one last, since a claim would take it
 			id := put(t, s, state)
 			found := task(t, s, id)
 			if found.State != state {
@@ -163,14 +163,14 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 			t.Errorf("ids %v", got)
 		}
 		if task(t, s, a).State != tdf.Succeeded || task(t, s, b).State != tdf.Archived {
-			t.Error("the unit that was refused did something, or the other nothing")
+			t.Error("the refused unit changed Redis, or the other did not")
 		}
 		mustBeSound(t, s)
 	})
 }
 
-// A result that had to wait for Redis counts from when the program was done.
-func TestExecutedWhenTheProgramWasDone(t *testing.T) {
+// The times of a late result count from the end of the program.
+func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})

@@ -3,7 +3,6 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -11,10 +10,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Counts is how many tasks are in each state.
+// Counts are the numbers of tasks by state.
 type Counts map[tdf.State]int64
 
-// Total adds all states up.
+// Total returns the number of tasks in all states.
 func (c Counts) Total() int64 {
 	var n int64
 	for _, count := range c {
@@ -23,10 +22,10 @@ func (c Counts) Total() int64 {
 	return n
 }
 
-// Unfinished counts the tasks that the server or a worker still has something to do with.
+// Unfinished counts the tasks that are open, running or executed.
 func (c Counts) Unfinished() int64 { return c[tdf.Open] + c[tdf.Running] + c[tdf.Executed] }
 
-// Waiting counts the tasks that wait for their manager.
+// Waiting counts the finished tasks that wait for their manager.
 func (c Counts) Waiting() int64 {
 	return c[tdf.Succeeded] + c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired]
 }
@@ -42,7 +41,7 @@ func (c Counts) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Counts counts the tasks by state, of all groups or of those named, at one moment.
+// Counts counts the tasks by state, all at one moment. It counts the tasks of the named groups, or of all without a name.
 func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	var keys []string
 	var ranges []any
@@ -59,7 +58,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	}
 	reply, err := s.run(ctx, s.scripts.counts, keys, ranges)
 	if err != nil {
-		return nil, fmt.Errorf("counting tasks: redis: %w", err)
+		return nil, fmt.Errorf("count tasks: redis: %w", err)
 	}
 	counts := Counts{}
 	for i, n := range list(reply) {
@@ -68,18 +67,11 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	return counts, nil
 }
 
-// groupRange is the range of scores that a state's tasks have in the index of a group.
-func groupRange(state tdf.State) (first, last string) {
-	const ids = 1 << 40
-	code := groupCode(state)
-	return strconv.Itoa(code * ids), strconv.Itoa((code+1)*ids - 1)
-}
-
-// List returns a page of the ids in one state, those that entered first at the beginning;
-// of a group, those with the lowest ids.
+// List returns a page of the ids in one state, in the order in which the tasks entered it. The tasks of a group are in
+// the order of their ids.
 func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
 	var members []string
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if group == "" {
 			members, err = s.rdb.ZRange(ctx, s.keys.List(state), offset, offset+most-1).Result()
 			return err
@@ -91,7 +83,7 @@ func (s *Store) List(ctx context.Context, state tdf.State, group string, offset,
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing %s tasks: redis: %w", state, err)
+		return nil, fmt.Errorf("list %s tasks: redis: %w", state, err)
 	}
 	return idsOf(members), nil
 }

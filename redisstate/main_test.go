@@ -67,7 +67,7 @@ type world map[string]string
 
 var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a whole second has no decimals
 
-// dump reads everything but the calls of clients; moments of today become T.
+// dump reads everything but the calls of clients. It replaces times of this decade by T.
 func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
@@ -167,10 +167,10 @@ func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	}
 }
 
-// mustSettle has the rules decide over one task.
+// mustSettle has the rules settle one task.
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
-	seen, err := s.Load(t.Context(), []int64{id})
+	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func mustBeSound(t testing.TB, s *Store) {
 
 func task(t testing.TB, s *Store, id int64) *tdf.Task {
 	t.Helper()
-	found, err := s.Task(t.Context(), id)
-	if found == nil {
+	found, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return found.Task
 }
 
 // logged returns a logger and the lines that it writes.
@@ -218,7 +218,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed returns the error alone of a heartbeat.
+// signed returns only the error of a heartbeat.
 func signed(_ string, err error) error { return err }
 
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -12,23 +12,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// SeenManager notes that this client waits for judged tasks, and will be back within the span given.
-func (s *Store) SeenManager(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
-	return s.note(ctx, func(p redis.Pipeliner) {
+// ManagerHeartbeat says that this client waits for finished tasks, and repeats its heartbeat within a span of time.
+func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
 		p.ZRemRangeByScore(ctx, s.keys.managers(), "-inf", "("+now.String())
 	})
 }
 
-// GoneManager notes that this client waits no more.
-func (s *Store) GoneManager(ctx context.Context) error {
+// ManagerLeft says that this client no longer waits.
+func (s *Store) ManagerLeft(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.keys.managers(), s.boot)
 		p.Del(ctx, s.keys.wakeManager(s.boot))
 	})
 }
 
-// waitingManagers remembers for a moment whom to wake.
+// waitingManagers caches the managers to wake.
 type waitingManagers struct {
 	mu    sync.Mutex
 	boots []string
@@ -36,33 +36,33 @@ type waitingManagers struct {
 }
 
 const (
-	mostManagers = 16  // woken at once
-	listedFirst  = 256 // looked at, those that were seen last
-	aMoment      = 100 * time.Millisecond
+	mostManagers   = 16  // woken at once
+	managersRead   = 256 // considered, those with the latest heartbeats
+	managersCached = 100 * time.Millisecond
 )
 
-// managersToWake returns the clients to wake when a task is judged. One that is missing
-// here waits a little longer, so an error is none.
+// managersToWake returns the clients to wake when a task has finished. An error is ignored: a manager that is not woken
+// waits a little longer.
 func (s *Store) managersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.read) < aMoment {
+	if time.Since(w.read) < managersCached {
 		return w.boots
 	}
 	boots, err := s.waitingNow(ctx)
-	w.read = time.Now() // also after an error: it is not asked about at each call
+	w.read = time.Now() // also after an error, so that not each call tries again
 	if err == nil {
 		w.boots = boots
 	}
 	return w.boots
 }
 
-// waitingNow returns the managers to wake: first those that have taken all their tokens, and of these first
-// the ones that were seen last. A manager that crashed takes none, so it is behind all others after it was woken once,
-// however many have crashed.
+// waitingNow returns the managers to wake. Those come first that have taken all their tokens, and among these the ones
+// with the latest heartbeats. A manager that has crashed takes no tokens. So it is behind all others once it has been
+// woken.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
-	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: listedFirst - 1, Rev: true}).Result()
+	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
 	if err != nil || len(boots) <= mostManagers {
 		return boots, err
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger is what clients know of tasks from the answers that they got: the moves that
-// were made. It is the model that Redis has to agree with.
+// A ledger records the moves that succeeded, as the clients know them from their answers. It is the model with which
+// Redis has to agree.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
-	removed int // of these
+	removed int // how many of the tasks were removed
 }
 
-// An entry is one task in the ledger. left says where each (state, round) was left for.
+// An entry is one task in the ledger. left has the state and round that followed each state and round.
 type entry struct {
 	d     tdf.Properties
 	left  map[place]place
@@ -50,7 +50,7 @@ func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	}
 }
 
-// entry returns a task's entry; another client may meet the task before the one that opened it knows its id.
+// entry returns a task's entry. Another client may meet the task before the client that opened it knows its id.
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
@@ -116,16 +116,16 @@ func (l *ledger) agrees(id int64, t *tdf.Task) string {
 	return ""
 }
 
-// A player makes random calls and enters what came of them into a ledger.
+// A player makes random calls and records their results in a ledger.
 type player struct {
 	t      *testing.T
 	s      *Store
 	ledger *ledger
 	rand   *rand.Rand
-	claims []Claim // also those that are long over
+	claims []Claim // also those that have ended
 	ids    []int64
-	alone  bool // nobody else plays: every answer is known beforehand
-	guest  bool // it plays in another goroutine than the test's
+	alone  bool // there is no other player: every answer is known in advance
+	guest  bool // it does not run in the test's goroutine
 }
 
 func (p *player) step(ctx context.Context) {
@@ -172,7 +172,7 @@ func (p *player) claim(ctx context.Context) {
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
-			p.t.Errorf("task %d was handed out though it was not its time", claim.Task.ID)
+			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
 		}
 	}
 	for _, m := range c.Expired {
@@ -215,8 +215,8 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer where it is known beforehand. It returns false if the move had
-// been made before: a result may be reported again at any time.
+// expect checks the answer if it is known in advance. It returns false if the move was made before: a result may be
+// reported again at any time.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 }
 
-// settle does what a server does.
+// settle does the work of a server.
 func (p *player) settle(ctx context.Context) {
 	now, err := p.s.Now(ctx)
 	p.must(err)
@@ -255,7 +255,7 @@ func (p *player) settle(ctx context.Context) {
 	for i := range due {
 		ids[i] = due[i].ID
 	}
-	seen, err := p.s.Load(ctx, ids)
+	seen, err := p.s.Read(ctx, ids, Want{Fields: Rules})
 	p.must(err)
 	var moves []tdf.Move
 	for i, t := range seen {
@@ -272,17 +272,17 @@ func (p *player) settle(ctx context.Context) {
 	p.apply(ctx, moves...)
 }
 
-// byHand makes a move of a manager or a worker that fits the task as it was a moment ago,
-// or does not fit it at all.
+// byHand makes a move of a manager or a worker that may or may not fit the task.
 func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
 	}
-	t, err := p.s.Task(ctx, p.ids[p.rand.IntN(len(p.ids))])
+	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], Want{Fields: Whole})
 	if errors.Is(err, tdf.ErrNoTask) {
 		return // it was removed
 	}
 	p.must(err)
+	t := stored.Task
 	requests := []func() (tdf.Move, error){
 		t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (tdf.Move, error) { return t.Release("so") },
 		func() (tdf.Move, error) { return t.Requeue(p.chance(50)) },
@@ -296,7 +296,7 @@ func (p *player) byHand(ctx context.Context) {
 		return
 	}
 	if p.chance(10) {
-		m.Round += 1000 // no task gets there, whatever others do meanwhile
+		m.Round += 1000 // no task reaches this round
 	}
 	p.apply(ctx, m)
 }
@@ -305,14 +305,15 @@ func (p *player) archive(ctx context.Context) {
 	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
 		ids, err := p.s.List(ctx, state, "", 0, 5)
 		p.must(err)
-		tasks, err := p.s.Tasks(ctx, ids...)
+		stored, err := p.s.Read(ctx, ids, Want{Fields: Whole})
 		p.must(err)
-		for _, t := range tasks {
+		for i := range stored {
+			t := stored[i].Task
 			if t == nil { // it was archived and removed meanwhile
 				continue
 			}
 			m, err := t.Archive()
-			if err != nil { // somebody was quicker
+			if err != nil { // another player was quicker
 				continue
 			}
 			u := Unit{Moves: []tdf.Move{m}}
@@ -350,7 +351,7 @@ func (p *player) must(err error) {
 	}
 }
 
-// fatal ends the test: from the goroutine of another player it only ends that player, and the test fails.
+// fatal ends the test. In another goroutine it ends only that player, and the test fails.
 func (p *player) fatal(err error) {
 	p.t.Helper()
 	if !p.guest {
@@ -373,17 +374,17 @@ func (p *player) checkAll(from int64) {
 	p.ledger.mu.Unlock()
 	slices.Sort(ids)
 	for page := range slices.Chunk(ids, 500) {
-		tasks, err := p.s.Tasks(context.Background(), page...)
+		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
 		p.must(err)
 		for i, t := range tasks {
-			if wrong := p.ledger.agrees(page[i], t); wrong != "" {
+			if wrong := p.ledger.agrees(page[i], t.Task); wrong != "" {
 				p.t.Fatalf("task %d: %s", page[i], wrong)
 			}
 		}
 	}
 }
 
-// operations is how many random operations a test makes: TDF_SOAK=1 makes it the long version.
+// operations returns how many random operations a test makes; TDF_SOAK=1 selects the long version.
 func operations(short, long int) int {
 	if os.Getenv("TDF_SOAK") != "" {
 		return long
@@ -424,14 +425,14 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// checkTouched compares the tasks that were touched lately, and the sizes of all lists.
+// checkTouched compares the tasks that changed last, and the sizes of all lists.
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
-	tasks, err := p.s.Tasks(context.Background(), ids...)
+	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
 	p.must(err)
 	for i, t := range tasks {
-		if wrong := p.ledger.agrees(ids[i], t); wrong != "" {
+		if wrong := p.ledger.agrees(ids[i], t.Task); wrong != "" {
 			p.t.Errorf("task %d: %s", ids[i], wrong)
 		}
 	}

@@ -1,16 +1,17 @@
--- names: the names of a hash's properties, some at a time, however long its values are. It changes nothing.
+-- names: returns some names of a hash's properties, however long their values are. It changes nothing.
 --
--- KEYS  the hash
--- ARGV  the cursor: 0 to begin, then the one returned before
---       how many names to return, about
---       how many bytes of names and values to walk over, about
+-- KEYS  1 the hash
+-- ARGV  1 the cursor: 0 to begin, then the one that the last call returned
+--       2 about how many names to return
+--       3 about how many bytes of names and values to pass
 --
--- Returns the next cursor, 0 at the end, and the names. A property that stays there is named once at least.
+-- Returns the next cursor, 0 at the end, and the names. It returns each property at least once, unless the property
+-- is deleted.
 
 local cursor, most, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local names = {}
 repeat
-  -- One bucket at a time: Redis copies the values, too.
+  -- One bucket at a time, since Redis also copies the values.
   local page = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', 1)
   cursor = page[1]
   for i = 1, #page[2], 2 do

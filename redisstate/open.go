@@ -7,15 +7,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Open opens tasks and returns their ids, which ascend. Up to 250 tasks or 4 MiB are
-// opened in one atomic call, more in several: on an error the ids tell how far it got.
-// A definition that makes no sense is refused before anything is opened.
+// Open opens tasks and returns their ids in ascending order. One atomic call opens up to 250 tasks or 4 MiB; more tasks
+// take several calls. With an error it returns the ids of the tasks that it has opened. An invalid definition is refused
+// before any task is opened.
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	return s.open(ctx, who, "", definitions)
 }
 
-// OpenGroup opens tasks like Open, but none if the group of the first one has tasks already: of
-// two that open one new group at once, one gets [ErrGroupTaken].
+// OpenGroup opens tasks like Open, unless the group of the first one already has tasks; the error is [ErrGroupTaken]. If
+// two clients open the same new group, one of them gets this error.
 func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	group := ""
 	if len(definitions) > 0 {
@@ -27,7 +27,7 @@ func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Pr
 func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
 	for i := range definitions {
 		if err := definitions[i].Validate(); err != nil {
-			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
+			return nil, fmt.Errorf("open task %d of %d: %w", i+1, len(definitions), err)
 		}
 	}
 	var ids []int64
@@ -46,17 +46,12 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	return ids, nil
 }
 
-// maxOpenedAtOnce bounds what is opened in one step, which Redis does nothing else during.
+// maxOpenedAtOnce bounds the tasks of one atomic step, during which Redis serves no other client.
 const maxOpenedAtOnce = 250
 
 func openBatch(definitions []tdf.Properties) int {
-	bytes := 0
-	for i := range definitions {
+	return batch(len(definitions), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
 		u := Unit{Open: definitions[i : i+1]}
-		bytes += u.size()
-		if i > 0 && (i >= maxOpenedAtOnce || bytes > maxBytesPerCall) {
-			return i
-		}
-	}
-	return len(definitions)
+		return u.size()
+	}})
 }

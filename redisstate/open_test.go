@@ -42,8 +42,8 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// A unit of a group that is taken takes nothing else with it.
-func TestGroupTakenIsOfOneUnit(t *testing.T) {
+// A unit that is refused because its group has tasks does not affect other units.
+func TestGroupTakenConcernsOneUnit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("old", 1)...)
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},

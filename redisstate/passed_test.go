@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// backlog writes n open tasks of a program, faster than they could be opened.
+// backlog writes n open tasks of a program, faster than Open.
 func backlog(t testing.TB, s *Store, program string, n int) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -37,7 +37,7 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
 }
 
-// claimUntil has workers claim in turns until one of them has a task; it returns how many claims that took.
+// claimUntil has workers claim in turns until one of them has a task. It returns how many claims that took.
 func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
@@ -53,7 +53,7 @@ func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, 
 	return Claimed{}, 0
 }
 
-// commandCalls returns how often a Redis has carried out a command.
+// commandCalls returns how often a Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
 	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
@@ -66,9 +66,8 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	return n
 }
 
-// All workers that avoid a program walk over its tasks once, not each of them, and a claim looks at a bounded
-// number of tasks.
-func TestWorkersShareHowFarTheyPassedAProgram(t *testing.T) {
+// All workers that avoid a program walk over its tasks once together, and a claim looks at a bounded number of tasks.
+func TestWorkersSharePositions(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks, workers = 30_000, 10
 	backlog(t, s, "broken", tasks)
@@ -98,8 +97,8 @@ func TestWorkersShareHowFarTheyPassedAProgram(t *testing.T) {
 	}
 }
 
-// A position that is over, or cannot be read, or of a task that went away, hides nothing.
-func TestPositionsHideNothing(t *testing.T) {
+// An expired or unreadable position, or one of a removed task, hides no task.
+func TestInvalidPositionsHideNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		broken := define("x")
@@ -130,8 +129,8 @@ func TestPositionsHideNothing(t *testing.T) {
 	})
 }
 
-// However many workers do not want different programs, each comes through.
-func TestManyDifferentAversionsComeThrough(t *testing.T) {
+// Each of many workers finds its tasks, even if all avoid different programs.
+func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	backlog(t, s, "broken", 3000)
 	mustOpen(t, s, define("well"))
@@ -156,8 +155,8 @@ func TestManyDifferentAversionsComeThrough(t *testing.T) {
 	}
 }
 
-// What stays behind for one worker, because a task must not run on it, is not behind another's position.
-func TestNotOnIsNotPassedForOthers(t *testing.T) {
+// A task that must not run on one worker is not hidden by the position of another worker.
+func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")
 		broken.Program = "broken"
@@ -172,8 +171,8 @@ func TestNotOnIsNotPassedForOthers(t *testing.T) {
 	})
 }
 
-// With many tasks (TDF_SOAK=1: 300,000) of a program that ten workers avoid, no claim keeps Redis for long, and they find a
-// task behind them soon: the log of the test says how long it took.
+// With many tasks of a program that ten workers avoid (TDF_SOAK=1: 300,000), no claim blocks Redis for long, and the
+// workers soon find a task behind them. The log of the test has the times.
 func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	tasks := 20_000
 	if os.Getenv("TDF_SOAK") != "" {

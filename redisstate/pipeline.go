@@ -8,28 +8,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// note writes what nobody's work depends on, such as who is there, also where Redis is full: who
-// looks would else take the living for gone. All of it may be written twice.
-func (s *Store) note(ctx context.Context, fill func(redis.Pipeliner)) error {
+// bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis:
+// without heartbeats, live components would seem to be gone.
+func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) error {
 	p := s.rdb.Pipeline()
 	fill(p)
 	var keys []string
 	var args []any
 	for _, c := range p.Cmds() {
-		words := c.Args() // the command, its key, what follows
+		words := c.Args() // the command, its key, and the other arguments
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.run(ctx, s.scripts.note, keys, args)
-	if err == redis.Nil { // it answers nothing
+	_, err := s.run(ctx, s.scripts.bestEffort, keys, args)
+	if err == redis.Nil { // the script returns nothing
 		return nil
 	}
 	return err
 }
 
-// pipeline sends reads, or writes that may be repeated, in one go.
+// pipeline sends reads, or writes that may be repeated, together.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
-	return s.persist(ctx, func(ctx context.Context) error {
+	return s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
 		if fill(p); p.Len() == 0 {
 			return nil
@@ -44,5 +44,6 @@ func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error 
 	})
 }
 
-// isWrongType: somebody put another kind of key where a task should be. To a reader it is not there.
+// isWrongType reports whether the key has another type, because another program has written it. Readers treat it as
+// missing.
 func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }

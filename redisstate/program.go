@@ -10,19 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MaxProgram is the size in bytes that an archive stored in Redis may have.
+// MaxProgram is the largest size of an archive in Redis, in bytes.
 const MaxProgram = 64 << 20
 
-// PutProgram stores an archive in the namespace and returns the source that names it,
-// redis:SHA256. Storing the same bytes again changes nothing.
+// PutProgram stores an archive in the namespace and returns its source, redis:SHA256. It may be repeated.
 func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
 	if len(archive) > MaxProgram {
-		return "", fmt.Errorf("the archive has %d bytes; at most %d can be stored in redis", len(archive), MaxProgram)
+		return "", fmt.Errorf("store program: the archive has %d bytes; want at most %d", len(archive), MaxProgram)
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
-	err = s.persist(ctx, func(ctx context.Context) error {
-		// The list comes first: an archive that is not listed would never be found again.
+	err = s.untilAnswered(ctx, func(ctx context.Context) error {
+		// The list comes first: an archive that is not listed could never be found again.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
 			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
@@ -33,15 +32,15 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("storing a program: redis: %w", err)
+		return "", fmt.Errorf("store program: redis: %w", err)
 	}
 	return "redis:" + name, nil
 }
 
-// Program returns an archive that PutProgram stored; nil if there is none of that name.
+// Program returns an archive that PutProgram stored, or nil if there is none.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive []byte
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		archive, err = s.rdb.Get(ctx, s.keys.program(sha256)).Bytes()
 		return err
 	})

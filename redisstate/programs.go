@@ -11,10 +11,10 @@ type StoredProgram struct {
 	Bytes  int64
 }
 
-// Programs returns the archives that are stored in the namespace, by their sizes.
+// Programs returns the stored archives, ordered by size.
 func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	var programs []StoredProgram
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		stored, err := s.rdb.ZRangeWithScores(ctx, s.keys.programs(), 0, -1).Result()
 		programs = make([]StoredProgram, len(stored))
 		for i, z := range stored {
@@ -24,16 +24,16 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading which programs are stored: redis: %w", err)
+		return nil, fmt.Errorf("list stored programs: redis: %w", err)
 	}
 	return programs, nil
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It may be repeated.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.TxPipeline()
-		p.Unlink(ctx, s.keys.program(sha256)) // up to 64 MiB: Redis frees them beside its work
+		p.Unlink(ctx, s.keys.program(sha256)) // up to 64 MiB: Redis frees them in the background
 		p.ZRem(ctx, s.keys.programs(), sha256)
 		_, err := p.Exec(ctx)
 		return err

@@ -11,28 +11,25 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Record is a task as it is kept: all of its properties, and what its program reported.
+// A Record is a task as Redis holds it: all its properties, and the updates of its program.
 type Record struct {
 	ID      int64
 	Hash    tdf.Hash
-	Updates []Update // in their order
+	Updates []Update // in order
 }
 
-// MaxID is the highest id that the index of a group can hold.
-const MaxID int64 = 1<<40 - 1
-
-// Validate says what keeps the record from being that of a task.
+// Validate returns why the record cannot be a task's, or nil.
 func (r *Record) Validate() error {
 	if r.ID < 1 || r.ID > MaxID {
-		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, MaxID)
+		return fmt.Errorf("restore task %d: want an id from 1 to %d", r.ID, MaxID)
 	}
 	if len(r.Hash) == 0 {
-		return fmt.Errorf("task %d: it has no properties", r.ID)
+		return fmt.Errorf("restore task %d: it has no properties", r.ID)
 	}
 	last := Update{}
 	for _, u := range r.Updates {
 		if u.Round < last.Round || u.Number < 0 || u.Round == last.Round && u.Number <= last.Number {
-			return fmt.Errorf("task %d: the update %d-%d is not one that can follow %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
+			return fmt.Errorf("restore task %d: update %d-%d cannot follow update %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
 		}
 		last = u
 	}
@@ -50,15 +47,15 @@ func (r *Record) size() int {
 	return bytes
 }
 
-// Records reads tasks whole, a few MiB at once, and calls each for those that there are, in the order of
-// the ids. Each task is as it was at one moment unless it is large, but for its updates.
+// Records reads tasks, a few MiB at once, and calls each for those that exist, in the order of the ids. A task that is
+// not large is as it was at one moment, but its updates may be later.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		reported, err := s.reported(ctx, page)
 		if err != nil {
 			return err
 		}
-		err = s.eachHash(ctx, page, func(id int64, h tdf.Hash) (err error) {
+		err = s.eachHash(ctx, page, anyLength, func(id int64, h tdf.Hash, _ map[string]int) (err error) {
 			if len(h) == 0 {
 				return nil
 			}
@@ -77,7 +74,7 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 	return nil
 }
 
-// reported says which tasks have updates.
+// reported returns the tasks that have updates.
 func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -86,7 +83,7 @@ func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, erro
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading tasks: redis: %w", err)
+		return nil, fmt.Errorf("read updates: redis: %w", err)
 	}
 	reported := map[int64]bool{}
 	for i, r := range replies {
@@ -106,25 +103,25 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 	}
 }
 
-// Loading notes that a dump is being loaded, which its mark names, until Loaded is called, and that ids up to the
-// last one are taken: what is opened meanwhile gets others. It returns the mark of the load that is under way or
-// was broken off; if that is another one, nothing else was done.
-func (s *Store) Loading(ctx context.Context, mark string, last int64) (found string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+// BeginRestore marks the namespace with the name of a dump, until EndRestore. It reserves the ids up to last, so that new
+// tasks get others. It returns the mark of the namespace. If that is the mark of another dump, whose restore has not
+// ended, BeginRestore changes nothing.
+func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
 			found, err = s.rdb.Get(ctx, s.keys.loading()).Result()
 		}
 		return err
 	})
 	if err == nil && found == mark {
-		_, err = s.put(ctx, last, nil)
+		_, err = s.restore(ctx, last, nil)
 	}
 	return found, err
 }
 
-// LoadingOf returns the mark of a load that is under way or was broken off; "" if there is none.
-func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+// RestoreUnderWay returns the mark of a restore that has not ended, or "".
+func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {
 			err = nil
 		}
@@ -133,7 +130,7 @@ func (s *Store) LoadingOf(ctx context.Context) (mark string, err error) {
 	return mark, err
 }
 
-// Loaded notes that a dump was loaded whole.
-func (s *Store) Loaded(ctx context.Context) error {
+// EndRestore removes the mark after a dump was restored.
+func (s *Store) EndRestore(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// The record of a client's calls is kept for a day after each of them, not after some.
+// Each call extends the record of a client's calls to a day.
 func TestCallsAreRememberedForADay(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
@@ -34,7 +34,7 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	}
 }
 
-// A client that lost a reply may have a call on its way still, which must find what was answered.
+// After a lost reply, a call may still be on its way. It must find the answer.
 func TestTheRecordOfALostReplyStays(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
@@ -47,13 +47,13 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	}
 }
 
-// Numbers of names that were not seen for a month go; those that the original's workers took stay.
+// Numbers of names that were not used for a month are removed. Those of the original's workers stay.
 func TestNumbersOfNamesExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		s.rdb.Set(ctx, s.keys.workerNumber("original"), "7", 0)
 		for _, name := range []string{"pod-1", "original", "pod-1"} {
-			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, Predecessor{})))
+			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
 		}
 		if left := s.rdb.TTL(ctx, s.keys.workerNumber("pod-1")).Val(); left < 29*24*time.Hour {
 			t.Errorf("the number is kept for %v", left)
@@ -67,8 +67,8 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	})
 }
 
-// An archive that could not be listed is not stored either: nobody would find it to remove it.
-func TestNoProgramIsStoredUnlisted(t *testing.T) {
+// An archive that could not be listed is not stored either: it could never be removed.
+func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)
 		source, err := s.PutProgram(t.Context(), []byte("archive"))
@@ -81,8 +81,8 @@ func TestNoProgramIsStoredUnlisted(t *testing.T) {
 	})
 }
 
-// A failover can roll a task back, and another claim can end the same round with another result: a manager that
-// saw the first one does not archive the second.
+// A failover can roll a task back, and another claim can end the same round with another result. A manager that saw the
+// first result does not archive the second.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
@@ -93,7 +93,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		before := dump(t, s)
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
 		if err != nil || outcomes[0].Err == nil {
-			t.Errorf("archived a result that was not seen: %v, %v", outcomes, err)
+			t.Errorf("archived an unseen result: %v, %v", outcomes, err)
 		}
 		if diff := changed(t, before, dump(t, s)); diff != "" {
 			t.Error(diff)
@@ -103,7 +103,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	})
 }
 
-// A round without a claim, as the original's workers run it, is archived as long as it has none.
+// A round without a claim, of a worker of the original TDF, is archived only as long as it has no claim.
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, claimed := range []bool{false, true} {

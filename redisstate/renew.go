@@ -10,57 +10,56 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Renewal says that a worker still has a claim.
+// A Renewal extends the lease of a claim.
 type Renewal struct {
 	ID    int64
 	Round int
 	Claim string
 
-	// Begun: the program is there and starts now; the task's timeout counts from here.
+	// Begun says that the program is fetched and starts now. The task's timeout counts from here.
 	Begun bool
-	// Limit sets the claim's deadline to so many seconds from now, at most to Until; 0
-	// leaves it. It has no effect once the program has begun, unless Ended: the program has
-	// ended, and what it left takes time to be collected. Until is the task's end_before.
+	// Limit sets the claim's deadline to this time from now, at most to Until; 0 leaves it unchanged. After the program
+	// has begun, it has an effect only with Ended. Ended says that the program has ended and its output is being
+	// collected. Until is the task's end_before.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time
 
-	Report Report
+	Report LiveReport
 }
 
-// A Report is what a worker tells of a round while it runs; what is nil or empty stays as it is.
-type Report struct {
-	Tail       *string     // the last that the program printed
-	Silent     tdf.Seconds // since the program printed it; of no meaning without Tail
-	PID        int         // of run.sh; 0: it was told already
-	Progress   *string     // a number from 0 to 1, and after a blank a text
+// A LiveReport is a worker's report about a round while it runs. Properties that are nil or empty stay unchanged.
+type LiveReport struct {
+	Tail       *string     // the last output of the program
+	Silent     tdf.Seconds // since that output; ignored without Tail
+	PID        int         // of run.sh; 0 if it was reported before
+	Progress   *string     // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
-	// Updates are lines for the task's stream. The first of them is the FirstUpdate-th of the
-	// round, from 1; those that are there already are not added again.
+	// Updates are lines for the task's stream. The first of them has the number FirstUpdate in the round, counted from 1.
+	// An update that Redis already has is not added again.
 	Updates     []string
 	FirstUpdate int
 }
 
-// Renewed is the answer to some Renewals: an element for each.
+// Renewed is the answer to several Renewals, with one element for each.
 type Renewed struct {
 	Now      tdf.Time // by Redis's clock
-	Lost     []error  // nil, or the *[tdf.StateError] that says that the claim is not the worker's any more
-	Followed []bool   // somebody watches what the round prints
+	Lost     []error  // nil, or the *[tdf.StateError] of a claim that the worker no longer has
+	Followed []bool   // a user watches the output of the round
 
-	// Sent is the time before the call that extended the lease was last sent: the new lease began no earlier.
+	// Sent is when the call was last sent. The new lease began no earlier.
 	Sent []time.Time
 }
 
-// Renew extends the leases of claims, and keeps what their worker reports. A lease of 0 gives
-// the claims up: they are due to be lost at once.
+// Renew extends the leases of claims, and stores the reports. A lease of 0 gives the claims up: they are lost at once.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
 	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
 	pieces, of := renewalPieces(renewals)
 	for len(pieces) > 0 {
 		answers, now, sent, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
 		if err != nil {
-			return all, fmt.Errorf("renewing: redis: %w", err)
+			return all, fmt.Errorf("renew leases: redis: %w", err)
 		}
 		all.Now = now
 		for i, answer := range answers {
@@ -72,18 +71,17 @@ func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewa
 	return all, nil
 }
 
-// maxUpdatesPerCall bounds what a call adds to streams, which costs Redis more than a renewal.
+// maxUpdatesPerCall bounds the updates of a call. An update costs Redis more than a renewal.
 const maxUpdatesPerCall = 500
 
-// renewalPieces splits renewals with more updates than a call may have; `of` says of which renewal each
-// piece is.
+// renewalPieces splits renewals that have too many updates for one call. of is the renewal to which each piece belongs.
 func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 	for i, r := range renewals {
 		for len(r.Report.Updates) > maxUpdatesPerCall {
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
 			pieces, of = append(pieces, piece), append(of, i)
-			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: Report{
+			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
@@ -95,18 +93,12 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 
 // renewalBatch returns how many of the renewals make up the next call: at least one.
 func renewalBatch(renewals []Renewal) int {
-	bytes, updates := 0, 0
-	for i := range renewals {
-		bytes += renewals[i].Report.size()
-		updates += len(renewals[i].Report.Updates)
-		if i > 0 && (i == maxTasksPerCall || bytes > maxBytesPerCall || updates > maxUpdatesPerCall) {
-			return i
-		}
-	}
-	return len(renewals)
+	return batch(len(renewals), atMost(maxTasksPerCall),
+		bound{maxBytesPerCall, func(i int) int { return renewals[i].Report.size() }},
+		bound{maxUpdatesPerCall, func(i int) int { return len(renewals[i].Report.Updates) }})
 }
 
-func (r *Report) size() int {
+func (r *LiveReport) size() int {
 	bytes := 0
 	for _, text := range []*string{r.Tail, r.Progress, r.Checkpoint} {
 		if text != nil {
@@ -119,8 +111,8 @@ func (r *Report) size() int {
 	return bytes
 }
 
-// renew makes one call and returns the answers to the first of the renewals, at least one: Redis leaves the
-// last ones undone where it has no time for them.
+// renew makes one call and returns the answers to the first renewals, at least one. Redis leaves out the last ones if it
+// has no time for them.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
@@ -142,7 +134,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	return answers, now, sent, nil
 }
 
-// read notes the answer to the i-th renewal, or to a piece of it.
+// read stores the answer to renewal i, or to a piece of it.
 func (all *Renewed) read(i int, answer string) {
 	if strings.HasPrefix(answer, "+") {
 		all.Followed[i] = answer == "+f"
@@ -174,7 +166,7 @@ func (e *encoder) renewal(r *Renewal) {
 	e.strings(r.Report.Updates)
 }
 
-func (r *Report) fields(round int) []tdf.Field {
+func (r *LiveReport) fields(round int) []tdf.Field {
 	var fields []tdf.Field
 	for _, f := range []struct {
 		name  string

@@ -1,23 +1,24 @@
--- renew: extends the leases of claims that are still their worker's, and keeps what the
--- worker reports of them meanwhile.
+-- renew: extends the leases of claims that their worker still has, and stores the worker's reports.
 --
 -- from-state  running
 -- to-state    running
 --
 -- KEYS  1 due
--- ARGV  1 prefix of task keys   2 prefix of the keys of updates   3 prefix of the keys of those
---       who follow   4 lease in seconds (0: given up)   5 seconds that the worker has after its
---       deadline to report that by itself, then for each claim: id, round, claim id, '1' if the
---       program has begun, '2' if it has ended, or '', seconds from now to the deadline ('inf':
---       none; '': as it was), the latest moment that the deadline may be ('inf': none), seconds
---       since the program printed something last ('': nothing new), n, n properties and values,
---       number of the first update, n, n updates
+-- ARGV  1 prefix of task keys   2 prefix of the keys of updates   3 prefix of the keys of followers
+--       4 lease in seconds (0: given up)
+--       5 seconds after the deadline in which the worker reports the time-out itself
+--       then for each claim: id, round, claim id, '1' if the program has begun, '2' if it has ended, or '', seconds
+--       from now to the deadline ('inf': none; '': unchanged), latest possible deadline ('inf': none), seconds since
+--       the last output of the program ('': no new output), n, n properties and values, number of the first update,
+--       n, n updates
 --
--- Returns { now, a line for each of the first claims }: '+' ('+f' if somebody follows the task), or
--- '-id round state' of what was found instead. A call that has taken too long leaves the last claims
--- undone, but never the first. A claim is still its worker's while the round
--- is, and no result of the round was committed; also where somebody's late result of another
--- round made the task look executed. An update that is there already is not added again.
+-- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user follows the task, or '-id
+-- round state' with the state that was found instead. A call that takes too long leaves out the last claims, but
+-- never the first.
+--
+-- A worker still has a claim in the same round, as long as no result of the round was committed. This holds even if
+-- the late result of another round has made the task executed. An update that the stream already has is not added
+-- again.
 
 local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -25,7 +26,7 @@ cursor = 5
 
 -- An update's id in the stream is its round and its number.
 local function last_update(stream, round)
-  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error: it is no stream
+  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error if it is no stream
   if last.err then return nil end
   local of, n = string.match(last[1] and last[1][1] or '', '^(%d+)-(%d+)$')
   return of == round and tonumber(n) or 0
@@ -45,7 +46,7 @@ end
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running') -- an error: it is no hash, and so no task
+    of .. 'running') -- an error if it is no hash, and so no task
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
@@ -60,7 +61,7 @@ local function renew(c)
   end
   if c.begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, whatever the clock does
+    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, even if the clock was set back
   end
   if c.silent ~= '' then
     h[#h + 1] = of .. 'last_output'

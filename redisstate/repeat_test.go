@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Every call that writes, made once undisturbed and once with its reply lost one to three
-// times after the command ran: the answer is the same, and so is all of Redis afterwards.
+// Each writing call is made once undisturbed, and once with its reply lost one to three times after the command ran. The
+// answer and all of Redis are the same.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -35,13 +35,13 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			renewed, err := s.Renew(ctx, 60,
 				Renewal{
 					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never,
-					Report: Report{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
+					Report: LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
 				Renewal{ID: runningID, Round: 1, Claim: "another"})
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
-			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, Predecessor{})))
+			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, PriorOwner{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)
@@ -123,7 +123,7 @@ var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
 var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
-// anonymous leaves out of a world what differs between two namespaces.
+// anonymous removes the differences between two namespaces from a world.
 func anonymous(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
@@ -137,10 +137,10 @@ func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
-			s.calls.last[0] -= 2 // as if an older call came out of the network now
+			s.calls.last[0] -= 2 // as if an older call arrived now
 			before := dump(t, s)
 			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
-				t.Error("a late call was taken")
+				t.Error("a late call was accepted")
 			}
 			if diff := changed(t, before, dump(t, s)); diff != "" {
 				t.Error(diff)

@@ -6,21 +6,29 @@ import (
 	"time"
 )
 
-// Pauses between two tries grow from the first to the last of these, with jitter.
+// The pause between two tries grows from firstPause to lastPause, with jitter.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// persist calls op until Redis has answered it, or ctx ends. What comes back is an answer,
-// an error that waiting does not mend, or ctx's error. Everything sent this way may be sent twice.
+// untilAnswered calls op until Redis has answered, or ctx has ended. It returns the answer, an error that waiting does
+// not end, or the error of ctx. op may run several times.
 //
-// A missing right that concerns this call alone is a *[ForbiddenError]. The call is sent once more after Redis has said so: the
-// rights may have changed in between.
-func (s *Store) persist(ctx context.Context, op func(context.Context) error) error {
+// A missing right that concerns only this call is a *[ForbiddenError]. untilAnswered sends the call once more before it
+// returns that error, since the rights may have changed.
+func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) error) error {
+	if err := s.Ready(ctx); err != nil {
+		return err
+	}
+	return s.retry(ctx, op)
+}
+
+// retry is untilAnswered without the check of Redis.
+func (s *Store) retry(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
-	var told time.Time
-	var toldWhy string
+	var loggedAt time.Time
+	var loggedReason string
 	onlyThis := false
 	for try := 0; ; try++ {
 		err := op(ctx)
@@ -37,19 +45,19 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 				s.recovered(try)
 				return &ForbiddenError{Addr: s.addr, Err: err}
 			}
-			if onlyThis = s.mayStillWork(ctx); onlyThis {
+			if onlyThis = s.canMoveTasks(ctx); onlyThis {
 				continue
 			}
 		}
 		if try == 0 {
-			continue // an idle connection that Redis has closed is no outage
+			continue // Redis has closed an idle connection; this is no outage
 		}
 		if try == 1 {
 			s.outages.Add(1)
 		}
-		if why != toldWhy || time.Since(told) > tellAgain {
-			s.tell(why, err)
-			told, toldWhy = time.Now(), why
+		if why != loggedReason || time.Since(loggedAt) > logAgain {
+			s.logOutage(why, err)
+			loggedAt, loggedReason = time.Now(), why
 		}
 		if !sleep(ctx, pause/2+rand.N(pause/2)) {
 			return context.Cause(ctx)
@@ -58,10 +66,10 @@ func (s *Store) persist(ctx context.Context, op func(context.Context) error) err
 	}
 }
 
-// tellAgain is how long an outage may go on for one reason before the log says so once more.
-const tellAgain = time.Minute
+// logAgain is how long an outage lasts before the log repeats its reason.
+const logAgain = time.Minute
 
-func (s *Store) tell(why string, err error) {
+func (s *Store) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
 		why += "; [redis] tls is on: does it speak TLS?"
 	}
@@ -74,7 +82,7 @@ func (s *Store) recovered(try int) {
 	}
 }
 
-// Outages counts how often this store has had to wait for its Redis.
+// Outages returns how often this store had to wait for Redis.
 func (s *Store) Outages() int64 { return s.outages.Load() }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -1,8 +1,9 @@
--- Uses the commands that every move of a task needs, and changes nothing: it fails if the user lacks one of them.
+-- rights: fails if the user lacks the right to a command that every move of a task needs. It changes nothing.
 --
--- KEYS: due, and the record of this client's calls
--- ARGV: 1: also those that write
--- Answer: 1
+-- KEYS  1 due   2 the record of this client's calls
+-- ARGV  1 '1' to try the commands that write, too
+--
+-- Returns 1.
 
 redis.call('TIME')
 redis.call('ZSCORE', KEYS[1], 'rights')

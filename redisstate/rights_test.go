@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A right that only some calls need is an error of these calls, also after others have worked; nobody waits for it.
+// A missing right that only some calls need is an error of these calls, also after others have succeeded. No call waits
+// for it.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -41,7 +42,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	if sizes, err := s.MemoryOf(briefly(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
 		t.Errorf("memory: %v, %v", sizes, err)
 	}
-	if _, next, done, err := s.Walk(briefly(t), Page{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
+	if _, next, done, err := s.Walk(briefly(t), WalkPage{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
 		t.Errorf("the walk: %v, %v, %v", next, done, err)
 	}
 	if n := s.Outages(); n > 0 {
@@ -52,7 +53,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user who may only read gets an error for what it may not read, as well.
+// A user who may only read also gets an error for what it may not read.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -68,7 +69,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly bounds a call that waits without end instead of failing.
+// briefly makes a call fail that would wait without end.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

@@ -12,20 +12,20 @@ import (
 // clockSlack is how far in the future a server's heartbeat may be that was written by the same clock.
 const clockSlack = tdf.Seconds(5)
 
-// SeenServer notes that a server is alive, and forgets those that have not been for a day. It also
-// drops heartbeats from a time before the clock was set back: a server that is alive writes another.
-func (s *Store) SeenServer(ctx context.Context, name string, now tdf.Time) error {
-	return s.note(ctx, func(p redis.Pipeliner) {
+// ServerHeartbeat says that a server is alive. It forgets servers that have been silent for a day. It also removes
+// heartbeats from the future, which were written before the clock was set back: a live server sends another one.
+func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "-inf", now.Add(-day).String())
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "("+now.Add(clockSlack).String(), "+inf")
 	})
 }
 
-// LastServer returns when any server was seen last; 0 if none ever was.
-func (s *Store) LastServer(ctx context.Context) (tdf.Time, error) {
+// LastServerHeartbeat returns the latest heartbeat of any server, or 0.
+func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	var last tdf.Time
-	err := s.persist(ctx, func(ctx context.Context) error {
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		newest, err := s.rdb.ZRevRangeWithScores(ctx, s.keys.servers(), 0, 0).Result()
 		if len(newest) == 1 {
 			last = tdf.Time(newest[0].Score)
@@ -35,23 +35,23 @@ func (s *Store) LastServer(ctx context.Context) (tdf.Time, error) {
 	return last, err
 }
 
-// A Grace is the grace period that servers keep after an outage (docs/guarantees.md, "After an
-// outage"), as Redis keeps it for all of them. The zero Grace: there never was one.
+// A Grace is the grace period of all servers after an outage (docs/guarantees.md, "After an outage"), as Redis holds it.
+// The zero Grace means that there never was one.
 type Grace struct {
-	Running tdf.Time // no running task is lost, timed out or expired before
-	Open    tdf.Time // no open task expires before, since Redis's clock may have leapt
+	Running tdf.Time // until then, no running task is lost, timed out or expired
+	Open    tdf.Time // until then, no open task expires, since Redis's clock may have leapt
 
-	// Ahead says that the clock was set back, and that not all tasks whose moment lies in the future
-	// were looked at since: see [Store.Ahead].
-	Ahead bool
+	// CheckFuture says that the clock was set back, and that the server has not yet checked all tasks with a time in the
+	// future: see [Store.FutureTasks].
+	CheckFuture bool
 }
 
-// Holds returns the moment before which a move must not be made because of the grace period; 0: it may.
+// Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
-	case m.Verb == tdf.VerbRescore: // it gives a worker more time, or all that it can need
+	case m.Verb == tdf.VerbRescore: // gives a worker more time
 		return 0
-	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may not have been heard
+	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may have been unable to report
 		return g.Running
 	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong
 		return g.Open
@@ -65,38 +65,37 @@ const (
 	leapAhead = "ahead"
 )
 
-// Grace returns the last grace period that a server began.
+// Grace returns the grace period that a server began last.
 func (s *Store) Grace(ctx context.Context) (Grace, error) {
-	var calm *redis.StringCmd
+	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		calm, leap = p.Get(ctx, s.keys.calm()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
+		until, leap = p.Get(ctx, s.keys.graceUntil()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
 		return Grace{}, fmt.Errorf("read the grace period: redis: %w", err)
 	}
 	var g Grace
-	g.Running, _ = tdf.ParseTime(calm.Val())
+	g.Running, _ = tdf.ParseTime(until.Val())
 	if of := leap.Val(); len(of) == 2 {
 		g.Open, _ = tdf.ParseTime(text(of[0]))
-		g.Ahead = of[1] != nil
+		g.CheckFuture = of[1] != nil
 	}
 	return g, nil
 }
 
-// SetGrace tells other servers, those that start later, and claims of a grace period.
+// SetGrace announces a grace period to other servers, to servers that start later, and to claims.
 func (s *Store) SetGrace(ctx context.Context, g Grace) error {
-	return s.note(ctx, func(p redis.Pipeliner) {
-		p.Set(ctx, s.keys.calm(), g.Running.String(), 0)
+	return s.bestEffort(ctx, func(p redis.Pipeliner) {
+		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.keys.leap(), leapUntil, g.Open.String())
-		if g.Ahead {
+		if g.CheckFuture {
 			p.HSet(ctx, s.keys.leap(), leapAhead, "1")
 		}
 	})
 }
 
-// LookedAhead notes that all tasks whose moment lies in the future were looked at since the clock
-// was set back.
-func (s *Store) LookedAhead(ctx context.Context) error {
-	return s.note(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
+// FutureChecked says that all tasks with a time in the future have been checked since the clock was set back.
+func (s *Store) FutureChecked(ctx context.Context) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Most moves of a call are alike: a hundred tasks that succeeded differ in their ids only.
-// What they have in common is their shape, and is sent to the script once.
+// A shape is the common part of similar moves of a call, and is sent once. For example, a hundred tasks that succeeded
+// differ only in their ids.
 type shape struct {
 	number int // in the call, from 1
 	first  *tdf.Move
-	shared []tdf.Field // properties that have the same value in all moves
-	own    []string    // names of the others
+	shared []tdf.Field // properties with the same value in all moves
+	own    []string    // names of the other properties
 }
 
 type shapes struct {
@@ -22,8 +22,7 @@ type shapes struct {
 	byKey map[string]*shape
 }
 
-// shapeKey is equal for moves that differ in nothing but their task, their fences and the
-// values that they set.
+// shapeKey is equal for moves that differ only in their tasks, their fences and the values that they set.
 func shapeKey(m *tdf.Move) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %s %t %v %v %q", m.From, m.Round, destination(m), m.Repair, m.Score, m.NextDue, m.Note)

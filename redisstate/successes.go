@@ -11,23 +11,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Successes of programs are kept for an hour, and of each program those of the two workers that noted one last: enough
-// to know whether another worker than the one that asks is among them.
+// Redis keeps the last two workers on which a program succeeded, for an hour. With two of them, a worker can tell whether
+// the program succeeded on another worker.
 const (
 	successLife    = time.Hour
 	keptSuccesses  = 2
 	successesACall = 300 // programs, so that a call takes Redis a few ms at most
 )
 
-// NoteSuccesses notes that rounds of these programs succeeded on a worker. Best effort: safe to repeat and safe to lose. A
-// worker calls it once a minute at most.
+// NoteSuccesses records that rounds of these programs succeeded on a worker. It is best effort: safe to repeat and safe
+// to lose. A worker calls it at most once a minute.
 func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...string) error {
 	now, err := s.Now(ctx)
 	for some := range slices.Chunk(programs, successesACall) {
 		if err != nil {
 			break
 		}
-		err = s.note(ctx, func(p redis.Pipeliner) {
+		err = s.bestEffort(ctx, func(p redis.Pipeliner) {
 			for _, program := range some {
 				key := s.keys.successes(program)
 				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})
@@ -37,12 +37,12 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("noting successes: redis: %w", err)
+		return fmt.Errorf("record successes: redis: %w", err)
 	}
 	return nil
 }
 
-// SucceededElsewhere says whether a round of the program succeeded on another worker than this one within the last hour.
+// SucceededElsewhere reports whether a round of the program has succeeded on another worker within the last hour.
 func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) (bool, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) 
 		last = p.ZRevRangeWithScores(ctx, s.keys.successes(program), 0, keptSuccesses-1)
 	})
 	if err != nil {
-		return false, fmt.Errorf("looking for successes of program %s: redis: %w", program, err)
+		return false, fmt.Errorf("find successes of program %s: redis: %w", program, err)
 	}
 	return slices.ContainsFunc(last.Val(), func(z redis.Z) bool {
 		return z.Member != worker && now.Sub(tdf.Time(z.Score)) <= tdf.For(successLife)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Another worker's success counts for an hour, and as many workers as there are cost a program two entries.
+// Another worker's success counts for an hour. A program has at most two entries, however many workers there are.
 func TestSuccesses(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		elsewhere := func(worker, program string, want bool) {

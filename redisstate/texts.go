@@ -2,159 +2,106 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/tdf-framework/tdf"
 )
 
-// TextsOf names properties of a task that may be long.
-type TextsOf struct {
-	ID    int64
-	Names []string // "meta", "0:output"
-}
-
-// readAtOnce is how many bytes of texts are asked for in one go.
+// readAtOnce bounds the bytes of one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
-// Texts reads such properties of one task after the other, until those of the next would make it more than so
-// many bytes; those of the first are always read. So there may come fewer than were asked for. What is not
-// there is "". A property that is too long to be valid is not read: the text says how long it is. Only logs, checkpoints, and
-// what rounds leave may have any length.
-func (s *Store) Texts(ctx context.Context, of []TextsOf, most int64) ([][]string, error) {
-	lengths, err := s.lengths(ctx, of)
+// readLong answers the first questions, as many as most bytes allow, but at least one, and returns how many. It calls put
+// for each property that is not empty, with its value and length. limit returns how long a property of that name may be.
+// A longer one is not read, and put gets only its length. readLong asks Redis for a few MiB at once.
+func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
+	put func(i int, name, value string, length int),
+) (int, error) {
+	lengths, err := s.lengths(ctx, asked)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	of = slices.Clone(of)
-	instead := map[*string]string{}
-	sizes := make([]int64, len(of))
-	for i := range of {
-		of[i].Names = slices.Clone(of[i].Names)
-		for j, name := range of[i].Names {
-			if long := lengths[i][j]; long > longestField && !mayBeLong(name) {
-				of[i].Names[j] = "" // there is no such property
-				instead[&of[i].Names[j]] = fmt.Sprintf("(%d bytes, too long to be valid)", long)
-				continue
-			}
-			sizes[i] += lengths[i][j]
-		}
-	}
-	of = of[:fitting(sizes, most)]
-	texts, err := s.readAllTexts(ctx, of, sizes)
-	if err != nil {
-		return nil, err
-	}
-	for i := range texts {
-		for j := range texts[i] {
-			if text, long := instead[&of[i].Names[j]]; long {
-				texts[i][j] = text
+	sizes, readable := make([]int, len(asked)), make([][]string, len(asked))
+	for i, q := range asked {
+		for j, name := range q.names {
+			if length := lengths[i][j]; length > 0 && length <= limit(name) {
+				readable[i] = append(readable[i], name)
+				sizes[i] += length
 			}
 		}
 	}
-	return texts, nil
-}
-
-// mayBeLong reports whether valid tasks have properties of that name that are longer than longestField.
-func mayBeLong(name string) bool {
-	_, ofRound, found := strings.Cut(name, ":")
-	if found {
-		return slices.Contains(roundTexts, ofRound)
-	}
-	return name == "log" || name == tdf.FieldCheckpoint
-}
-
-func (s *Store) readAllTexts(ctx context.Context, of []TextsOf, sizes []int64) ([][]string, error) {
-	sizes = sizes[:len(of)]
-	texts := make([][]string, 0, len(of))
-	for len(of) > 0 {
-		n := fitting(sizes, readAtOnce)
-		read, err := s.readTexts(ctx, of[:n], sizes[:n])
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, read...)
-		of, sizes = of[n:], sizes[n:]
-	}
-	return texts, nil
-}
-
-// fitting returns how many of the sizes add up to at most so much; one at least, if there is one.
-func fitting(sizes []int64, most int64) int {
-	sum := int64(0)
-	for i, size := range sizes {
-		if sum += size; sum > most && i > 0 {
-			return i
-		}
-	}
-	return len(sizes)
-}
-
-func sum(sizes []int64) int64 {
-	sum := int64(0)
-	for _, size := range sizes {
-		sum += size
-	}
-	return sum
-}
-
-// sizes returns how long the texts of each task are together.
-func (s *Store) sizes(ctx context.Context, of []TextsOf) ([]int64, error) {
-	lengths, err := s.lengths(ctx, of)
-	sizes := make([]int64, len(lengths))
-	for i := range lengths {
-		sizes[i] = sum(lengths[i])
-	}
-	return sizes, err
-}
-
-// lengths returns how long each of the texts is.
-func (s *Store) lengths(ctx context.Context, of []TextsOf) ([][]int64, error) {
-	replies := make([][]*redis.IntCmd, len(of))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, t := range of {
-			replies[i] = nil
-			for _, name := range t.Names {
-				replies[i] = append(replies[i], p.HStrLen(ctx, s.keys.Task(t.ID), name))
+	n := fitting(sizes, most)
+	for i, q := range asked[:n] {
+		for j, name := range q.names {
+			if length := lengths[i][j]; length > limit(name) {
+				put(i, name, "", length)
 			}
 		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading texts: redis: %w", err)
 	}
-	lengths := make([][]int64, len(of))
-	for i := range replies {
-		for _, l := range replies[i] {
-			lengths[i] = append(lengths[i], l.Val())
+	for from := 0; from < n; {
+		to := from + batch(n-from, atMost(namesAtOnce), bound{readAtOnce, func(i int) int { return sizes[from+i] }})
+		if err := s.readPieces(ctx, asked[from:to], readable[from:to], func(i int, name, value string) {
+			put(from+i, name, value, len(value))
+		}); err != nil {
+			return 0, err
 		}
+		from = to
 	}
-	return lengths, nil
+	return n, nil
 }
 
-func (s *Store) readTexts(ctx context.Context, of []TextsOf, sizes []int64) ([][]string, error) {
-	replies := make([]*redis.SliceCmd, len(of))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, t := range of {
-			if sizes[i] > 0 {
-				replies[i] = p.HMGet(ctx, s.keys.Task(t.ID), t.Names...)
-			}
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading texts: redis: %w", err)
+// readPieces reads properties in one pipeline. Neighbours of the same task share a command.
+func (s *Store) readPieces(ctx context.Context, asked []question, names [][]string, put func(i int, name, value string)) error {
+	type piece struct {
+		of    []int // the question of each name
+		names []string
+		reply *redis.SliceCmd
 	}
-	texts := make([][]string, len(of))
-	for i, t := range of {
-		texts[i] = make([]string, len(t.Names))
-		if replies[i] == nil {
+	var pieces []*piece
+	for i := range asked {
+		if len(names[i]) == 0 {
 			continue
 		}
-		for j, v := range replies[i].Val() { // none where the key is no hash
-			texts[i][j] = text(v)
+		if len(pieces) == 0 || asked[pieces[len(pieces)-1].of[0]].id != asked[i].id {
+			pieces = append(pieces, &piece{})
+		}
+		last := pieces[len(pieces)-1]
+		for _, name := range names[i] {
+			last.of, last.names = append(last.of, i), append(last.names, name)
 		}
 	}
-	return texts, nil
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for _, x := range pieces {
+			x.reply = p.HMGet(ctx, s.keys.Task(asked[x.of[0]].id), x.names...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, x := range pieces {
+		for j, v := range x.reply.Val() { // none if the key is no hash
+			if value, ok := v.(string); ok {
+				put(x.of[j], x.names[j], value)
+			}
+		}
+	}
+	return nil
+}
+
+// lengths returns the length of each property that was asked for.
+func (s *Store) lengths(ctx context.Context, asked []question) ([][]int, error) {
+	replies := make([][]*redis.IntCmd, len(asked))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, q := range asked {
+			replies[i] = nil
+			for _, name := range q.names {
+				replies[i] = append(replies[i], p.HStrLen(ctx, s.keys.Task(q.id), name))
+			}
+		}
+	})
+	lengths := make([][]int, len(asked))
+	for i := range replies {
+		for _, l := range replies[i] {
+			lengths[i] = append(lengths[i], int(l.Val()))
+		}
+	}
+	return lengths, err
 }

@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker() // a connection of its own
+	w := s.WakeWorker() // with its own connection
 	if !w.Wait(t.Context(), ever) {
 		t.Error("not woken over TLS")
 	}
@@ -58,7 +58,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// selfSigned writes a certificate for a name and its key.
+// selfSigned writes a certificate for a name, and its key.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

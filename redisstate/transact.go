@@ -18,23 +18,21 @@ const (
 	maxBytesPerCall = 4 << 20
 )
 
-// A Unit is what happens together or not at all: some moves, and some tasks that are opened
-// with them.
+// A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // refused with [ErrGroupTaken] if this group has tasks already; "": of no interest
+	NewGroup string // a group that must have no tasks, else [ErrGroupTaken]; "" for none
 }
 
-// An Outcome is what became of a unit.
+// An Outcome is the result of a unit.
 type Outcome struct {
-	IDs []int64 // of the tasks that were opened
-	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis cannot take it: nothing of the unit was done
+	IDs []int64 // of the new tasks
+	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis refuses the unit; then nothing of the unit was done
 }
 
-// Apply carries out units, each by itself, in as few calls as the bounds allow; who is noted
-// in the tasks' logs. An error means that the units of some calls may not have been done:
-// the outcomes tell which were. No task may be named twice.
+// Apply carries out units, each on its own, in as few calls as the bounds allow. who appears in the tasks' logs. With an
+// error, it returns the outcomes of the units that were done. No task may occur twice.
 func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome, error) {
 	return s.apply(ctx, who, units, true)
 }
@@ -42,7 +40,7 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
 	for len(units) > 0 {
-		n := min(batch(units), s.pace.next())
+		n := min(unitBatch(units), s.pace.next())
 		outcomes, err := s.transact(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
@@ -54,8 +52,8 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 	return all, nil
 }
 
-// A pace is how many units Redis had time for in the last call: sending more would be in vain. The zero
-// pace is the fastest.
+// A pace is how many units Redis had time for in the last call. Sending more would be in vain. The zero pace is the
+// fastest.
 type pace struct{ most atomic.Int64 }
 
 const slowestPace = 16
@@ -67,7 +65,7 @@ func (p *pace) next() int {
 	return maxTasksPerCall
 }
 
-// did notes that a call did so many of its units.
+// did records how many of its units a call has done.
 func (p *pace) did(done, of int) {
 	if done < of {
 		p.most.Store(int64(max(done, slowestPace)))
@@ -76,18 +74,10 @@ func (p *pace) did(done, of int) {
 	}
 }
 
-// batch returns how many of the units make up the next call: at least one.
-func batch(units []Unit) int {
-	tasks, bytes := 0, 0
-	for i := range units {
-		u := &units[i]
-		tasks += len(u.Moves) + len(u.Open)
-		bytes += u.size()
-		if i > 0 && (tasks > maxTasksPerCall || bytes > maxBytesPerCall) {
-			return i
-		}
-	}
-	return len(units)
+// unitBatch returns how many of the units make up the next call: at least one.
+func unitBatch(units []Unit) int {
+	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
+		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
 }
 
 func (u *Unit) size() int {
@@ -103,16 +93,19 @@ func (u *Unit) size() int {
 	return bytes
 }
 
-// transact makes one call and returns the outcomes of the first units, at least one: Redis leaves the
-// last ones undone where it has no time for them. Not once: a repeat is known by the claims of its moves.
+// transact makes one call and returns the outcomes of the first units, at least one. Redis leaves the last ones undone if
+// it has no time for them. Without once, the claims of its moves identify a repeated call.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
+	if err := s.Ready(ctx); err != nil { // before the managers to wake are read
+		return nil, err
+	}
 	script := s.scripts.transact
 	for i := range units {
 		if len(units[i].Open) > 0 {
 			script = s.scripts.open
 		}
 	}
-	lists := s.involved(ctx, units)
+	lists := s.callLists(ctx, units)
 	keys := s.transactKeys(lists)
 	var reply any
 	var err error
@@ -120,7 +113,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e := encoder{}
 		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix())
 		e.add(s.keys.updatesPrefix(), s.keys.followPrefix(), who)
-		e.involved(lists)
+		e.callLists(lists)
 		e.units(s.keys.ns, units)
 		return e.args
 	}
@@ -137,7 +130,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	return outcomes(units, reply)
 }
 
-// outcomes reads transact's answer, up to the first unit that there was no time for.
+// outcomes reads the answer of transact, up to the first unit that Redis had no time for.
 func outcomes(units []Unit, reply any) ([]Outcome, error) {
 	lines := strings.Split(fmt.Sprint(reply), "\n")
 	if len(lines) != len(units) || lines[0] == "~" {
@@ -177,7 +170,7 @@ func outcome(u *Unit, line string) Outcome {
 	return Outcome{Err: found}
 }
 
-// parseFound reads '-id round state': what a script found where it expected something else.
+// parseFound reads '-id round state', the answer of a script that did not find the expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
@@ -189,10 +182,10 @@ func parseFound(line string) *tdf.StateError {
 	return e
 }
 
-// notDue is the fence of a task that is not to be in `due` at all.
+// notDue is the fence of a task that must not be in `due`.
 const notDue = "-1"
 
-// dueScore writes a score as the script compares it: exactly.
+// dueScore returns a score as the script compares it, without rounding.
 func dueScore(score float64) string {
 	if math.IsInf(score, 0) {
 		return ""

@@ -1,38 +1,41 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
 -- from-state  the one that each move names, in the round that it names
--- to-state    the one that each move names, or none: the task is removed; new tasks: open
+-- to-state    the one that each move names, or none if the task is removed; open for new tasks
 --
--- A call is a list of units. A unit is some moves and some new tasks: all of it happens, or
--- nothing. Units do not depend on each other. No task is named twice in a call. All that
--- decides is read before the first write. A call that has taken too long leaves its last units
--- undone, but never the first.
+-- A call is a list of units. A unit is some moves and some new tasks, which happen together or not at all. Units do
+-- not depend on each other. No task occurs twice in a call. The script reads everything that it decides by before its
+-- first write. A call that takes too long leaves out its last units, but never the first.
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
--- ARGV  1 slot ('' = a repeat is known by its claim)   2 sequence number   3 prefix of task keys
---       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of those who
---       follow   7 who
---       n, n names and codes of the lists in KEYS: those that moves come from or go to, or all
---       if one mends. A list is named like its state; the code is its place in a group's index
---       n, n names of the lists whose wake list is the next in KEYS
---       n, n shapes: what moves have in common, sent once
+-- ARGV  1 slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
+--       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of followers
+--       7 who makes the call
+--       n, n names and codes of the lists in KEYS: those that moves leave or enter, or all lists if a move is a
+--       repair. A list has the name of its state. The code is that of the state in a group's index.
+--       n, n names of the lists to which the wake lists in KEYS belong
+--       n, n shapes: the common parts of moves, sent once
 --       n, n properties and values that all new tasks have in common
---       n units, each: n moves, n new tasks, the group that must have no tasks ('': none), the moves,
---          the new tasks
---   shape  from, round, to ('': it stays where it is, '-': it is removed), mend, score, look, note,
---          n, n properties and values, n, n properties and moments, n, n properties to remove, n, n
---          properties of its own
+--       n units, each: n moves, n new tasks, the group that must have no tasks ('': none), the moves, the new tasks
+--   shape  from, round, to ('': the task stays in its list, '-': it is removed), '1' for a repair, score, when the
+--   server must look at it, note for the log, n, n properties and values, n, n properties and moments, n, n
+--   properties to remove, n, n names of the moves' own properties
 --   move   shape, id, claim, due, group, the values of its own properties
---   new    group, score, look, n, n properties and values
+--   new    group, score, when the server must look at it, n, n properties and values
 --   A moment is '' (now), '-' (never) or 'after,min,max' (now + after, within the bounds given).
 --
--- Returns a line for each unit: '+' and the id of its first new task (they ascend by one), or
--- '-id round state': the first task that was not as its move said, and what was found; or '=': the
--- group has tasks; or '!reason': it cannot be done; or '~': send it again, there was no time for it.
--- Errors, before anything was written: 'TDFSTALE': a later call of the same slot was already answered;
--- 'TDFIDS': there are no ids to give out; 'WRONGTYPE': a key of the namespace has another type.
+-- Returns a line for each unit:
+--   '+' and the id of its first new task; the others follow in ascending order
+--   '-id round state': the first task that was not in the state of its move, and its true state
+--   '=': the group has tasks
+--   '!reason': the unit is impossible
+--   '~': there was no time for the unit; send it again
+-- Returns an error before it has written anything:
+--   'TDFSTALE': a later call of the same slot was already answered
+--   'TDFIDS': no ids are left
+--   'WRONGTYPE': a key of the namespace has another type
 
-local call = redis.call -- a local is faster, and this is the hot path
+local call = redis.call -- a local is faster, and this code runs most often
 local due, counter = KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
@@ -70,7 +73,7 @@ local function moment_text(spec, at)
   return t and text(t)
 end
 
--- What will be written to sorted sets, by key: it is written in bulk, at the end.
+-- Writes to sorted sets, by key. They are made in bulk at the end.
 local remove, add, arrived = {}, {}, {}
 
 local function into(all, key)
@@ -87,10 +90,10 @@ local function drop(of, id) of[#of + 1] = id end
 
 local looked_at, forgotten = into(add, due), into(remove, due)
 
--- Reading: the whole call, then all that decides about it.
+-- Read the whole call, and then everything that it decides by.
 
--- What a shape's moves write is put together once, in `write`; a move fills in its key, log
--- and own values. So is what is read to check one, in `read`.
+-- The writes of a shape's moves are built once, in `write`. A move adds its key, log and own values. The same holds
+-- for the properties to check, in `read`.
 local function stamp(s, at)
   s.at, s.at_text = at, text(at)
   s.score_text, s.look_text = moment_text(s.score, at), moment_text(s.look, at)
@@ -99,7 +102,7 @@ end
 
 local function read_shape()
   local s = {
-    from = take(), round = take(), to = take(), mend = take() == '1', score = take(), look = take(), note = take(),
+    from = take(), round = take(), to = take(), repair = take() == '1', score = take(), look = take(), note = take(),
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
@@ -114,7 +117,7 @@ local function read_shape()
   for i, name in ipairs(s.own) do s.write[s.owned + 2 * i - 1], s.write[s.owned + 2 * i] = name, '' end
   if s.to ~= '' then
     if s.to ~= REMOVED then s.entered = into(add, list[s.to]) end
-    if not s.mend then s.left = into(remove, list[s.from]) end
+    if not s.repair then s.left = into(remove, list[s.from]) end
   end
   stamp(s, now)
   return s
@@ -124,10 +127,10 @@ local shapes = {}
 for i = 1, tonumber(take()) do shapes[i] = read_shape() end
 local shared = take_list(2)
 
--- A move is an array, of which a call may have a thousand: these are its places.
+-- A call may have a thousand moves, so a move is an array with these indexes.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local moves, new_tasks = {}, {}
-local fenced, fenced_ids = {}, {} -- those whose place in due must not have changed
+local fenced, fenced_ids = {}, {} -- moves with a fence on their score in due
 
 local function read_move()
   local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
@@ -145,7 +148,7 @@ local function read_new()
   new_tasks[#new_tasks + 1] = { group = take(), score = take(), look = take(), set = take_list(2) }
 end
 
--- A unit is where its moves and its new tasks end in the two lists above.
+-- A unit is the ends of its moves and its new tasks in the two lists above.
 local unit_moves, unit_new, refused = {}, {}, {}
 
 local function not_in_group(group)
@@ -170,7 +173,7 @@ for i = 1, #fenced, 500 do
   for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
 end
 
--- The round's own stamps never go backwards, whatever the clock does.
+-- The timestamps of a round never go backwards, even if the clock does.
 local function not_before(m, stamped)
   local t = stamped and tonumber(stamped)
   if t and t > m[AT] and t < 1e12 then m[AT] = t end
@@ -181,7 +184,7 @@ local function found(m, state, round)
   return string.format('-%s %s %s', m[ID], round, state)
 end
 
--- The value that a move writes into a property; nil: it does not.
+-- The value that a move writes to a property, or nil.
 local function written(m, name)
   local s = m[SHAPE]
   for i = 1, #s.set, 2 do
@@ -192,22 +195,23 @@ local function written(m, name)
   end
 end
 
--- A change counts one up from what it was made for: two at once would undo each other's.
+-- A change raises the revision by one. Of two changes to the same revision, the second is refused, since it would
+-- undo the first.
 local function overtaken(m, revision)
   local to = written(m, 'revision')
   return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
 end
 
--- The claim that a move names where the round must have none.
+-- The claim of a move whose round must have no claim.
 local NO_CLAIM = '-'
 
--- Whether the task is where the move starts: nil, or what is there instead. 'done': an
--- execution that this very claim has committed before. A claim's own result is also taken
--- where somebody else's late one has moved the task to executed without being this round's.
+-- Returns nil if the task is in the state of the move, else its true state. It returns 'done' for a result that the
+-- same claim has already committed. A claim's own result is also accepted if the late result of another claim has
+-- made the task executed.
 local function check(m)
   local s = m[SHAPE]
   s.read[1] = m[KEY]
-  local f = redis.pcall('HMGET', unpack(s.read)) -- an error: it is no hash, and so no task
+  local f = redis.pcall('HMGET', unpack(s.read)) -- an error if it is no hash, and so no task
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
@@ -228,7 +232,7 @@ local function check(m)
   not_before(m, f[7])
 end
 
--- Whether the call has taken too long, asked after so many more tasks; the clock is read after some of them.
+-- Whether the call has taken too long. The function reads the clock only after every 16 tasks.
 local unasked = 0
 local function late(tasks_done, times)
   unasked = unasked + tasks_done
@@ -237,8 +241,8 @@ local function late(tasks_done, times)
   return spent(times)
 end
 
--- A unit that is refused names what was found first; a move that was done before is no
--- reason, and is not made again.
+-- A refused unit names the first task in another state. A move that was already made does not refuse the unit, and is
+-- not repeated.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then
@@ -254,8 +258,8 @@ for i = 1, #unit_moves do
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- Ids are free ones in a row, even if the counter was lost: where some are taken, the search goes on
--- behind them in steps that double.
+-- New ids are free and consecutive, even if the counter was lost. If some are taken, the search continues behind
+-- them, in steps that double.
 
 local function taken(first, n)
   local keys = {}
@@ -278,7 +282,7 @@ if opening > 0 and first == 0 then
   return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
 end
 
--- Writing.
+-- Write.
 
 local function look_again(id, look)
   if look then put(looked_at, look, id) else drop(forgotten, id) end
@@ -296,7 +300,7 @@ local function leave(s, m)
     if m[STRAY] then drop(into(remove, list[m[STRAY]]), m[ID]) end
     return
   end
-  for name, key in pairs(list) do -- a repair: from wherever it is
+  for name, key in pairs(list) do -- a repair removes it from any list
     if name ~= s.to then drop(into(remove, key), m[ID]) end
   end
 end
@@ -311,7 +315,7 @@ end
 local function apply(m)
   local s, id = m[SHAPE], m[ID]
   if m[AT] ~= s.at then stamp(s, m[AT]) end
-  if s.to == '' and not s.mend then return look_again(id, s.look_text) end
+  if s.to == '' and not s.repair then return look_again(id, s.look_text) end
   leave(s, m)
   if s.to == '' then -- an id without a task
     local key = group_index(groups, m[GROUP], id)
@@ -332,14 +336,14 @@ end
 local opened = 0
 local function open(new)
   local id = string.format('%.0f', first + opened)
-  local later = opened / 1000000 -- first in, first out
+  local later = opened / 1000000 -- keeps the order in which the tasks were given
   local at = now + later
   local score, least = moment(new.score, now)
   score = score + later
   opened = opened + 1
   local at_text = text(at)
   local score_text = score == at and at_text or text(score)
-  local h = { tasks .. id, unpack(shared) } -- what is looked up most comes first
+  local h = { tasks .. id, unpack(shared) } -- the most used properties come first
   local n = #h
   for i = 1, #new.set do h[n + i] = new.set[i] end
   n = #h

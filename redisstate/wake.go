@@ -8,41 +8,41 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Waker waits for work without asking for it: whoever makes work puts a token into a list.
-// A token that gets lost costs its reader one of its longest waits, and nothing else; not even that
-// where its connection broke: one may have been on its way, so that counts as one.
+// A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. A lost token costs one long
+// wait, and no more. If the connection breaks, a token may have been on its way, so that counts as a token.
 type Waker struct {
-	rdb *redis.Client
-	key string
+	store *Store
+	rdb   *redis.Client
+	key   string
 
 	mu       sync.Mutex
-	waiting  bool // somebody is in Wait
+	waiting  bool // a call of Wait is under way
 	blocking bool // a read is under way
 	tokens   chan struct{}
 	done     sync.WaitGroup
 }
 
-// longestBlock is how long one read stays under way; Redis ends it a little later.
+// longestBlock is how long one read blocks. Redis ends it a little later.
 const longestBlock = 2 * time.Second
 
-// WakeWorker waits for open tasks.
+// WakeWorker returns a Waker for open tasks.
 func (s *Store) WakeWorker() *Waker { return s.waker(s.keys.wakeOpen()) }
 
-// WakeServer waits for executed tasks.
+// WakeServer returns a Waker for executed tasks.
 func (s *Store) WakeServer() *Waker { return s.waker(s.keys.wakeServer()) }
 
-// WakeManager waits for judged tasks; only while [Store.SeenManager] says that there is a manager.
+// WakeManager returns a Waker for finished tasks. It gets tokens only after [Store.ManagerHeartbeat].
 func (s *Store) WakeManager() *Waker { return s.waker(s.keys.wakeManager(s.boot)) }
 
 func (s *Store) waker(key string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
-	options.Dialer = steadyDialer(&options, longestBlock+silence)
-	return &Waker{rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
+	options.Dialer = idleTimeoutDialer(&options, longestBlock+idleTimeout)
+	return &Waker{store: s, rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
 }
 
-// Close ends the connection and a Wait that is under way.
+// Close ends the connection and a call of Wait.
 func (w *Waker) Close() error {
 	err := w.rdb.Close()
 	w.done.Wait()
@@ -52,6 +52,9 @@ func (w *Waker) Close() error {
 // Wait returns true as soon as there is a token, and false after d or when ctx ends.
 func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
+		return false
+	}
+	if !w.ready(ctx, d) {
 		return false
 	}
 	w.begin()
@@ -66,6 +69,17 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// ready makes sure that the namespace may be used. If not, it waits for d or until ctx ends, and returns false.
+func (w *Waker) ready(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	if w.store.Ready(ctx) == nil {
+		return true
+	}
+	<-ctx.Done()
+	return false
 }
 
 func (w *Waker) begin() {
@@ -84,8 +98,7 @@ func (w *Waker) end() {
 	w.waiting = false
 }
 
-// block reads tokens as long as somebody waits for one. One that comes when nobody does any
-// more is another client's: it goes back.
+// block reads tokens as long as Wait is called. It returns a token that comes after that to the list, for another client.
 func (w *Waker) block() {
 	for {
 		err := w.rdb.Do(context.Background(), "BLPOP", w.key, longestBlock.Seconds()).Err()
@@ -98,7 +111,7 @@ func (w *Waker) block() {
 			return
 		}
 		if err != nil && err != redis.Nil {
-			time.Sleep(firstPause) // Redis is away: the caller will see to that
+			time.Sleep(firstPause) // Redis is away, and the caller's next command waits for it
 		}
 	}
 }
@@ -110,7 +123,7 @@ func (w *Waker) goOn(err error) bool {
 	return w.blocking
 }
 
-// hand returns false if nobody waits.
+// hand passes a token to Wait. It returns false if there is no call of Wait.
 func (w *Waker) hand() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

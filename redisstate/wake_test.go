@@ -23,10 +23,10 @@ func TestWake(t *testing.T) {
 		go func() { woken <- w.Wait(t.Context(), ever) }()
 		mustOpen(t, s, define("x"))
 		if !<-woken {
-			t.Error("opening a task woke nobody")
+			t.Error("opening a task woke no waker")
 		}
 		if w.Wait(t.Context(), 0) || w.Wait(t.Context(), time.Millisecond) {
-			t.Error("woken without a reason")
+			t.Error("woken without a token")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { woken <- w.Wait(ctx, ever) }()
@@ -37,25 +37,25 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// A token that comes when its reader has stopped to wait is there for the next one.
-func TestTokensAreNotKeptByTheBusy(t *testing.T) {
+// A token that arrives after Wait has returned is there for the next call.
+func TestUnusedTokensGoBack(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		busy := s.WakeWorker()
 		defer busy.Close()
 		if busy.Wait(t.Context(), time.Millisecond) { // its read goes on for a while
-			t.Fatal("woken without a reason")
+			t.Fatal("woken without a token")
 		}
 		mustOpen(t, s, define("x"))
 		idle := s.WakeWorker()
 		defer idle.Close()
 		if !idle.Wait(t.Context(), ever) {
-			t.Error("the busy one kept the token")
+			t.Error("the reader that no longer waits kept the token")
 		}
 	})
 }
 
-// Redis has handed out the token of a reply that got lost; who waits for it is woken all the same.
-func TestWokenThoughTheTokenIsLost(t *testing.T) {
+// Redis has handed out a token, and its reply was lost. The waiting component is woken all the same.
+func TestALostTokenWakes(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	mustOpen(t, s, define("x"))
@@ -67,8 +67,8 @@ func TestWokenThoughTheTokenIsLost(t *testing.T) {
 	}
 }
 
-// A claim that leaves work behind passes the word on; so every worker that there is work for is woken.
-func TestClaimPassesTheWordOn(t *testing.T) {
+// A claim that leaves tasks behind wakes the next worker. So every worker is woken that has work.
+func TestClaimWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const workers = 12 // more than there are tokens
 		woken := make(chan bool)
@@ -92,8 +92,8 @@ func TestClaimPassesTheWordOn(t *testing.T) {
 	})
 }
 
-// Who was woken for what it does not want passes the word on, too.
-func TestAClaimOfNothingPassesTheWordOn(t *testing.T) {
+// A worker that was woken for unwanted tasks wakes the next worker, too.
+func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		first, second := s.WakeWorker(), s.WakeWorker()
 		defer first.Close()
@@ -115,7 +115,7 @@ func TestAClaimOfNothingPassesTheWordOn(t *testing.T) {
 func TestWaitOnAClosedWaker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()
-		defer w.Close() // also what Wait begins
+		defer w.Close() // also ends the read that Wait begins
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	})
 }
 
-// A manager that waits is woken, however many that crashed are still listed before and behind it.
+// A waiting manager is woken, however many crashed ones are still listed before and behind it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
@@ -134,7 +134,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
 			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
-		must(t, s.SeenManager(t.Context(), now, 15*mostManagers)) // half of them said that they would wait for longer
+		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of them announced a longer wait
 		for range 4 {
 			s.waiting.read = time.Time{}
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})

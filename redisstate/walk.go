@@ -12,17 +12,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Page says where a walk through all tasks goes on; the zero Page is its beginning.
-type Page struct {
+// A WalkPage says where a walk through all tasks continues. The zero WalkPage is the beginning.
+type WalkPage struct {
 	phase  walkPhase
-	last   int64  // the last id when the walk began: it ends, however many are opened meanwhile
-	id     int64  // counting: the tasks up to here have been looked at
-	list   int    // listing: the list, by its place in tdf.Lists
-	cursor uint64 // within the keys, or within the list
+	last   int64  // the last id when the walk began; it does not go on for later ones
+	id     int64  // counting: the last id of the page before
+	list   int    // listing: the list, as an index of tdf.Lists
+	cursor uint64 // the cursor in the keys, or in the list
 }
 
-// A walk goes through the ids that the counter has given out, or, where nearly all of these are gone, through the
-// keys that there are; and then through the lists.
+// A walk counts the ids up to the last one, or scans the keys if nearly all of these tasks are gone. Then it walks
+// through the lists.
 type walkPhase int
 
 const (
@@ -32,13 +32,13 @@ const (
 	listing
 )
 
-// Walk returns the ids of the next page of all tasks there are: those that the counter has
-// given out, and those that any list holds. Some may be gone, and some come more than once. Done says
-// that the page was the last one. Where the user may not SCAN, tasks in no list are left out, and the log says so once.
-func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, next Page, done bool, err error) {
+// Walk returns the ids of the next page of all tasks: those up to the last id, and those in any list. Some of the tasks
+// may be gone, and some ids may come more than once. done reports that the page was the last one. If the user may not
+// SCAN, tasks in no list are left out, and the log says so once.
+func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
-			return nil, Page{}, false, err
+			return nil, WalkPage{}, false, err
 		}
 	}
 	switch from.phase {
@@ -52,26 +52,26 @@ func (s *Store) Walk(ctx context.Context, from Page, most int64) (ids []int64, n
 	return s.walkLists(ctx, from, most)
 }
 
-// So many ids are counted through for each task that there is, and so many in any case. Beyond that it costs less
-// to go through all keys of the Redis.
+// A walk counts up to countedForEach ids for each task, and countedAnyway in any case. For more ids, scanning all keys of
+// Redis costs less.
 const (
 	countedForEach = 10
 	countedAnyway  = 100_000
 )
 
-func (s *Store) walkFrom(ctx context.Context) (Page, error) {
+func (s *Store) walkFrom(ctx context.Context) (WalkPage, error) {
 	last, err := s.LastID(ctx)
 	if err != nil || last <= 0 {
-		return Page{phase: listing}, err
+		return WalkPage{phase: listing}, err
 	}
 	counts, err := s.Counts(ctx)
 	if last > countedForEach*counts.Total()+countedAnyway {
-		return Page{phase: scanning, last: last}, err
+		return WalkPage{phase: scanning, last: last}, err
 	}
-	return Page{phase: counting, last: last}, err
+	return WalkPage{phase: counting, last: last}, err
 }
 
-func (p Page) count(most int64) (ids []int64, next Page) {
+func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 	to := min(p.id+most, p.last)
 	for id := p.id + 1; id <= to; id++ {
 		ids = append(ids, id)
@@ -82,19 +82,19 @@ func (p Page) count(most int64) (ids []int64, next Page) {
 	return ids, p
 }
 
-func (s *Store) walkKeys(ctx context.Context, from Page, most int64) ([]int64, Page, error) {
+func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
 	prefix := s.keys.taskPrefix()
 	var found []string
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, literally.Replace(prefix)+"*", most).Result()
 		return err
 	})
 	if lacksRights(err) {
-		s.noScan.Do(func() { s.log.Warn("tasks that are in no list are left out: redis refuses SCAN", "error", err) })
-		return nil, Page{phase: listing}, nil
+		s.scanRefused.Do(func() { s.log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err) })
+		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
-		return nil, from, fmt.Errorf("walking through the tasks: redis: %w", err)
+		return nil, from, fmt.Errorf("walk through all tasks: redis: %w", err)
 	}
 	for i := range found {
 		found[i] = strings.TrimPrefix(found[i], prefix)
@@ -105,22 +105,22 @@ func (s *Store) walkKeys(ctx context.Context, from Page, most int64) ([]int64, P
 	return idsOf(found), from, nil
 }
 
-// literally has characters stand for themselves in a pattern.
+// literally escapes the special characters of a pattern.
 var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, Page, bool, error) {
+func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
 	lists := append(s.listKeys(), s.keys.Due())
 	var scanned []string
 	var cursor uint64
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		scanned, cursor, err = s.rdb.ZScan(ctx, lists[from.list], from.cursor, "", most).Result()
 		return err
 	})
 	if err != nil {
-		return nil, from, false, fmt.Errorf("walking through the lists: redis: %w", err)
+		return nil, from, false, fmt.Errorf("walk through the lists: redis: %w", err)
 	}
 	var members []string
-	for i := 0; i < len(scanned); i += 2 { // each is followed by its score
+	for i := 0; i < len(scanned); i += 2 { // a score follows each member
 		members = append(members, scanned[i])
 	}
 	from.cursor = cursor
@@ -128,7 +128,7 @@ func (s *Store) walkLists(ctx context.Context, from Page, most int64) ([]int64, 
 		from.list++
 	}
 	if from.list == len(lists) {
-		return idsOf(members), Page{}, true, nil
+		return idsOf(members), WalkPage{}, true, nil
 	}
 	return idsOf(members), from, false, nil
 }
@@ -141,10 +141,10 @@ func (s *Store) listKeys() []string {
 	return keys
 }
 
-// LastID returns the last id that was given out; 0: none was.
+// LastID returns the last id that was given out, or 0.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	var last int64
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		last, err = s.rdb.Get(ctx, s.keys.taskID()).Int64()
 		if err == redis.Nil {
 			err = nil
@@ -152,18 +152,17 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("reading the last id: redis: %w", err)
+		return 0, fmt.Errorf("read the last id: redis: %w", err)
 	}
 	return last, nil
 }
 
-// IDs yields the ids of all tasks there are in their order, each once, and among them ids of tasks that are gone.
-// A page has up to most of them. A task that is opened meanwhile may come at the end. What the counter does not
-// tell is kept in memory: 8 bytes a task.
+// IDs yields the ids of all tasks in ascending order, each once, up to most in a page. Some of the tasks may be gone. A task that
+// is opened meanwhile may come at the end. IDs keeps the ids in memory that a walk does not count: 8 bytes each.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64
-		var page Page
+		var page WalkPage
 		for done := false; !done; {
 			counted := page.id
 			var ids []int64

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// byHand puts a task into a list, or into none, past the counter.
+// byHand puts a task into a list, or into none, without the counter.
 func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	t.Helper()
 	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
@@ -21,7 +21,7 @@ func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	}
 }
 
-// pages collects what IDs yields, and gives up on a walk that does not come to its end.
+// pages collects the ids that IDs yields, and gives up on a walk that does not end.
 func pages(t testing.TB, s *Store, most int64) [][]int64 {
 	t.Helper()
 	var all [][]int64
@@ -58,14 +58,13 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// One task with a high id does not make every walk one through all ids before it; and none that is there is
-// missed, not even those that are in no list.
-func TestWalkWhereMostIDsAreGone(t *testing.T) {
+// One task with a high id does not make a walk count all ids before it. No task is left out, not even in no list.
+func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, if it is not taken literally
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, unless it is escaped
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
-			mustPut(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
+			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
 			byHand(t, s, 77, "")
 			byHand(t, s, MaxID+1, tdf.Open)
 			s.rdb.ZAdd(t.Context(), s.keys.Due(), redis.Z{Member: "55"})
@@ -81,13 +80,13 @@ func TestWalkWhereMostIDsAreGone(t *testing.T) {
 	})
 }
 
-// Where ids are merely missing here and there, they are counted through.
+// If only some ids are missing, a walk counts all ids.
 func TestWalkCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
 			s.rdb.Set(t.Context(), s.keys.taskID(), last, 0)
-			ids, page, done, err := s.Walk(t.Context(), Page{}, 500)
+			ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
 			if err != nil || done || (page.id == 0) != sparse || !sparse && len(ids) != 500 {
 				t.Errorf("to %d: %d ids, then %+v, %v", last, len(ids), page, err)
 			}

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,213 +12,110 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-const (
-	day  = tdf.Seconds(24 * 60 * 60)
-	week = 7 * day
-)
-
-// A WorkerInfo is what a worker tells about itself.
-type WorkerInfo struct {
-	Name, Host, Version string
-	PID                 int
-	Process             string // names the process among all that ever were, on all machines
-	Lease               tdf.Seconds
-	State               string // starting, working, draining, gone
-	Slots               int
-	Runs                []int64 // the tasks that it holds
-	Pauses              []Pause // programs that it pauses for now; of more than [MaxPauses] only some are told
-	InProcess           bool    // its rounds run in its own process, by a Runner: it fetches no programs
+// A WorkerStatus is a worker's last report about itself, with its drain.
+type WorkerStatus struct {
+	WorkerInfo
+	Seen    tdf.Time // its last heartbeat
+	Drained string   // who has drained it; "" if it is not drained
 }
 
-// A Pause says that a worker claims no rounds of a program for a while (docs/operations.md, "Programs that a worker
-// pauses").
-type Pause struct {
-	Program string
-	For     tdf.Seconds // from the worker's last heartbeat on; then it tries one round
-	Why     string      // in one line
+// Alive reports whether a worker is believed to be alive: it has not signed off, and its lease has not ended.
+func (w *WorkerStatus) Alive(now tdf.Time) bool {
+	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
 
-// MaxPauses is how many pauses a worker tells.
-const MaxPauses = 100
-
-func pausesText(pauses []Pause) (avoids, lines string) {
-	var names, all []string
-	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
-		names = append(names, p.Program+": "+p.Why)
-		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
+// Pausing returns the worker's pause of a program, and when it tries a round again. pauses is false if there is none.
+func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
+	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
+	if i < 0 {
+		return p, 0, false
 	}
-	return strings.Join(names, "; "), strings.Join(all, "\n")
+	return w.Pauses[i], w.Seen.Add(w.Pauses[i].For), true
 }
 
-func parsePauses(lines string) []Pause {
-	var pauses []Pause
-	for line := range strings.SplitSeq(lines, "\n") {
-		parts := strings.SplitN(line, "\t", 3)
-		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
-			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
-		}
-	}
-	return pauses
-}
+// mostWorkers is how many workers are read at once.
+const mostWorkers = 1000
 
-// inProcess is what a worker says of its runner that starts no processes.
-const inProcess = "in process"
-
-func (w *WorkerInfo) fields() []any {
-	runs := make([]string, len(w.Runs))
-	for i, id := range w.Runs {
-		runs[i] = strconv.FormatInt(id, 10)
-	}
-	avoids, pauses := pausesText(w.Pauses)
-	runner := ""
-	if w.InProcess {
-		runner = inProcess
-	}
-	return []any{
-		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
-		"pauses", pauses, "runner", runner,
-	}
-}
-
-// A NameTakenError says that a worker's name belongs to another one (docs/operations.md,
-// "Names of workers").
-type NameTakenError struct {
-	Name, Host, PID string
-	Process, Boot   string   // of the one that has the name
-	Seen, Now       tdf.Time // its last heartbeat, and the time it was found
-	Lease           tdf.Seconds
-	Calm            tdf.Time // until then silence says nothing, after an outage
-}
-
-func (e *NameTakenError) Error() string {
-	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, last seen %.1f s ago",
-		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
-	switch silent := e.Now.Sub(e.Seen); {
-	case silent > e.Lease && e.Calm > e.Now:
-		return fmt.Sprintf("%s; Redis was away, so it may be alive: try again in %.0f s", text, float64(e.Calm.Sub(e.Now)))
-	case silent >= 0:
-		return fmt.Sprintf("%s; end that one, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
-	}
-	return text
-}
-
-// Silent says that whoever has the name has sent no heartbeat for its lease. That it could have
-// given one has no witness yet: it is gone if it is as silent after another lease.
-func (e *NameTakenError) Silent() bool {
-	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.Calm
-}
-
-// A Predecessor is what a worker knows of the one that has the name that it wants.
-type Predecessor struct {
-	Gone        string   // its boot, if it is known not to live any more; or ""
-	Seen, Since tdf.Time // its last heartbeat, and since when there was no other, with Redis there all the time; or 0
-}
-
-// TakeName registers a worker that starts. A name that belongs to another one that lives is a
-// *[NameTakenError]. Drained names who has told it to claim nothing; "": nobody. Since is when the worker took the
-// name, by Redis's clock: claims of the name that are older are those of its predecessors.
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before Predecessor) (drained string, since tdf.Time, err error) {
-	return s.sign(ctx, w, "1", before)
-}
-
-// SeenWorker notes that a worker is alive, and what it says about itself. A *[NameTakenError]
-// says that another one has its name now.
-func (s *Store) SeenWorker(ctx context.Context, w WorkerInfo) (drained string, err error) {
-	drained, _, err = s.sign(ctx, w, "", Predecessor{})
-	return drained, err
-}
-
-func (s *Store) sign(ctx context.Context, w WorkerInfo, taking string, before Predecessor) (drained string, at tdf.Time, err error) {
-	keys := []string{
-		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
-		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.calm(), s.keys.servers(),
-	}
-	args := []any{w.Name, s.boot, taking, before.Gone, "", "", week.String()}
-	if before.Since > 0 {
-		args[4], args[5] = before.Seen.String(), before.Since.String()
-	}
-	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, s.scripts.sign, keys, args)
-	if err != nil {
-		return "", 0, fmt.Errorf("registering worker %s: redis: %w", w.Name, err)
-	}
-	parts := list(reply)
-	if len(parts) < 9 {
-		at, err = tdf.ParseTime(text(parts[2]))
-		return text(parts[1]), at, err
-	}
-	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
-	e.Now, _ = tdf.ParseTime(text(parts[1]))
-	e.Calm, _ = tdf.ParseTime(text(parts[2]))
-	e.Seen, _ = tdf.ParseTime(text(parts[7]))
-	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
-	return "", 0, e
-}
-
-// GiveUp releases the claims of a worker that is gone: it makes every task that the name claimed before a
-// time due to be lost at once, and returns how many tasks those are. before is when another worker
-// took the name. Later claims belong to that worker, or to one that has taken the name since.
-func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
-	given := 0
-	for at := int64(0); ; at += maxTasksPerCall {
-		var members []string
-		err := s.persist(ctx, func(ctx context.Context) (err error) {
-			members, err = s.rdb.ZRange(ctx, s.keys.List(tdf.Running), at, at+maxTasksPerCall-1).Result()
-			return err
-		})
-		if err != nil || len(members) == 0 {
-			return given, err
-		}
-		n, err := s.giveUp(ctx, name, before, idsOf(members))
-		if given += n; err != nil {
-			return given, err
-		}
-	}
-}
-
-func (s *Store) giveUp(ctx context.Context, name string, before tdf.Time, ids []int64) (int, error) {
-	running, err := s.load(ctx, ids, more)
-	if err != nil {
-		return 0, err
-	}
-	var renewals []Renewal
-	for _, seen := range running {
-		t := seen.Task
-		if t == nil || t.State != tdf.Running {
-			continue
-		}
-		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
-			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
-		}
-	}
-	_, err = s.Renew(ctx, 0, renewals...)
-	return len(renewals), err
-}
-
-// LongestLease returns the longest lease among the workers that were seen within a day.
-func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
+// Workers returns the workers that sent a heartbeat within a week, ordered by name.
+func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	var names []string
-	err := s.persist(ctx, func(ctx context.Context) (err error) {
-		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
-		}).Result()
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		names, err = s.rdb.ZRange(ctx, s.keys.workers(), 0, -1).Result()
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, fmt.Errorf("read workers: redis: %w", err)
 	}
-	leases := make([]*redis.StringCmd, len(names))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	slices.Sort(names)
+	var all []WorkerStatus
+	for page := range slices.Chunk(names, mostWorkers) {
+		some, err := s.readWorkers(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
+	replies := make([]*redis.MapStringStringCmd, len(names))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, name := range names {
-			leases[i] = p.HGet(ctx, s.keys.worker(name), "lease")
+			replies[i] = p.HGetAll(ctx, s.keys.worker(name))
 		}
 	})
-	var longest tdf.Seconds
-	for _, l := range leases {
-		if lease, err := tdf.ParseSeconds(l.Val()); err == nil && lease < tdf.Forever {
-			longest = max(longest, lease)
+	if err != nil {
+		return nil, fmt.Errorf("read workers: redis: %w", err)
+	}
+	var all []WorkerStatus
+	for i, name := range names {
+		if h := replies[i].Val(); len(h) > 0 {
+			all = append(all, parseWorker(name, h))
 		}
 	}
-	return longest, err
+	return all, nil
+}
+
+func parseWorker(name string, h map[string]string) WorkerStatus {
+	w := WorkerStatus{Drained: h["drain"]}
+	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
+	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), h["runner"] == inProcess
+	w.PID, _ = strconv.Atoi(h["pid"])
+	w.Slots, _ = strconv.Atoi(h["slots"])
+	w.Lease, _ = tdf.ParseSeconds(h["lease"])
+	w.Seen, _ = tdf.ParseTime(h["seen"])
+	w.Runs = idsOf(strings.Fields(h["runs"]))
+	return w
+}
+
+// Drain tells a worker, with its next heartbeat, to claim nothing more. by says who does it; "" ends the drain. The drain
+// also holds for a later worker with that name. Drain returns false if no worker of that name is known.
+func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
+	known := false
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
+		n, err := s.rdb.Exists(ctx, s.keys.worker(name)).Result()
+		if known = n == 1; err != nil || !known {
+			return err
+		}
+		return s.writeDrain(ctx, s.keys.worker(name), by)
+	})
+	if err != nil {
+		return known, fmt.Errorf("drain worker %s: redis: %w", name, err)
+	}
+	return known, nil
+}
+
+// writeDrain sets or ends a drain. Redis forgets a worker a week after its last heartbeat, but not while it is drained.
+func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
+	p := s.rdb.TxPipeline()
+	if by == "" {
+		p.HDel(ctx, worker, "drain")
+		p.Expire(ctx, worker, week.Std())
+	} else {
+		p.HSet(ctx, worker, "drain", by)
+		p.Persist(ctx, worker)
+	}
+	_, err := p.Exec(ctx)
+	return err
 }

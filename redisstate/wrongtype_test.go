@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A script that meets a key of another type does all of its work or none, and never stops half-way.
+// A script that meets a key of another type does all of its work or none. It never stops half-way.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -76,7 +76,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRenewPassesWhatIsNoHash(t *testing.T) {
+func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		claims := mustClaim(t, s, 2)
@@ -94,7 +94,7 @@ func TestRenewPassesWhatIsNoHash(t *testing.T) {
 	})
 }
 
-func TestTokensThatCannotBeLeftStopNothing(t *testing.T) {
+func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.wakeOpen(), "not a list", 0)
 		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
@@ -104,8 +104,8 @@ func TestTokensThatCannotBeLeftStopNothing(t *testing.T) {
 	})
 }
 
-// A million ids may be taken without the counter: the next ones are found in a few steps.
-func TestIDsBehindManyThatAreTaken(t *testing.T) {
+// A million ids may be taken without the counter. The next free ones are found in a few steps.
+func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
@@ -153,7 +153,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// A task by hand with an id that the index of a group cannot hold is in no group, and in no other state's place.
+// A task with an id that the index of a group cannot hold is in no group, and not in another state's range.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

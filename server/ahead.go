@@ -8,8 +8,8 @@ import (
 )
 
 type aheadStore interface {
-	Ahead(ctx context.Context, from redisstate.AheadPage, now tdf.Time, limit int) ([]int64, redisstate.AheadPage, bool, error)
-	LookedAhead(ctx context.Context) error
+	FutureTasks(ctx context.Context, from redisstate.FuturePage, now tdf.Time, limit int) ([]int64, redisstate.FuturePage, bool, error)
+	FutureChecked(ctx context.Context) error
 }
 
 // Bounds of the tasks that one call of lookAhead visits. Each page is one call of transact, which blocks Redis for some
@@ -23,7 +23,7 @@ const (
 // scores, and corrects scores in $ns:due. Redis stores that the walk is needed, so another server can finish it. Two
 // servers may walk at once.
 type ahead struct {
-	page redisstate.AheadPage
+	page redisstate.FuturePage
 	back tdf.Time // time of the last step; the walk restarts if the clock is now behind it
 	busy bool     // the walk is not finished
 }
@@ -32,20 +32,20 @@ type ahead struct {
 func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 	done := Done{}
 	s.ahead.busy = false
-	if !s.watch.kept.Ahead {
-		s.ahead.page = redisstate.AheadPage{}
+	if !s.watch.kept.CheckFuture {
+		s.ahead.page = redisstate.FuturePage{}
 		return done, nil
 	}
 	for range aheadPages {
 		now, g, err := s.watch.look(ctx)
-		if err != nil || !g.Ahead {
+		if err != nil || !g.CheckFuture {
 			return done, err
 		}
 		if now < s.ahead.back {
-			s.ahead.page = redisstate.AheadPage{}
+			s.ahead.page = redisstate.FuturePage{}
 		}
 		s.ahead.back = now
-		ids, next, last, err := s.store.Ahead(ctx, s.ahead.page, now, aheadSize)
+		ids, next, last, err := s.store.FutureTasks(ctx, s.ahead.page, now, aheadSize)
 		if err != nil {
 			return done, err
 		}
@@ -54,8 +54,8 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 		}
 		s.ahead.page = next
 		if last {
-			s.ahead.page = redisstate.AheadPage{}
-			return done, s.store.LookedAhead(ctx)
+			s.ahead.page = redisstate.FuturePage{}
+			return done, s.store.FutureChecked(ctx)
 		}
 	}
 	s.ahead.busy = true
@@ -74,7 +74,7 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 	}
 	var moves []tdf.Move
 	for i := range found {
-		if m := &found[i].Mend; found[i].Sure && m.Verb != "" && now >= g.Holds(m) {
+		if m := &found[i].Repair; found[i].Certain && m.Verb != "" && now >= g.Holds(m) {
 			moves = append(moves, *m)
 		}
 	}

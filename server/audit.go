@@ -12,9 +12,9 @@ import (
 type auditStore interface {
 	Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error)
 	List(ctx context.Context, state tdf.State, group string, offset, limit int64) ([]int64, error)
-	Walk(ctx context.Context, from redisstate.Page, limit int64) ([]int64, redisstate.Page, bool, error)
+	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
-	Ghosts(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
+	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
 // How many tasks of each kind one round examines.
@@ -34,7 +34,7 @@ const clockSkew = tdf.Seconds(10)
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds
-	page     redisstate.Page
+	page     redisstate.WalkPage
 	groups   redisstate.GroupPage
 	looked   tdf.Time // time of the last call of Overlooked
 	suspects map[int64]suspicion
@@ -65,10 +65,10 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	}
 	var moves []tdf.Move
 	for _, f := range findings {
-		if f.Mend.Verb == "" || now < grace.Holds(&f.Mend) {
+		if f.Repair.Verb == "" || now < grace.Holds(&f.Repair) {
 			continue
 		}
-		moves = append(moves, f.Mend)
+		moves = append(moves, f.Repair)
 	}
 	if err := s.apply(ctx, moves, done); err != nil {
 		return done, err
@@ -79,7 +79,7 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 // removeGhosts removes ids without a hash from a page of the groups' indexes. A manager that runs until its groups are
 // finished would wait for these ids for ever.
 func (s *Server) removeGhosts(ctx context.Context, done Done) error {
-	ghosts, next, _, err := s.store.Ghosts(ctx, s.audit.groups, groupWalked)
+	ghosts, next, _, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
 		if !twice { // the next walk removes an id from its second group
-			moves = append(moves, f.Mend)
+			moves = append(moves, f.Repair)
 		}
 	}
 	return s.apply(ctx, moves, done)
@@ -109,12 +109,12 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 	for _, f := range found {
 		before := a.suspects[f.ID]
 		switch {
-		case f.Sure, before.sign == f.Sign && now.Sub(before.since) >= a.grace:
+		case f.Certain, before.sign == f.Snapshot && now.Sub(before.since) >= a.grace:
 			ripe = append(ripe, f)
-		case before.sign == f.Sign:
+		case before.sign == f.Snapshot:
 			suspects[f.ID] = before
 		case len(suspects) < maxSuspects:
-			suspects[f.ID] = suspicion{sign: f.Sign, since: now}
+			suspects[f.ID] = suspicion{sign: f.Snapshot, since: now}
 		}
 	}
 	a.suspects = suspects

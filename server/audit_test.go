@@ -31,7 +31,7 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 		if err != nil || len(findings) > 0 {
 			s.Fatalf("check: %v, %v", findings, err)
 		}
-		s.server.audit.page = redisstate.Page{} // restart the walk through all tasks
+		s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
 		if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
 			s.Errorf("the audit did %v", done)
 		}

@@ -168,7 +168,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		if entered := s.is(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
 			s.Errorf("stamps %v", entered)
 		}
-		if s.grace().Ahead || s.server.ahead.busy {
+		if s.grace().CheckFuture || s.server.ahead.busy {
 			s.Error("the look ahead has not ended")
 		}
 		if again := s.round(); again.Total() != 0 {
@@ -200,7 +200,7 @@ func TestRescoringIsResumed(t *testing.T) {
 				all += done["rescored"]
 			}
 		}
-		if all != len(definitions) || second.ahead.busy || s.server.ahead.busy || s.grace().Ahead {
+		if all != len(definitions) || second.ahead.busy || s.server.ahead.busy || s.grace().CheckFuture {
 			s.Errorf("%d of %d were rescored; busy: %v, %v", all, len(definitions), second.ahead.busy, s.server.ahead.busy)
 		}
 		ids := s.cli.ZRange(s.Context(), s.ns+":open", 0, -1).Val()
@@ -287,7 +287,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
-			if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30}); err != nil {
+			if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30}); err != nil {
 				s.Fatal(err)
 			}
 		}
@@ -321,7 +321,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		if lease := s.is(4, tdf.Running, 0).LeaseUntil; lease != kept {
 			s.Errorf("the living worker's lease was %v, and is %v", kept, lease)
 		}
-		if again := s.round(); again.Total() != 0 || s.grace().Ahead {
+		if again := s.round(); again.Total() != 0 || s.grace().CheckFuture {
 			s.Errorf("another round did %v", again)
 		}
 		s.consistent()
@@ -342,7 +342,7 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		if ids := s.claimable(); len(ids) != 1 {
 			s.Errorf("claimed %v", ids)
 		}
-		if last, err := s.store.LastServer(s.Context()); err != nil || last > s.now() {
+		if last, err := s.store.LastServerHeartbeat(s.Context()); err != nil || last > s.now() {
 			s.Errorf("the last heartbeat is of %v, %v", last, err)
 		}
 	})
@@ -354,7 +354,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 		s.open(define(), define())
 		s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
 		findings, err := s.store.Check(s.Context())
-		if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Mend.Verb != tdf.VerbRescore {
+		if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Repair.Verb != tdf.VerbRescore {
 			s.Fatal(findings, err)
 		}
 		s.round()
@@ -368,7 +368,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 // The audit finds a lease that is too long even if no server noticed that the clock was set back.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	onEach(t, func(s *site) {
-		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
+		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
 			s.Fatal(err)
 		}
 		s.open(define())
@@ -378,7 +378,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 		s.do("HSET", "$task:1", "lease_until", ahead.String())
 		s.do("ZADD", "$due", ahead.String(), 1)
 		findings, err := s.store.Check(s.Context())
-		if err != nil || len(findings) != 1 || findings[0].Mend.Verb != tdf.VerbRescore {
+		if err != nil || len(findings) != 1 || findings[0].Repair.Verb != tdf.VerbRescore {
 			s.Fatal(findings, err)
 		}
 		s.round()

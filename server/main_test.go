@@ -134,13 +134,13 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 // is checks a task's state and round, in its hash and in the lists.
 func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
-	sighting, err := s.store.Sight(s.Context(), []int64{id})
+	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})
 	if err != nil {
 		s.Fatal(err)
 	}
-	task, _ := s.store.Task(s.Context(), id)
-	if task == nil || task.State != state || task.Round != round || fmt.Sprint(sighting[0].Lists) != fmt.Sprint([]tdf.State{state}) {
-		s.Fatalf("task %d is %+v in %v; want %s in round %d", id, task, sighting[0].Lists, state, round)
+	task := stored.Task
+	if task.State != state || task.Round != round || fmt.Sprint(stored.Lists) != fmt.Sprint([]tdf.State{state}) {
+		s.Fatalf("task %d is %+v in %v; want %s in round %d", id, task, stored.Lists, state, round)
 	}
 	return task
 }

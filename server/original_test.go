@@ -347,7 +347,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 			}
 			left -= len(c.Claims)
 		}
-		s.server.audit.page = redisstate.Page{} // restart the walk at the lowest ids, far from this task
+		s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task
 		s.round()
 		for end := s.now().Add(0.3); s.now() < end; {
 		}

@@ -18,7 +18,7 @@ type Store interface {
 	aheadStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (tdf.Time, error)
-	SeenServer(ctx context.Context, name string, now tdf.Time) error
+	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
 	WakeServer() *redisstate.Waker
 }
 
@@ -80,7 +80,7 @@ const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(tim
 // (docs/operations.md, "Names of workers").
 func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
-	return s.store.SeenServer(ctx, s.name, s.watch.last.clock.at)
+	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
 }
 
 // stuckPause is the pause if a due task could not be settled.

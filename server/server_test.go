@@ -153,7 +153,7 @@ func TestServerIsWoken(t *testing.T) {
 		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 		go func() { ended <- server.Run(ctx) }()
 		expect.Eventually(s, "the server's first heartbeat", func() bool {
-			last, err := s.store.LastServer(ctx)
+			last, err := s.store.LastServerHeartbeat(ctx)
 			expect.NoError(s, err)
 			return last > 0
 		})
@@ -182,7 +182,7 @@ func TestHeartbeatsWithinARound(t *testing.T) {
 	go func() { ended <- server.Run(ctx) }()
 	var heartbeats []tdf.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
-		last, err := s.store.LastServer(ctx)
+		last, err := s.store.LastServerHeartbeat(ctx)
 		expect.NoError(t, err)
 		if last > 0 && !slices.Contains(heartbeats, last) {
 			heartbeats = append(heartbeats, last)

@@ -11,7 +11,7 @@ import (
 
 type settleStore interface {
 	Due(ctx context.Context, now tdf.Time, limit int64) ([]redisstate.Due, error)
-	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
 // Bounds of the tasks that are settled without a pause for heartbeat and audit.
@@ -77,19 +77,19 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 	for i, d := range due {
 		ids[i] = d.ID
 	}
-	seen, err := s.store.Load(ctx, ids)
+	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		return nil, err
 	}
-	moves := make([]tdf.Move, len(seen))
-	for i, t := range seen {
+	moves := make([]tdf.Move, len(stored))
+	for i, t := range stored {
 		moves[i] = s.decideOne(t, now, grace)
 		moves[i].Due = due[i].Score
 	}
 	return moves, nil
 }
 
-func (s *Server) decideOne(t redisstate.Seen, now tdf.Time, grace redisstate.Grace) tdf.Move {
+func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) tdf.Move {
 	if t.Task == nil {
 		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
 		return m

@@ -12,7 +12,7 @@ import (
 type watchStore interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Info(ctx context.Context, sections ...string) (redisstate.Info, error)
-	LastServer(ctx context.Context) (tdf.Time, error)
+	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error)
 	Grace(ctx context.Context) (redisstate.Grace, error)
 	SetGrace(ctx context.Context, g redisstate.Grace) error
@@ -103,7 +103,7 @@ func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e e
 	grace := max(w.grace, lease)
 	end := now.Add(grace)
 	if e.back {
-		g = redisstate.Grace{Ahead: true}
+		g = redisstate.Grace{CheckFuture: true}
 	}
 	g.Running = max(g.Running, end)
 	if e.leap {
@@ -155,7 +155,7 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 		return seen, event{}, err
 	}
 	seen.runID = info.RunID()
-	last, err := w.store.LastServer(ctx)
+	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return seen, event{}, err
 	}

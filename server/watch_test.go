@@ -98,7 +98,7 @@ func TestGraceAfterTimeWithoutServer(t *testing.T) {
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-		if _, err := s.store.SeenWorker(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
+		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
 			s.Fatal(err)
 		}
 		before := s.now()
@@ -182,7 +182,7 @@ func (s *slowStore) Info(context.Context, ...string) (redisstate.Info, error) {
 	return nil, s.err("info")
 }
 
-func (s *slowStore) LastServer(context.Context) (tdf.Time, error) {
+func (s *slowStore) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	if s.between == 0 {
 		return 0, s.err("server")
 	}

@@ -117,7 +117,7 @@ func (w *world) serve(ctx context.Context, store *redisstate.Store) (wait func()
 }
 
 func (w *distant) served() bool {
-	last, err := w.store.LastServer(w.Context())
+	last, err := w.store.LastServerHeartbeat(w.Context())
 	must(w, err)
 	return last > 0
 }

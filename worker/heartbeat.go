@@ -14,9 +14,9 @@ import (
 
 // A registry is what a worker needs of Redis to take and keep its name (docs/operations.md, "Names of workers").
 type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.Predecessor) (drained string, since tdf.Time, err error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string, since tdf.Time, err error)
 	Outages() int64
-	SeenWorker(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 }
 
@@ -54,7 +54,7 @@ func (w *Worker) register(ctx context.Context) error {
 	}
 	if err == nil {
 		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-		_, err = w.store.SeenWorker(ctx, w.info(w.state()))
+		_, err = w.store.WorkerHeartbeat(ctx, w.info(w.state()))
 	}
 	if err != nil {
 		w.sendLastHeartbeat(ctx)
@@ -69,7 +69,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for wait(starting, time.After(w.heartbeatPause())) {
-			drained, err := w.store.SeenWorker(starting, w.info(stateStarting))
+			drained, err := w.store.WorkerHeartbeat(starting, w.info(stateStarting))
 			var taken *redisstate.NameTakenError
 			switch {
 			case errors.As(err, &taken):
@@ -109,7 +109,7 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 // worker was silent because Redis was away, takeName waits for the length of that worker's lease. since is when the name was
 // taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
-	var before redisstate.Predecessor
+	var before redisstate.PriorOwner
 	var boot string
 	for outages := int64(-1); ; {
 		drained, since, err = w.store.TakeName(ctx, w.info(stateStarting), before)
@@ -161,7 +161,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
-	if _, err := w.store.SeenWorker(ctx, w.info(stateGone)); err != nil {
+	if _, err := w.store.WorkerHeartbeat(ctx, w.info(stateGone)); err != nil {
 		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
 }
@@ -178,7 +178,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 			return
 		}
 		next = s.heartbeatPause()
-		drained, err := s.store.SeenWorker(over, s.infoWithTasks())
+		drained, err := s.store.WorkerHeartbeat(over, s.infoWithTasks())
 		var taken *redisstate.NameTakenError
 		switch {
 		case errors.As(err, &taken):

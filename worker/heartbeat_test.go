@@ -97,7 +97,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
-	_, since, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
+	_, since, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	n, err := other.GiveUp(t.Context(), "w1", since)
 	must(t, err)
@@ -204,7 +204,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: stateWorking}
-	_, _, err := other.TakeName(t.Context(), info, redisstate.Predecessor{Gone: w.store.Boot()})
+	_, _, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	c, err := other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})
 	must(t, err)
@@ -232,7 +232,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
-	_, _, err := store.TakeName(w.Context(), info, redisstate.Predecessor{})
+	_, _, err := store.TakeName(w.Context(), info, redisstate.PriorOwner{})
 	must(w, err)
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
 	defer client.Close()
@@ -240,7 +240,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	must(w, err)
 	must(w, client.HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
 	return func() {
-		_, err := store.SeenWorker(w.Context(), info)
+		_, err := store.WorkerHeartbeat(w.Context(), info)
 		must(w, err)
 	}
 }

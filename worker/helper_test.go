@@ -124,9 +124,9 @@ func (w *world) client() *redis.Client {
 
 func (w *world) task(id int64) *tdf.Task {
 	w.Helper()
-	task, err := w.store.Task(context.Background(), id)
+	stored, err := w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Whole})
 	must(w, err)
-	return task
+	return stored.Task
 }
 
 func (w *world) runOnce(worker *Worker) {

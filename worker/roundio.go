@@ -77,18 +77,20 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	if e.task.Round == 0 {
 		return rounddir.Before{}, nil
 	}
-	checkpoint, lastError, err := e.s.store.Earlier(ctx, e.task.ID, e.task.Round)
-	before := rounddir.Before{LastError: lastError}
-	if checkpoint != nil {
-		before.Checkpoint = []byte(*checkpoint)
+	last := e.task.Round - 1
+	stored, err := e.s.store.ReadOne(ctx, e.task.ID, redisstate.Want{Texts: redisstate.SameTexts(
+		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{Round: last, Texts: tdf.TextError},
+	)})
+	if err != nil {
+		return rounddir.Before{}, err
 	}
-	return before, err
+	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
 }
 
 // liveReport returns the data that the round wrote and Redis has not accepted yet. more says that there is too much for one report.
 //
 // final: the program has ended. The tail is then part of the output, unless the round leaves none.
-func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.Report, accepted func(), more bool) {
+func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport, accepted func(), more bool) {
 	news := x.dir.News(final)
 	for _, problem := range news.Problems {
 		e.log.Warn("a file in the round's directory is ignored", "problem", problem)
@@ -114,7 +116,7 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.Report, acc
 }
 
 // accepted removes a report that Redis has accepted from the data that is left to report.
-func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.Report) {
+func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.LiveReport) {
 	x.dir.Accepted(news)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,7 +25,7 @@ type store interface {
 	successStore
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
-	Earlier(ctx context.Context, id int64, round int) (checkpoint *string, lastError string, err error)
+	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	WakeWorker() *redisstate.Waker
 }

@@ -48,11 +48,11 @@ func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
 			at := now.Add(-tdf.Seconds(tasks-id) / 1000)
 			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, random)})
 		}
-		if _, err := store.Put(ctx, records...); err != nil {
+		if _, err := store.Restore(ctx, records...); err != nil {
 			return err
 		}
 	}
-	return store.SeenServer(ctx, "server", now)
+	return store.ServerHeartbeat(ctx, "server", now)
 }
 
 func idOfFailure(tasks int) int { return tasks/200*100 + 70 }

@@ -91,11 +91,11 @@ func waitForRuns(ctx context.Context, store *redisstate.Store, runs int64) (time
 	}
 	first, last := tdf.Never, tdf.Time(0)
 	for id := int64(1); id <= runs; id++ {
-		t, err := store.Task(ctx, id)
+		stored, err := store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {
 			return 0, err
 		}
-		r := t.Current()
+		r := stored.Task.Current()
 		if r.Exit != "0" {
 			return 0, fmt.Errorf("task %d: exit %q: %s", id, r.Exit, r.Error)
 		}

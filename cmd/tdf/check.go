@@ -65,15 +65,15 @@ func (a *app) printFindings(findings []admin.Finding, line func(admin.Finding) s
 
 // beforeRepair describes a finding and its repair.
 func beforeRepair(f admin.Finding) string {
-	putBack := "put back as " + string(f.Mend.To)
+	putBack := "put back as " + string(f.Repair.To)
 	problem, repair, _ := strings.Cut(f.Problem, ": ")
 	switch {
 	case !repairable(f):
 		return afterRepair(f)
 	case problem == putBack && repair == "out of place":
-		return fmt.Sprintf("task %d: not in the list of its state; --repair would put it back as %s", f.ID, f.Mend.To)
+		return fmt.Sprintf("task %d: not in the list of its state; --repair would put it back as %s", f.ID, f.Repair.To)
 	case problem == putBack:
-		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, repair, f.Mend.To)
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, repair, f.Repair.To)
 	case repair != "":
 		return fmt.Sprintf("task %d: %s; --repair would repair it: %s", f.ID, problem, repair)
 	}
@@ -88,7 +88,7 @@ func afterRepair(f admin.Finding) string {
 	return f.String() + "; --repair cannot repair this"
 }
 
-func repairable(f admin.Finding) bool { return f.Mend.Verb != "" }
+func repairable(f admin.Finding) bool { return f.Repair.Verb != "" }
 
 // repair repairs what it can, and returns the findings that are left.
 func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
@@ -96,7 +96,7 @@ func (a *app) repair(ctx context.Context, m *manager.Manager, findings []admin.F
 	for _, f := range findings {
 		switch {
 		case !repairable(f):
-		case f.Sure:
+		case f.Certain:
 			sure = append(sure, f)
 		default:
 			others = append(others, f)

@@ -16,7 +16,7 @@ func imports(t testing.TB, ofTests bool) map[string][]string {
 	all := map[string][]string{}
 	for _, file := range files(t, ".go") {
 		folder := filepath.Dir(file)
-		if strings.HasSuffix(file, "_test.go") != ofTests || strings.HasPrefix(folder, "bench") || folder == "internal/doctest" {
+		if strings.HasSuffix(file, "_test.go") != ofTests || slices.Contains([]string{"bench", "tools"}, top(file)) || folder == "internal/doctest" {
 			continue
 		}
 		if all[folder] == nil {

@@ -12,8 +12,8 @@ import (
 
 // A position says which of the tasks that a query may mean was looked at last.
 type position struct {
-	kind  string            // of the query: what the order of the place is
-	place *redisstate.Place // nil: none was
+	kind  string                // of the query: what the order of the place is
+	place *redisstate.ListEntry // nil: none was
 }
 
 // Kinds of positions.
@@ -59,12 +59,12 @@ func (q *Query) position(text string) (position, error) {
 	if err != nil || math.IsNaN(order) {
 		return p, &QueryError{fmt.Sprintf("the cursor %.80q has no place in it", text)}
 	}
-	p.place = &redisstate.Place{Order: order, Member: parts[2]}
+	p.place = &redisstate.ListEntry{Order: order, Member: parts[2]}
 	return p, nil
 }
 
 // among returns the places of the next ids of those that are given.
-func (p position) among(ids []int64, most int) (places []redisstate.Place, last bool) {
+func (p position) among(ids []int64, most int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {
 		from = int(max(-1, min(p.place.Order, float64(len(ids))))) + 1
@@ -72,7 +72,7 @@ func (p position) among(ids []int64, most int) (places []redisstate.Place, last 
 	from = min(from, len(ids))
 	to := min(from+most, len(ids))
 	for i, id := range ids[from:to] {
-		places = append(places, redisstate.Place{Order: float64(from + i), Member: strconv.FormatInt(id, 10)})
+		places = append(places, redisstate.ListEntry{Order: float64(from + i), Member: strconv.FormatInt(id, 10)})
 	}
 	return places, to == len(ids)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // idsPerPage is how many tasks one page of a list of all tasks has.
@@ -45,7 +46,7 @@ func All(ctx context.Context, s Store, q Query) iter.Seq2[*tdf.Task, error] {
 
 // ByID calls take with all tasks that a query selects, in the order of their ids and each once, until take returns false. texts
 // names the texts that it reads of a task beside those that the query searches.
-func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []Text, take func(*tdf.Task) bool) error {
+func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	q.OldestFirst = true
 	if _, err := q.prepared(); err != nil {
 		return err
@@ -68,14 +69,14 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []Text, t
 }
 
 // each calls take with the tasks of all pages, until it returns false.
-func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []Text, take func(*tdf.Task) bool) (more bool, err error) {
+func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {
 		w, err := New(ctx, s, q, after)
 		if err != nil {
 			return false, err
 		}
-		w.Texts = func(t *tdf.Task) []Text { return append(texts(t), w.Query.Searched(t)...) }
+		w.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(texts(t), w.Query.Searched(t)...) }
 		err = w.Each(func(t *tdf.Task) bool {
 			more = take(t)
 			return more

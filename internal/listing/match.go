@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A QueryError says what makes no sense about a [Query], or about where it is to go on.
@@ -93,20 +94,25 @@ func (q *Query) facts(t *tdf.Task) bool {
 
 const anySignal = "signal"
 
-// texts are those that a task has to be known with.
-func (q *Query) texts(t *tdf.Task) []Text { return append(slices.Clone(OfTask), q.Searched(t)...) }
+// OfTask are the texts of a task itself that every selected task is read with.
+var OfTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput | tdf.TextMeta}
 
-// Searched are the texts that say whether a task is meant.
-func (q *Query) Searched(t *tdf.Task) []Text {
-	var texts []Text
+// texts returns the texts that a selected task is read with.
+func (q *Query) texts(t *tdf.Task) []redisstate.TextsOf {
+	return append([]redisstate.TextsOf{OfTask}, q.Searched(t)...)
+}
+
+// Searched returns the texts in which the query looks for a text.
+func (q *Query) Searched(t *tdf.Task) []redisstate.TextsOf {
+	var texts []redisstate.TextsOf
 	if q.Output != "" {
-		texts = append(texts, Text{t.LastRun(), tdf.RoundOutput})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput})
 	}
 	if q.Error != "" {
-		texts = append(texts, Text{t.LastRun(), tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextError})
 	}
 	if q.Failure != "" {
-		texts = append(texts, Text{LastFailure(t).Round, tdf.RoundError})
+		texts = append(texts, redisstate.TextsOf{Round: LastFailure(t).Round, Texts: tdf.TextError})
 	}
 	return texts
 }

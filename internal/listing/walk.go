@@ -11,9 +11,8 @@ import (
 
 // Store has the methods of a *redisstate.Store that listing uses.
 type Store interface {
-	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
-	Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error)
-	Texts(ctx context.Context, of []redisstate.TextsOf, most int64) ([][]string, error)
+	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 }
 
@@ -39,11 +38,11 @@ const (
 
 // A Walk reads tasks one after the other, within its bounds. Its exported fields may be set before the first call of Each.
 type Walk struct {
-	Query  Query                  // with its defaults
-	Bounds Bounds                 // default: PageBounds
-	Rounds int                    // how many rounds of each task are read
-	Texts  func(*tdf.Task) []Text // the texts that are read of each selected task
-	Looked int                    // how many tasks were read so far
+	Query  Query                                // with its defaults
+	Bounds Bounds                               // default: PageBounds
+	Rounds int                                  // how many rounds of each task are read
+	Texts  func(*tdf.Task) []redisstate.TextsOf // the texts that are read of each selected task
+	Looked int                                  // how many tasks were read so far
 
 	ctx    context.Context
 	store  Store
@@ -122,12 +121,12 @@ func (f *Walk) tired() bool {
 }
 
 // places are where the next tasks are found that may be meant.
-func (f *Walk) places() (places []redisstate.Place, last bool, err error) {
+func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	if len(f.Query.IDs) > 0 {
 		places, last = f.at.among(f.Query.IDs, f.atOnce)
 		return places, last, nil
 	}
-	return f.store.Find(f.ctx, redisstate.Stretch{
+	return f.store.Find(f.ctx, redisstate.ListQuery{
 		States: f.Query.States, Group: f.Query.Group, After: f.Query.After, Before: f.Query.Before,
 		OldestFirst: f.Query.OldestFirst, Behind: f.at.place,
 	}, f.atOnce)
@@ -135,47 +134,42 @@ func (f *Walk) places() (places []redisstate.Place, last bool, err error) {
 
 // look reads the tasks at some places; nil stands for one that is not meant. They are fewer than the places
 // where the texts are more than may be read.
-func (f *Walk) look(places []redisstate.Place) ([]*tdf.Task, error) {
+func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	ids := make([]int64, len(places))
 	for i, p := range places {
 		ids[i], _ = p.ID() // 0 is no task
 	}
-	tasks, err := f.store.Glance(f.ctx, ids, f.Rounds, f.Query.head)
+	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.Query.head})
 	if err != nil {
 		return nil, err
 	}
-	for i, t := range tasks {
-		if t != nil && !f.Query.facts(t) {
-			tasks[i] = nil
-		}
-	}
-	return f.read(tasks)
-}
-
-// read fills in the texts of those tasks that are still meant, and leaves out those that are not by these.
-func (f *Walk) read(tasks []*tdf.Task) ([]*tdf.Task, error) {
+	var selected []int64
 	var where []int
-	var meant []*tdf.Task
-	for i, t := range tasks {
-		if t != nil {
-			where, meant = append(where, i), append(meant, t)
+	for i, x := range heads {
+		if x.Task != nil {
+			selected, where = append(selected, x.ID), append(where, i)
 		}
 	}
-	if len(meant) == 0 {
+	tasks := make([]*tdf.Task, len(places))
+	if len(selected) == 0 {
 		return tasks, nil
 	}
-	filled, bytes, err := Fill(f.ctx, f.store, meant, f.Texts, f.Bounds.Bytes-f.bytes)
+	stored, err := f.store.Read(f.ctx, selected, redisstate.Want{
+		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.Rounds),
+		Keep:  func(t *tdf.Task) bool { return f.Query.head(t) && f.Query.facts(t) },
+		Texts: f.Texts, MaxBytes: max(1, int(f.Bounds.Bytes-f.bytes)),
+	})
 	if err != nil {
 		return nil, err
 	}
-	f.bytes += bytes
-	for i, t := range meant[:filled] {
-		if !f.Query.says(t) {
-			tasks[where[i]] = nil
+	for i, x := range stored {
+		f.bytes += int64(x.Bytes)
+		if x.Task != nil && f.Query.says(x.Task) {
+			tasks[where[i]] = x.Task
 		}
 	}
-	if filled < len(meant) {
-		tasks = tasks[:where[filled]]
+	if len(stored) < len(selected) {
+		tasks = tasks[:where[len(stored)]]
 	}
 	return tasks, nil
 }

@@ -93,9 +93,9 @@ func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 // Read reads a task.
 func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	t.Helper()
-	task, err := s.Task(t.Context(), id)
+	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return task
+	return stored.Task
 }

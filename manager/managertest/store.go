@@ -21,7 +21,7 @@ func (s store) Now(context.Context) (tdf.Time, error) {
 }
 
 // LastServer is now: there always is one.
-func (s store) LastServer(ctx context.Context) (tdf.Time, error) { return s.Now(ctx) }
+func (s store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) { return s.Now(ctx) }
 
 func (s store) Open(_ context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	s.mu.Lock()
@@ -50,42 +50,26 @@ func (s store) Apply(_ context.Context, who string, units ...redisstate.Unit) ([
 	return outcomes, nil
 }
 
-func (s store) Load(_ context.Context, ids []int64) ([]redisstate.Seen, error) {
+func (s store) Read(_ context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := make([]redisstate.Seen, len(ids))
+	stored := make([]redisstate.Stored, len(ids))
 	for i, id := range ids {
-		seen[i] = redisstate.Seen{ID: id, Task: s.task(id)}
+		var h tdf.Hash
+		if e := s.tasks[id]; e != nil {
+			h = e.hash
+		}
+		stored[i] = want.ReadFrom(id, h)
 	}
-	return seen, nil
+	return stored, nil
 }
 
-func (s store) Task(_ context.Context, id int64) (*tdf.Task, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.task(id); t != nil {
-		return t, nil
+func (s store) ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error) {
+	stored, err := s.Read(ctx, []int64{id}, want)
+	if stored[0].Task == nil {
+		err = fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 	}
-	return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
-}
-
-func (s store) Round(_ context.Context, id int64, round int) (*tdf.Round, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.task(id); t != nil && round <= t.Round {
-		return t.Rounds.At(round), nil
-	}
-	return &tdf.Round{}, nil
-}
-
-func (s store) Tasks(_ context.Context, ids ...int64) ([]*tdf.Task, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tasks := make([]*tdf.Task, len(ids))
-	for i, id := range ids {
-		tasks[i] = s.task(id)
-	}
-	return tasks, nil
+	return stored[0], err
 }
 
 // List orders as Redis does: by when a task entered, or in a group by id.

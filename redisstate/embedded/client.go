@@ -20,18 +20,18 @@ type client struct {
 	redis *Redis
 	conn  net.Conn
 	rd    *bufio.Reader
-	out   bytes.Buffer // replies that are not written yet
-	peer  *server.Peer // the connection as miniredis sees it; it writes to out
+	out   bytes.Buffer // replies to write
+	peer  *server.Peer // miniredis's side of the connection; it writes to out
 
-	known    bool // it has logged in, or need not
+	known    bool // it has logged in, or there is no password
 	database int
 	inMulti  bool // between MULTI and EXEC
 }
 
-// loginTime is how long a client may take to log in, where there is a password.
+// loginTime is how long a client may take to log in, if there is a password.
 const loginTime = 10 * time.Second
 
-// keepBuffer is the size from which on a reply's buffer is not kept for the next one.
+// keepBuffer is the largest buffer of a reply that is kept for the next one.
 const keepBuffer = 1 << 20
 
 func newClient(r *Redis, conn net.Conn) *client {
@@ -41,8 +41,8 @@ func newClient(r *Redis, conn net.Conn) *client {
 	return c
 }
 
-// Read reads from the connection. Replies to earlier requests are written first: the client may wait for them before it
-// sends more. Those of requests that came together are written together.
+// Read reads from the connection. It first writes the replies to earlier requests, since the client may wait for them
+// before it sends more. Replies to requests that arrived together are written together.
 func (c *client) Read(p []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (c *client) serve() {
 	c.hangUp()
 }
 
-// hangUp sends the last reply, and reads on for a moment: a connection that is closed with unread bytes is reset, and the
+// hangUp sends the last reply, and reads on for a moment. Closing a connection with unread bytes resets it, and the
 // client might lose the reply.
 func (c *client) hangUp() {
 	const most, moment = 64 << 10, time.Second
@@ -130,9 +130,9 @@ func (c *client) answer(name string, request []string) bool {
 	return true
 }
 
-// mayRun says whether the client may run this script. A client that knows the password is trusted as by any Redis, so that
-// releases of TDF can work side by side. Without a password every user of the machine is a client, and a script that never
-// ends would stop all others: only those given to [Scripts] may run.
+// mayRun reports whether the client may run this script. A client that knows the password may run any script, so that
+// releases of TDF can work side by side. Without a password, every user of the machine can be a client, and a script that
+// never ends would block all others. Then only the scripts given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
 	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
@@ -162,7 +162,7 @@ func (c *client) execute(name string, request []string) bool {
 	return !c.peer.Closed()
 }
 
-// dispatch calls miniredis, under the lock of the Redis. A panic there becomes an error, and the end of this connection.
+// dispatch calls miniredis under the lock of the Redis. A panic there becomes an error, and ends this connection.
 func (c *client) dispatch(request []string) (ok bool) {
 	start := c.out.Len()
 	defer func() {
@@ -170,7 +170,7 @@ func (c *client) dispatch(request []string) (ok bool) {
 		if why == nil {
 			return
 		}
-		c.redis.mini.TryLock() // A command that panics may leave it locked. Nobody else holds it: then the front's lock is held, too.
+		c.redis.mini.TryLock() // A command that panics may leave it locked. No other goroutine holds it, since this one holds the front's lock.
 		c.redis.mini.Unlock()
 		c.out.Truncate(start)
 		c.fail("ERR the embedded Redis failed at this command")
@@ -182,7 +182,7 @@ func (c *client) dispatch(request []string) (ok bool) {
 	return true
 }
 
-// note keeps what later requests depend on: the database, and whether there is a transaction.
+// note records what later requests depend on: the database, and whether there is a transaction.
 func (c *client) note(name string, request []string, reply []byte) {
 	done := len(reply) > 0 && reply[0] != '-'
 	switch name {
@@ -193,7 +193,7 @@ func (c *client) note(name string, request []string, reply []byte) {
 	case "MULTI":
 		c.inMulti = c.inMulti || done
 	case "EXEC", "DISCARD":
-		c.inMulti = c.inMulti && len(request) > 1 // with arguments it is refused, and the transaction goes on
+		c.inMulti = c.inMulti && len(request) > 1 // MULTI with arguments is refused, and the transaction goes on
 	}
 }
 

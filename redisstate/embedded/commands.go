@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// allowed are the commands that clients may send: those of TDF, and those that people type to look into a Redis or to
-// change a task by hand (docs/redis.md). The others of miniredis are left out, since some of them panic, allocate what
-// the client asks for, or go on in goroutines that the front cannot recover.
+// allowed are the commands that clients may send: those of TDF, and those that people use to look at keys or to change a
+// task by hand (docs/redis.md). Other commands of miniredis are left out. Some of them panic, allocate as much memory as
+// the client asks for, or run in goroutines that the front cannot recover.
 var allowed = setOf(`
 	PING ECHO AUTH HELLO QUIT SELECT CLIENT INFO TIME DBSIZE MEMORY FLUSHDB FLUSHALL
 	MULTI EXEC DISCARD EVAL EVALSHA SCRIPT
@@ -31,7 +31,7 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// objection says why a request of an allowed command is refused all the same: with these arguments miniredis would panic.
+// objection returns why a request of an allowed command is refused: miniredis would panic with these arguments.
 func objection(name string, request []string) string {
 	patterns := request[1:]
 	switch name {
@@ -57,7 +57,7 @@ func objection(name string, request []string) string {
 	return ""
 }
 
-// valuesOf returns what follows an option, wherever it stands.
+// valuesOf returns the values of an option, at any position.
 func valuesOf(option string, words []string) []string {
 	var values []string
 	for i, word := range words {
@@ -73,8 +73,8 @@ func isCursor(text string) bool {
 	return err == nil
 }
 
-// isPattern says whether miniredis can make a regular expression of a pattern. It panics where a class is none, as [z-a],
-// and quotes the rest by \Q and \E, so that a backslash before an E would end the quotation.
+// isPattern reports whether miniredis can make a regular expression of a pattern. It panics at an invalid class such as
+// [z-a]. It quotes other text with \Q and \E, so a backslash before an E would end the quotation.
 func isPattern(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -102,7 +102,7 @@ func isPattern(text string) bool {
 	return true
 }
 
-// cutClass returns what is before the next bracket that no backslash escapes, and what is behind it.
+// cutClass returns the text before the next unescaped bracket, and the text behind it.
 func cutClass(text string) (class, rest string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -120,7 +120,7 @@ func isClass(class string) bool {
 	return (err == nil || class == "") && !strings.Contains(class, "[:")
 }
 
-// printable shortens what a client sent, and replaces what must not stand in a reply's line.
+// printable shortens the words of a client, and replaces characters that a reply's line must not contain.
 func printable(text string) string {
 	const most = 64
 	if len(text) > most {
@@ -134,7 +134,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// number reads what miniredis has accepted as a number.
+// number parses a number that miniredis has accepted.
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n

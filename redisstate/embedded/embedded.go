@@ -1,10 +1,9 @@
-// Package embedded runs a Redis inside the process (miniredis), for trying things out and
-// for tests. It keeps nothing when it stops. Only commands and examples import it: it makes
-// a binary larger, and who has a Redis does not need it.
+// Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. It loses all data when it
+// stops. Only commands and examples import it, since it makes a binary larger, and most users have a Redis.
 //
-// Clients do not reach miniredis itself, which trusts them: a negative count in a request ends the process. A front reads
-// the requests within bounds, checks the password, lets only known commands through, and runs them in goroutines of its
-// own, where a panic of miniredis becomes an error for one client.
+// Clients do not reach miniredis itself, which trusts them: a negative count in a request would end the process. A front
+// reads requests within bounds, checks the password, and lets only known commands through. It runs them in its own
+// goroutines, where a panic of miniredis becomes an error for one client.
 package embedded
 
 import (
@@ -18,17 +17,17 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A Redis is an embedded one, listening on the loopback interface only.
+// A Redis is an embedded Redis. It listens only on the loopback interface.
 type Redis struct {
 	password string
-	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil: any
-	release  string          // of TDF, whose scripts these are
+	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil for any
+	release  string          // the release of TDF that has these scripts
 
 	listener net.Listener
 	serving  sync.WaitGroup
 	stop     chan struct{} // closed by Close
 
-	mu       sync.Mutex // held while a command runs; protects all below
+	mu       sync.Mutex // held while a command runs; protects the fields below
 	mini     *miniredis.Miniredis
 	commands *server.Server
 	waiting  waiters
@@ -36,17 +35,17 @@ type Redis struct {
 	panicked func(request []string, why any) // for tests
 }
 
-// tick is how often keys that expire are looked at; miniredis does not do so by itself.
+// tick is how often expired keys are removed; miniredis does not do so by itself.
 const tick = time.Second
 
-// An Option of [Start].
+// An Option configures [Start].
 type Option func(*Redis)
 
-// Password sets the password of Redis's user default. Without it every client that can connect is let in.
+// Password sets the password of Redis's user default. Without it, every client that can connect may use the Redis.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
-// Scripts allows the Lua scripts of these SHA-1 sums, in hexadecimal, and no others, unless there is a password. Other scripts
-// get an error that names the release. Without this option every script may run, also one that never ends.
+// Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal, unless there is a password. Other scripts
+// get an error that names the release. Without this option every script may run, even one that never ends.
 func Scripts(release string, sums ...string) Option {
 	return func(r *Redis) {
 		r.release, r.scripts = release, map[string]bool{}
@@ -56,7 +55,7 @@ func Scripts(release string, sums ...string) Option {
 	}
 }
 
-// Start listens on addr, such as 127.0.0.1:6379; port 0 takes a free one.
+// Start listens on addr, such as 127.0.0.1:6379. Port 0 takes a free port.
 func Start(addr string, options ...Option) (*Redis, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -84,7 +83,7 @@ func Start(addr string, options ...Option) (*Redis, error) {
 	return r, nil
 }
 
-// startMiniredis starts it without a listener: that is what Dial does, whose connection is not needed.
+// startMiniredis starts miniredis without a listener. Its Dial does that; the connection is not used.
 func (r *Redis) startMiniredis() error {
 	c, err := r.mini.Dial()
 	if err != nil {
@@ -109,7 +108,8 @@ func (r *Redis) age() {
 	}
 }
 
-// acceptPause is the wait after a connection could not be accepted, as when the process has no file descriptor left.
+// acceptPause is the wait after a connection could not be accepted, for example because the process has no file
+// descriptor left.
 const acceptPause = 50 * time.Millisecond
 
 func (r *Redis) accept() {
@@ -129,7 +129,7 @@ func (r *Redis) accept() {
 	}
 }
 
-// maxClients is how many connections there may be at once, as Redis's maxclients.
+// maxClients is the largest number of connections, like Redis's maxclients.
 const maxClients = 20_000
 
 func (r *Redis) admit(conn net.Conn) {
@@ -149,7 +149,7 @@ func (r *Redis) admit(conn net.Conn) {
 	}
 }
 
-// leave forgets a client that has gone.
+// leave forgets a client whose connection has ended.
 func (r *Redis) leave(c *client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +168,7 @@ func (r *Redis) stopped() bool {
 // Addr returns host:port.
 func (r *Redis) Addr() string { return r.listener.Addr().String() }
 
-// Close stops it; all that it held is gone.
+// Close stops the Redis and drops its data.
 func (r *Redis) Close() {
 	r.mu.Lock()
 	close(r.stop)

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// start starts one that ends with the test. A panic of miniredis fails the test.
+// start starts a Redis that ends with the test. A panic of miniredis fails the test.
 func start(t testing.TB, options ...Option) *Redis {
 	t.Helper()
 	failing := func(r *Redis) {
@@ -37,11 +37,11 @@ func connect(t testing.TB, r *Redis) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// exchange sends bytes, and returns all that is answered until the connection is closed.
+// exchange sends bytes, and returns everything that the Redis answers until it closes the connection.
 func exchange(t testing.TB, r *Redis, request string) string {
 	t.Helper()
 	conn, rd := connect(t, r)
-	_, _ = io.WriteString(conn, request) // which may be refused before it has ended
+	_, _ = io.WriteString(conn, request) // the Redis may refuse the request before it is complete
 	_ = conn.(*net.TCPConn).CloseWrite()
 	reply, _ := io.ReadAll(rd)
 	return string(reply)
@@ -62,7 +62,7 @@ func words(args ...string) string {
 	return text
 }
 
-// What is no request gets an error, and the end of its connection; others go on.
+// An invalid request gets an error, and its connection ends. Other connections go on.
 func TestMalformedRequests(t *testing.T) {
 	r := start(t)
 	for _, request := range []string{
@@ -96,7 +96,7 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
-// A panic of miniredis costs the client its connection, and nobody else anything.
+// A panic of miniredis ends only the connection of the client that caused it.
 func TestPanicIsAnError(t *testing.T) {
 	r := start(t)
 	var panicked []string
@@ -148,7 +148,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// Without a password a client runs only the scripts of the release; the refusal is no missing right, which clients wait out.
+// Without a password, a client runs only the scripts of the release. The refusal is not a missing right, for which
+// clients would wait.
 func TestScripts(t *testing.T) {
 	r := start(t, Scripts("v1.2", sha1Hex("return 1")))
 	c := clientOf(t, r, "")
@@ -165,7 +166,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A client that knows the password runs the scripts of any release; one that does not runs none.
+// A client that knows the password runs the scripts of any release. A client that does not know it runs none.
 func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
@@ -177,7 +178,7 @@ func TestScriptsWithAPassword(t *testing.T) {
 	}
 }
 
-// Clients that wait for a list get what comes, in their order, whoever pushes it and how.
+// Clients that wait for a list get its elements in the order of their arrival, whatever command adds them.
 func TestBlockingPop(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")
@@ -228,7 +229,7 @@ func TestBlockingPop(t *testing.T) {
 	}
 }
 
-// inLine waits until so many clients wait for a list.
+// inLine waits until that many clients wait for a list.
 func inLine(t *testing.T, r *Redis, key string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -263,7 +264,7 @@ func TestBlockingPopRefuses(t *testing.T) {
 	}
 }
 
-// A reply that nobody reads holds up nobody else.
+// A reply that a client does not read delays no other client.
 func TestSlowReader(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")

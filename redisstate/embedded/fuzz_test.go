@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A script is a connection whose client sends what is in it, and reads nothing.
+// A script is a connection whose client sends these bytes, and reads nothing.
 type script struct {
-	net.Conn // for what is not called
+	net.Conn // methods that the front does not call
 	requests io.Reader
 }
 
@@ -33,7 +33,7 @@ func serve(t *testing.T, r *Redis, requests string) {
 	newClient(r, script{requests: strings.NewReader(requests)}).serve()
 }
 
-// Whatever bytes a client sends, the process goes on.
+// No bytes of a client end the process.
 func FuzzBytes(f *testing.F) {
 	for _, s := range []string{"*-5\r\n", "*0\r\n", "*1\r\n$-1\r\n", "PING\r\n", "*1\r\n$4\r\nPING\r\n", words("HELLO", "3") + words("ECHO", "x")} {
 		f.Add([]byte(s))
@@ -49,7 +49,8 @@ var (
 		`MAXLEN|MINID|NOMKSTREAM|LOAD|EXISTS|FLUSH|USAGE|SAMPLES|SETNAME|GETNAME|AUTH|default|LEFT|RIGHT|ASYNC|SYNC|server|clients|stats|return 1|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|�|`+"\x00\xff", "|")
 )
 
-// commandsOf turns bytes into well-formed requests: each has a length, a command, and arguments that are likely to matter.
+// commandsOf turns bytes into well-formed requests: each has a length, a command, and arguments that are likely to
+// matter.
 func commandsOf(choices []byte) string {
 	var all strings.Builder
 	for len(choices) > 1 {
@@ -65,7 +66,7 @@ func commandsOf(choices []byte) string {
 	return all.String()
 }
 
-// No command on the list makes miniredis panic, whatever its arguments and the keys that are there.
+// No command on the list makes miniredis panic, whatever its arguments and the existing keys are.
 func FuzzCommands(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 1, 2, 3}, 8))
 	r := fuzzed(f)

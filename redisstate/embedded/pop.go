@@ -14,30 +14,30 @@ type place struct {
 	key      string
 }
 
-// waiters are the clients that wait for lists, in the order in which they came. Redis.mu protects them.
+// waiters are the clients that wait for lists, in the order of their arrival. Redis.mu protects them.
 type waiters map[place][]*waiter
 
-// A waiter is told once that one of its lists may have something.
+// A waiter gets one signal when one of its lists may have an element.
 type waiter struct{ told chan struct{} }
 
-// wake tells the first waiter of each list that exists. A waiter that takes something wakes the next, if anything is left.
-// It is called after each command that may have written.
+// wake signals the first waiter of each list that exists. A waiter that takes an element signals the next one, if any
+// element is left. The front calls wake after each command that may have written.
 func (r *Redis) wake() {
 	for at, waiting := range r.waiting {
 		if r.mini.DB(at.database).Exists(at.key) {
 			select {
 			case waiting[0].told <- struct{}{}:
-			default: // it knows
+			default: // it already has a signal
 			}
 		}
 	}
 }
 
-// pop answers BLPOP and BRPOP, outside of a transaction. Miniredis has these, but it would go on waiting for a client that
-// has gone.
+// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands, but it would still wait after the
+// client has gone.
 func (c *client) pop(name string, request []string) bool {
 	if len(request) < 3 {
-		return c.execute(name, request) // which says what is wrong
+		return c.execute(name, request) // which returns the error
 	}
 	keys := request[1 : len(request)-1]
 	timeout, problem := blockTime(request[len(request)-1])
@@ -72,7 +72,7 @@ func (c *client) pop(name string, request []string) bool {
 	}
 }
 
-// blockTime reads a timeout in seconds; 0: for ever.
+// blockTime parses a timeout in seconds; 0 means for ever.
 func blockTime(text string) (d time.Duration, problem string) {
 	seconds, err := strconv.ParseFloat(text, 64)
 	switch {
@@ -84,7 +84,8 @@ func blockTime(text string) (d time.Duration, problem string) {
 	return time.Duration(math.Ceil(seconds * float64(time.Second))), ""
 }
 
-// popOrWait takes from the first list that has something, and replies. If none has, the waiter is in line afterwards.
+// popOrWait takes an element from the first list that has one, and replies. If no list has one, the waiter joins the
+// queues of the lists.
 func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok bool) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -103,7 +104,7 @@ func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok 
 	return false, true
 }
 
-// popFrom has miniredis take from one list; a key of another type is an error.
+// popFrom has miniredis take an element from one list. A key of another type is an error.
 func (c *client) popFrom(name, key string) bool {
 	start := c.out.Len()
 	fmt.Fprintf(&c.out, "*2\r\n$%d\r\n%s\r\n", len(key), key)
@@ -119,7 +120,7 @@ func (c *client) popFrom(name, key string) bool {
 	return true
 }
 
-// stopWaiting takes the waiter out of all lines. If it was told of something that it does not take any more, the next one is.
+// stopWaiting removes the waiter from all queues. If it had a signal that it has not used, the next waiter gets it.
 func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -133,8 +134,8 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.wake()
 }
 
-// await waits until the waiter is told, the time is over, or the client has gone. Requests that come meanwhile stay in the
-// buffer; a client that sends more than fits there is as good as gone.
+// await waits until the waiter has a signal, the time has passed, or the client has gone. Requests that arrive meanwhile
+// stay in the buffer. A client that sends more than the buffer holds counts as gone.
 func (c *client) await(w *waiter, over <-chan time.Time) (told, gone bool) {
 	if c.flush() != nil {
 		return false, true

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// limits bound a request. They are Redis's own (client-query-buffer-limit aside).
+// limits bound a request. They are Redis's own limits, except for client-query-buffer-limit.
 type limits struct {
-	args  int // how many words
-	bytes int // all words together
+	args  int // the number of words
+	bytes int // of all words together
 }
 
 var (
@@ -20,13 +20,15 @@ var (
 	clientLimits   = limits{args: 1 << 20, bytes: 512 << 20}
 )
 
-// A protocolError says what is wrong with a request. The connection is closed after it: nobody knows where the next one begins.
+// A protocolError says why a request is invalid. It ends the connection, since the beginning of the next request is
+// unknown.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
 
-// readRequest reads a command and its arguments: an array of bulk strings, at least one. Memory grows with what arrives, not
-// with what the client announces. The error is a protocolError, or one of the connection.
+// readRequest reads a command and its arguments: an array of at least one bulk string. Its memory grows with the bytes
+// that arrive, not with the length that the client announces. The error is a protocolError, or an error of the
+// connection.
 func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	count, err := readLength(rd, '*', most.args)
 	if err != nil {

@@ -15,19 +15,15 @@ type Store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
 	OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-	Load(ctx context.Context, ids []int64) ([]redisstate.Seen, error)
-	Task(ctx context.Context, id int64) (*tdf.Task, error)
-	Tasks(ctx context.Context, ids ...int64) ([]*tdf.Task, error)
-	Round(ctx context.Context, id int64, round int) (*tdf.Round, error)
 	List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error)
 	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
-	Find(ctx context.Context, of redisstate.Stretch, most int) (places []redisstate.Place, last bool, err error)
-	Glance(ctx context.Context, ids []int64, rounds int, keep func(*tdf.Task) bool) ([]*tdf.Task, error)
-	Texts(ctx context.Context, of []redisstate.TextsOf, most int64) ([][]string, error)
+	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
 	LastID(ctx context.Context) (int64, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
-	LastServer(ctx context.Context) (tdf.Time, error)
+	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Close() error
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestStanding(t *testing.T) {
+func TestQueuePosition(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		later := define("later")
 		later.StartAfter = 5e9
 		ids := mustOpen(t, s, later, define("first"), define("second"))
-		for id, want := range map[int64]Standing{
+		for id, want := range map[int64]QueuePosition{
 			ids[0]: {Listed: true, From: 5e9, Ahead: 2},
 			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
 			99:     {},
 		} {
-			got, err := s.Standing(t.Context(), id)
+			got, err := s.QueuePosition(t.Context(), id)
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() })); err != nil || diff != "" {
 				t.Errorf("task %d: %s, %v", id, diff, err)
 			}

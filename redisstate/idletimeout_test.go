@@ -15,17 +15,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// slowLink is that of a laptop on the road.
+// slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patiently bounds a test that hangs instead of failing.
+// patiently makes a test fail that would hang.
 func patiently(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// A reply that takes longer than Redis may be silent comes all the same, whatever the command.
+// A reply that takes longer than the idle timeout arrives, whatever the command is.
 func TestRepliesOverASlowLink(t *testing.T) {
 	direct := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, direct)
@@ -36,19 +36,19 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	source, err := s.PutProgram(t.Context(), archive)
 	must(t, err)
 	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
-		"judging": func(ctx context.Context, s *Store) (int, error) {
-			seen, err := s.Load(ctx, ids)
+		"settling": func(ctx context.Context, s *Store) (int, error) {
+			stored, err := s.Read(ctx, ids, Want{Fields: Rules})
 			bytes := 0
-			for _, x := range seen {
+			for _, x := range stored {
 				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
 		"whole tasks": func(ctx context.Context, s *Store) (int, error) {
-			tasks, err := s.Tasks(ctx, ids...)
+			stored, err := s.Read(ctx, ids, Want{Fields: Whole})
 			bytes := 0
-			for _, x := range tasks {
-				bytes += len(x.Input)
+			for _, x := range stored {
+				bytes += len(x.Task.Input)
 			}
 			return bytes, err
 		},
@@ -77,21 +77,21 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	}
 }
 
-// A connection is patient with a slow peer, but not with one that is silent or sends a byte now and then.
-func TestSteadyConn(t *testing.T) {
+// A connection waits for a slow peer, but not for one that is silent or sends a byte now and then.
+func TestIdleTimeoutConn(t *testing.T) {
 	for name, c := range map[string]struct {
-		chunk    int           // bytes that come at once,
-		every    time.Duration // so often
-		deadline time.Duration // of the caller; 0: the longest there is
+		chunk    int           // bytes that arrive at once
+		every    time.Duration // the time between two chunks
+		deadline time.Duration // of the caller; 0 for the longest one
 		arrives  bool
 		last     time.Duration // when the read of 1 MiB ends
 	}{
-		"fast":                  {1 << 20, 0, 0, true, 0},
-		"slow":                  {32 << 10, time.Second, 0, true, 32 * time.Second},
-		"silent":                {1 << 20, time.Minute, 0, false, 5 * time.Second},
-		"a trickle":             {1, time.Second, 0, false, 5 * time.Second},
-		"slow and in a hurry":   {32 << 10, time.Second, 7 * time.Second, false, 7 * time.Second},
-		"silent and in a hurry": {1 << 20, time.Minute, time.Second, false, time.Second},
+		"fast":                          {1 << 20, 0, 0, true, 0},
+		"slow":                          {32 << 10, time.Second, 0, true, 32 * time.Second},
+		"silent":                        {1 << 20, time.Minute, 0, false, 5 * time.Second},
+		"a trickle":                     {1, time.Second, 0, false, 5 * time.Second},
+		"slow, with a short deadline":   {32 << 10, time.Second, 7 * time.Second, false, 7 * time.Second},
+		"silent, with a short deadline": {1 << 20, time.Minute, time.Second, false, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestSteadyConn(t *testing.T) {
 						}
 					}
 				})
-				conn := &steadyConn{Conn: near, silence: silence}
+				conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 				deadline := longestReply
 				if c.deadline > 0 {
 					deadline = c.deadline
@@ -127,14 +127,14 @@ func TestSteadyConn(t *testing.T) {
 	}
 }
 
-// Redis answers a command when it has all of it, and the system may still hold most of that.
-func TestSteadyConnWaitsForWhatItSent(t *testing.T) {
+// Redis answers a command when it has the whole of it, and the system may still hold most of it.
+func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		defer far.Close()
 		go io.CopyN(io.Discard, far, 1<<20)
-		conn := &steadyConn{Conn: near, silence: silence}
+		conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
 		if n, err := conn.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
 			t.Fatal(n, err)
@@ -150,7 +150,7 @@ func TestSteadyConnWaitsForWhatItSent(t *testing.T) {
 		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
 		begun := time.Now()
 		if n, err := conn.Write(make([]byte, 1<<20)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > 10*time.Second {
-			t.Errorf("nobody reads, and %d bytes are written after %v: %v", n, time.Since(begun), err)
+			t.Errorf("%d bytes that no peer reads were written after %v: %v", n, time.Since(begun), err)
 		}
 	})
 }

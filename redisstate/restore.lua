@@ -1,24 +1,25 @@
--- put: writes tasks as they were kept elsewhere, each with its places in what is derived from it.
+-- restore: writes tasks from a dump, with their entries in the lists and indexes.
 --
 -- from-state  (none)
--- to-state    the one that the task's hash names
+-- to-state    the one in the task's hash
 --
--- A task that is there already is left as it is, so a call may be made again at any time. One that was opened at
--- another moment (which is known to the microsecond), or for another group, is another task: neither ever changes.
+-- An existing task stays unchanged, so the call may be repeated at any time. An existing task that was opened at
+-- another moment, to the microsecond, or in another group, is another task: both properties never change.
 --
 -- KEYS  1 due   2 task_id   then the lists
 -- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
---       4 the last id that is taken
---       n tasks, each: id, place of its list in KEYS ('0': none), code of its state, score, group, when it was
---       opened ('' = nobody knows), when the server must look at it, if that is not past ('-' = never),
---       n, n properties and values, n, n updates: id, time and line
+--       4 the last id to reserve
+--       n tasks, each: id, index of its list in KEYS ('0': none), code of its state, score, group, when it was opened
+--       ('': unknown), when the server must look at it, unless that is past ('-': never), n, n properties and values,
+--       n, n updates: id, time and line
 --
--- Returns how many tasks were written; or -id of one that is another task here: nothing was written then.
+-- Returns the number of tasks that were written; or -id of another task with an id of the dump, and then nothing was
+-- written.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
 
--- Properties and updates stay where they are: a task has their places.
+-- Properties and updates stay in ARGV: a task has their indexes.
 local function skip(each)
   local n, from = each * tonumber(take()), cursor + 1
   cursor = cursor + n
@@ -34,7 +35,7 @@ local function read_task()
 end
 
 local function is_there(t)
-  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error: it is no hash
+  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error if it is no hash
   return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
 end
 

@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A peer that takes nothing of a large command is given up before the least rate would have had it arrive.
-func TestAPeerThatTakesNothing(t *testing.T) {
+// A connection whose peer acknowledges nothing ends before minRate would end it.
+func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { l.Close() }) // nobody accepts
-	dial := steadyDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
+	t.Cleanup(func() { l.Close() }) // it accepts no connection
+	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	must(t, conn.SetDeadline(time.Now().Add(longestReply)))
-	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // for which the least rate gives 32 s
+	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate allows 32 s for it
 		t.Fatal(err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ETIMEDOUT) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundUnacked has the system give a connection up when the peer takes none of what was sent for so long.
-func boundUnacked(conn net.Conn, bound time.Duration) error {
+// limitUnacked has the system close a connection if the peer acknowledges nothing of what was sent for that time.
+func limitUnacked(conn net.Conn, bound time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// records reads all tasks that the counter knows.
+// records reads all tasks up to the last id.
 func records(t testing.TB, s *Store) []Record {
 	t.Helper()
 	last, err := s.LastID(t.Context())
@@ -41,8 +41,7 @@ func records(t testing.TB, s *Store) []Record {
 	return all
 }
 
-// derived is all that is derived from the tasks' hashes, each score to the microsecond; but of `due` only
-// what is not past.
+// derived returns all data derived from the tasks, each score to the microsecond; of `due` only future scores.
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -66,8 +65,8 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	return all
 }
 
-// Whatever became of tasks, written anew elsewhere they stand where they stood.
-func TestPutMakesTheSameWorld(t *testing.T) {
+// Restored tasks have the same entries in all lists as the original ones.
+func TestRestoreMakesTheSameKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
@@ -79,7 +78,7 @@ func TestPutMakesTheSameWorld(t *testing.T) {
 		}
 		other := connect(t, s.addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Put(t.Context(), all...); n != len(all) || err != nil {
+		if n, err := other.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatalf("%d of %d were written: %v", n, len(all), err)
 		}
 		now, err := other.Now(t.Context())
@@ -93,7 +92,7 @@ func TestPutMakesTheSameWorld(t *testing.T) {
 					t.Errorf("%s: %s, want %s", name, got[name], want[name])
 				}
 			}
-			t.Fatalf("%d places, want %d", len(got), len(want))
+			t.Fatalf("%d entries, want %d", len(got), len(want))
 		}
 		if !slices.ContainsFunc(all, func(r Record) bool { return len(r.Updates) == 2 }) {
 			t.Error("no task has updates")
@@ -102,45 +101,45 @@ func TestPutMakesTheSameWorld(t *testing.T) {
 		if !slices.EqualFunc(again, all, func(a, b Record) bool {
 			return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) && slices.Equal(a.Updates, b.Updates)
 		}) {
-			t.Error("the tasks are others than those that were put")
+			t.Error("the tasks differ from those that were restored")
 		}
 		mustBeSound(t, other)
 	})
 }
 
-// reported are renewals with which each claim reports two updates.
+// reported are renewals in which each claim reports two updates.
 func reported(claims []Claim) []Renewal {
 	var renewals []Renewal
 	for _, c := range claims {
 		renewals = append(renewals, Renewal{
 			ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never,
-			Report: Report{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
+			Report: LiveReport{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
 		})
 	}
 	return renewals
 }
 
-// What is there is left alone, whoever has moved it meanwhile, and the counter never goes back.
-func TestPutAgainChangesNothing(t *testing.T) {
+// Restoring leaves existing tasks unchanged, even if they have moved. The counter never goes back.
+func TestRestoreAgainChangesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Group = "g"
 		mustOpen(t, s, d, d, d)
 		other := connect(t, s.addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Put(t.Context(), all[1:]...); n != 2 || err != nil {
+		if n, err := other.Restore(t.Context(), all[1:]...); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 		mustClaim(t, other, 1)
 		mustOpen(t, other, d) // task 4
 		before := dump(t, other)
-		if n, err := other.Put(t.Context(), all[1:]...); n != 0 || err != nil {
+		if n, err := other.Restore(t.Context(), all[1:]...); n != 0 || err != nil {
 			t.Error(n, err)
 		}
 		if diff := changed(t, before, dump(t, other)); diff != "" {
 			t.Error(diff)
 		}
-		if n, err := other.Put(t.Context(), all...); n != 1 || err != nil {
+		if n, err := other.Restore(t.Context(), all...); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 		if last, err := other.LastID(t.Context()); last != 4 || err != nil {
@@ -150,8 +149,8 @@ func TestPutAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// A task that was opened here is not taken for the one of its id that is put, and nothing is written then.
-func TestPutWhereAnotherTaskIs(t *testing.T) {
+// A task with the id of a restored one, but opened here, is another task. Then nothing is written.
+func TestRestoreOfATakenID(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("x")
 		grouped.Group = "g"
@@ -164,9 +163,11 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 		}{
 			{"opened", 1, func(other *Store) { mustOpen(t, other, define("x"), define("x")) }},
 			{"of another group", 2, func(other *Store) {
-				mustPut(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
+				mustRestore(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
 			}},
-			{"opened by hand", 3, func(other *Store) { mustPut(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}}) }},
+			{"opened by hand", 3, func(other *Store) {
+				mustRestore(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}})
+			}},
 			{"no task", 2, func(other *Store) {
 				if err := other.rdb.Set(t.Context(), other.keys.Task(2), "x", 0).Err(); err != nil {
 					t.Fatal(err)
@@ -177,7 +178,7 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 			c.make(other)
 			before := dump(t, other)
 			want := fmt.Sprintf("task %d: another task has this id", c.id)
-			if n, err := other.Put(t.Context(), all...); n != 0 || !errors.Is(err, ErrTaken) || err.Error() != want {
+			if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
 				t.Errorf("%s: %d were written: %v", c.what, n, err)
 			}
 			if diff := changed(t, before, dump(t, other)); diff != "" {
@@ -187,33 +188,33 @@ func TestPutWhereAnotherTaskIs(t *testing.T) {
 	})
 }
 
-func mustPut(t testing.TB, s *Store, records ...Record) {
+func mustRestore(t testing.TB, s *Store, records ...Record) {
 	t.Helper()
-	if n, err := s.Put(t.Context(), records...); n != len(records) || err != nil {
+	if n, err := s.Restore(t.Context(), records...); n != len(records) || err != nil {
 		t.Fatalf("%d of %d were written: %v", n, len(records), err)
 	}
 }
 
-// What is put in one call keeps Redis busy for some ms only.
-func TestPutInSmallCalls(t *testing.T) {
+// A call of Restore blocks Redis for some ms only.
+func TestRestoreInSmallCalls(t *testing.T) {
 	var all []Record
 	for id := int64(1); id <= 7; id++ {
 		all = append(all, Record{ID: id, Hash: tdf.Hash{"0:output": strings.Repeat("x", 900<<10)}})
 	}
 	all = append(all, Record{ID: 8, Hash: tdf.Hash{"0:output": strings.Repeat("x", 5<<20)}}, Record{ID: 9, Hash: tdf.Hash{"state": "open"}})
 	var calls []int
-	for rest := all; len(rest) > 0; rest = rest[putBatch(rest):] {
-		calls = append(calls, putBatch(rest))
+	for rest := all; len(rest) > 0; rest = rest[restoreBatch(rest):] {
+		calls = append(calls, restoreBatch(rest))
 	}
 	if want := []int{2, 2, 2, 1, 1, 1}; !slices.Equal(calls, want) {
 		t.Errorf("the calls have %v tasks, want %v", calls, want)
 	}
 }
 
-// A task that makes no sense is kept as it is, and the audit sees it.
-func TestPutOfATaskOfNoState(t *testing.T) {
+// An invalid task is restored as it is, and the audit finds it.
+func TestRestoreOfAnUnknownState(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.Put(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
+		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
 			t.Fatal(err)
 		}
 		findings, err := s.Check(t.Context())
@@ -224,36 +225,36 @@ func TestPutOfATaskOfNoState(t *testing.T) {
 }
 
 // A hash may have more properties than a script can pass at once.
-func TestPutOfManyRounds(t *testing.T) {
+func TestRestoreOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
 		for i := range 10_000 {
 			h[tdf.RoundField(i, "open")] = "1700000000"
 		}
-		if n, err := s.Put(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
+		if n, err := s.Restore(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
-			t.Error("it is not what was put")
+			t.Error("it differs from the restored task")
 		}
 		mustBeSound(t, s)
 	})
 }
 
-func TestPutRefusesWhatIsNoTask(t *testing.T) {
+func TestRestoreRefusesInvalidRecords(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
 		before := dump(t, s)
 		for problem, bad := range map[string]Record{
-			"id is not from 1":   {ID: 0, Hash: good.Hash},
-			"to 1099511627775":   {ID: 1 << 40, Hash: good.Hash},
-			"no properties":      {ID: 2},
-			"update 0--1":        {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},
-			"update 0-0":         {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
-			"can follow 1-2":     {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
-			"the update 0-9 is ": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
+			"an id from 1 to":          {ID: 0, Hash: good.Hash},
+			"to 1099511627775":         {ID: 1 << 40, Hash: good.Hash},
+			"no properties":            {ID: 2},
+			"update 0--1":              {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},
+			"update 0-0":               {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
+			"cannot follow update 1-2": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
+			"update 0-9 cannot follow": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
 		} {
-			if _, err := s.Put(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
+			if _, err := s.Restore(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
 				t.Errorf("%s: %v", problem, err)
 			}
 		}
@@ -263,20 +264,20 @@ func TestPutRefusesWhatIsNoTask(t *testing.T) {
 	})
 }
 
-func TestPutIntoAFullRedis(t *testing.T) {
+func TestRestoreIntoAFullRedis(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
 	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "3mb").Err())
 	h := tdf.Hash{"state": "open", "0:output": strings.Repeat("x", 1<<20)}
 	var err error
 	for id := int64(1); id < 10 && err == nil; id++ {
-		_, err = s.Put(t.Context(), Record{ID: id, Hash: h})
+		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
 	if !errors.Is(err, ErrFull) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Pages grow and shrink with the tasks, and none is left out.
+// Pages grow and shrink with the size of the tasks, and no task is left out.
 func TestRecordsOfAllSizes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []Record
@@ -287,7 +288,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 			}
 			all = append(all, Record{ID: 2 * id, Hash: h}) // every other one is missing
 		}
-		if n, err := s.Put(t.Context(), all...); n != len(all) || err != nil {
+		if n, err := s.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatal(n, err)
 		}
 		got := records(t, s)
@@ -297,7 +298,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	})
 }
 
-// A meter notes how much comes at most between two commands.
+// A meter records the most bytes that arrive between two commands.
 type meter struct {
 	net.Conn
 	since int
@@ -316,7 +317,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered has the store's connections metered.
+// metered measures the store's connections.
 func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
 	options := *s.rdb.Options()
@@ -331,7 +332,7 @@ func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	return most
 }
 
-// However small the tasks before were, no more is asked for at once than memory is meant for.
+// After many small tasks, a page of large ones is still bounded.
 func TestReadingTakesLittleMemory(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
@@ -342,10 +343,10 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 				all[i].Hash["0:output"] = strings.Repeat("x", large)
 			}
 		}
-		mustPut(t, s, all...)
+		mustRestore(t, s, all...)
 		bound := int64(readAtOnce)
 		if infoOf(t, s)["redis_version"] == "" {
-			bound = hashesUnseen * (large + 100) // it does not tell
+			bound = hashesUnseen * (large + 100) // the embedded Redis does not tell sizes
 		}
 		most := metered(t, s)
 		check := func(read int) {
@@ -359,13 +360,13 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		for i := range all {
 			ids[i] = all[i].ID
 		}
-		tasks, err := s.Tasks(t.Context(), ids...)
+		tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
 		must(t, err)
 		check(len(tasks))
 	})
 }
 
-// A key of somebody else in the place of a task is none.
+// A key of another type in the place of a task is no task.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))

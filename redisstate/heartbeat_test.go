@@ -12,28 +12,28 @@ import (
 
 var must = expect.NoError
 
-// A name belongs to one living worker: docs/operations.md, "Names of workers".
+// A name belongs to one live worker: docs/operations.md, "Names of workers".
 func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
-		must(t, took(first.TakeName(t.Context(), w, Predecessor{})))
-		must(t, signed(first.SeenWorker(t.Context(), w)))
-		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
+		must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
+		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
 			t.Errorf("%+v", taken)
 		}
 		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
 			t.Error(text)
 		}
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: "another boot"})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-		must(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot}))) // the first is known to be gone
-		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the first is known to be gone
+		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		w.State = "gone"
-		must(t, signed(second.SeenWorker(t.Context(), w)))
-		must(t, took(first.TakeName(t.Context(), w, Predecessor{}))) // the second has said goodbye
-		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
+		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second has signed off
+		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
 
@@ -41,56 +41,57 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Lease: 60}
-		must(t, took(first.TakeName(t.Context(), w, Predecessor{})))
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 		now, err := first.Now(t.Context())
 		must(t, err)
 		silentFor := func(d tdf.Seconds) {
 			first.rdb.HSet(t.Context(), first.keys.worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		silentFor(61)
-		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{}))); !taken.Silent() { // nobody was there to tell
+		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no server proves that Redis was there
 			t.Errorf("%+v", taken)
 		}
-		must(t, first.SeenServer(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{})))
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-61), Since: now.Add(-30)})))
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-62), Since: now.Add(-61)})))
-		must(t, first.SeenServer(t.Context(), "s", now))
+		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
+		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
+		must(t, first.ServerHeartbeat(t.Context(), "s", now))
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
-		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, Predecessor{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
+		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive: try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
-		must(t, signed(first.SeenWorker(t.Context(), w))) // whoever has the name keeps it
+		must(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
-		must(t, took(second.TakeName(t.Context(), w, Predecessor{})))
-		mustBeTaken(t, signed(first.SeenWorker(t.Context(), w)))
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
+		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Del(t.Context(), first.keys.servers())
 		silentFor(90)
-		must(t, took(first.TakeName(t.Context(), w, Predecessor{Seen: now.Add(-90), Since: now.Add(-61)}))) // which has looked itself
-		mustBeTaken(t, signed(second.SeenWorker(t.Context(), w)))
-		must(t, took(second.TakeName(t.Context(), w, Predecessor{Gone: first.boot})))
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // this worker has watched for the length of the lease
+		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
 
 		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
-		must(t, signed(second.SeenWorker(t.Context(), w)))
+		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Set(t.Context(), first.keys.worker("w"), "what somebody else put there", 0)
-		must(t, signed(second.SeenWorker(t.Context(), w)))
+		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
 
-// What the worker held whose name was taken is lost at once. What others hold is not, nor what the name has claimed since.
+// The claims of a worker whose name was taken are lost at once. Claims of other workers, and later claims of the name,
+// are not.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
 		mustClaim(t, s, 2) // by worker w
 		other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
 		must(t, err)
-		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, Predecessor{})
+		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
 		must(t, err)
 		mustOpen(t, s, define("d"))
-		later := mustClaim(t, s, 1)[0] // by whoever has the name of worker w since
+		later := mustClaim(t, s, 1)[0] // by a later owner of the name w
 		n, err := s.GiveUp(t.Context(), "w", since)
 		if err != nil || n != 2 {
 			t.Errorf("%d, %v", n, err)
@@ -116,11 +117,11 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-func TestReports(t *testing.T) {
+func TestLiveReports(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]
-		report := func(r Report) Renewed {
+		report := func(r LiveReport) Renewed {
 			t.Helper()
 			renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})
 			if err != nil || renewed.Lost[0] != nil {
@@ -129,15 +130,15 @@ func TestReports(t *testing.T) {
 			return renewed
 		}
 		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
-		report(Report{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
-		report(Report{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the answer had not come
+		report(LiveReport{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
+		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the answer had not come
 		got := task(t, s, 1)
 		if r := got.Current(); r.Tail != tail || r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || got.Checkpoint != checkpoint {
 			t.Errorf("%+v", got)
 		}
 		must(t, s.Follow(t.Context(), 1))
-		if !report(Report{}).Followed[0] {
-			t.Error("followed, and not told")
+		if !report(LiveReport{}).Followed[0] {
+			t.Error("followed, but the worker does not know")
 		}
 
 		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
@@ -148,11 +149,11 @@ func TestReports(t *testing.T) {
 		m, err := task(t, s, 1).Reopen()
 		mustApply(t, s, m, err)
 		c = mustClaim(t, s, 1)[0]
-		earlier, lastError, err := s.Earlier(t.Context(), 1, 1)
-		if err != nil || earlier == nil || *earlier != checkpoint || lastError != "boom" {
-			t.Errorf("%v, %q, %v", earlier, lastError, err)
+		earlier, err := s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})
+		if err != nil || earlier.Task.Checkpoint != checkpoint || earlier.Task.Rounds.At(0).Error != "boom" {
+			t.Errorf("%+v, %v", earlier.Task, err)
 		}
-		report(Report{Updates: []string{"again"}, FirstUpdate: 1})
+		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
 		if got := updates(t, s, Update{}); got != "0-1 one, 0-2 two, 0-3 three, 1-1 again" {
 			t.Error(got)
 		}

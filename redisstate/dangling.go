@@ -11,24 +11,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A GroupPage says where a walk through the indexes of all groups goes on; the zero GroupPage is its
-// beginning.
+// A GroupPage says where a walk through the indexes of all groups continues. The zero GroupPage is the beginning.
 type GroupPage struct {
-	keys   uint64   // within the keys of the Redis; 0: at their beginning
+	keys   uint64   // the cursor in the keys of Redis; 0 at their beginning
 	begun  bool     // the walk through the keys has begun
-	groups []string // whose indexes were found, and not looked through yet
-	index  uint64   // within the index of the first of them
+	groups []string // groups whose indexes are still to be walked
+	index  uint64   // the cursor in the index of the first group
 }
 
-// Bounds of one page of that walk.
+// Bounds of one page of the walk.
 const (
 	keysScanned   = 1000
-	groupsScanned = 20 // indexes; a small one is one page
+	groupsScanned = 20 // indexes; a small one takes one page
 )
 
-// Ghosts looks at the next ids in the indexes of groups, about most of them, and returns those without
-// a hash: somebody deleted it. Done says that the page was the last one.
-func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts []Finding, next GroupPage, done bool, err error) {
+// DanglingIDs examines the next ids in the indexes of groups, about most of them. It returns those whose task has been
+// deleted by hand. done reports that the page was the last one.
+func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
 		if from.groups, from.keys, err = s.scanGroups(ctx, from.keys); err != nil {
@@ -45,11 +44,11 @@ func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts 
 		if err != nil {
 			return nil, from, false, err
 		}
-		found, err := s.ghostsOf(ctx, group, members)
+		found, err := s.danglingOf(ctx, group, members)
 		if err != nil {
 			return nil, from, false, err
 		}
-		ghosts = append(ghosts, found...)
+		dangling = append(dangling, found...)
 		seen += int64(len(members))
 		if from.index = cursor; cursor == 0 {
 			from.groups = from.groups[1:]
@@ -58,18 +57,18 @@ func (s *Store) Ghosts(ctx context.Context, from GroupPage, most int64) (ghosts 
 	if done = len(from.groups) == 0 && from.keys == 0; done {
 		from = GroupPage{}
 	}
-	return ghosts, from, done, nil
+	return dangling, from, done, nil
 }
 
 func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
 	prefix := s.keys.groupPrefix()
 	var found []string
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, next, err = s.rdb.ScanType(ctx, from, literally.Replace(prefix)+"*", keysScanned, "zset").Result()
 		return err
 	})
 	if err != nil {
-		return nil, from, fmt.Errorf("look for groups: redis: %w", err)
+		return nil, from, fmt.Errorf("find groups: redis: %w", err)
 	}
 	for _, key := range found {
 		groups = append(groups, strings.TrimPrefix(key, prefix))
@@ -77,24 +76,24 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 	return groups, next, nil
 }
 
-// scanIndex returns ids whose scores are places in the index of a group. Anything else was put there by
-// somebody else, or is a list of a namespace whose name begins like this key.
+// scanIndex returns the ids whose scores are valid in the index of a group. Other members were added by other programs,
+// or the key is a list of a namespace whose name begins like this one.
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
-	err = s.persist(ctx, func(ctx context.Context) (err error) {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		scanned, next, err = s.rdb.ZScan(ctx, s.keys.Group(group), from, "", most).Result()
-		if err != nil && isWrongType(err) { // it was another key a moment ago
+		if err != nil && isWrongType(err) { // the key has changed its type since the scan
 			return nil
 		}
 		return err
 	})
 	if err != nil {
-		return nil, from, fmt.Errorf("look through group %q: redis: %w", group, err)
+		return nil, from, fmt.Errorf("read the index of group %q: redis: %w", group, err)
 	}
-	for i := 0; i+1 < len(scanned); i += 2 { // each is followed by its score
+	for i := 0; i+1 < len(scanned); i += 2 { // a score follows each member
 		score, _ := strconv.ParseFloat(scanned[i+1], 64)
 		for _, id := range idsOf(scanned[i : i+1]) {
-			if isPlace(score, id) {
+			if isGroupScore(score, id) {
 				ids = append(ids, id)
 			}
 		}
@@ -102,18 +101,9 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 	return ids, next, nil
 }
 
-// isPlace says whether a score is the place of a task in the index of a group.
-func isPlace(score float64, id int64) bool {
-	if id < 0 || id >= groupIDs {
-		return false
-	}
-	code := (score - float64(id)) / groupIDs
-	return code == float64(int(code)) && code >= 1 && int(code) <= len(tdf.Lists)
-}
-
-// ghostsOf returns the ids that have no hash. That the index still holds such an id is read after that:
-// whoever removes a task removes both in one step.
-func (s *Store) ghostsOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
+// danglingOf returns the ids that have no task. It reads the index once more, after it has looked for the task: removing
+// a task removes both at the same moment.
+func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -124,13 +114,13 @@ func (s *Store) ghostsOf(ctx context.Context, group string, ids []int64) ([]Find
 	if err != nil {
 		return nil, fmt.Errorf("look up the tasks of group %q: redis: %w", group, err)
 	}
-	var ghosts []Finding
+	var dangling []Finding
 	for i, id := range ids {
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
 		m, _ := tdf.Placement{ID: id, Group: group}.Repair(0)
-		ghosts = append(ghosts, Finding{ID: id, Problem: m.Note, Mend: m, Sure: true})
+		dangling = append(dangling, Finding{ID: id, Problem: m.Note, Repair: m, Certain: true})
 	}
-	return ghosts, nil
+	return dangling, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// involved are a call's lists and the wake lists of those whose newcomers somebody waits for.
-type involved struct {
+// callLists are the lists that a call may touch, and the wake lists of those who wait for tasks in them.
+type callLists struct {
 	lists []tdf.State
 	wakes []wakeList
 }
@@ -18,8 +18,8 @@ type wakeList struct {
 	of  tdf.State
 }
 
-func (s *Store) involved(ctx context.Context, units []Unit) involved {
-	v := involved{lists: listsOf(units)}
+func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
+	v := callLists{lists: listsOf(units)}
 	for _, list := range v.lists {
 		switch {
 		case list == tdf.Open:
@@ -35,8 +35,8 @@ func (s *Store) involved(ctx context.Context, units []Unit) involved {
 	return v
 }
 
-// listsOf are the lists that a call may touch: a claim's result may be found among the
-// executed (see transact.lua), and a repair looks everywhere.
+// listsOf returns the lists that a call may touch. The result of a claim may find its task in the executed list (see
+// transact.lua). A repair may find it anywhere.
 func listsOf(units []Unit) []tdf.State {
 	used := map[tdf.State]bool{}
 	for i := range units {
@@ -57,7 +57,7 @@ func listsOf(units []Unit) []tdf.State {
 	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
 }
 
-func (s *Store) transactKeys(v involved) []string {
+func (s *Store) transactKeys(v callLists) []string {
 	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))

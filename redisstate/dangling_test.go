@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An id whose hash somebody deleted is taken out of the index of its group, and no other one is.
-func TestGhostsAreTakenOutOfGroups(t *testing.T) {
+// An id whose task was deleted by hand is removed from the index of its group. No other id is.
+func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		grouped := define("x")
@@ -28,10 +28,10 @@ func TestGhostsAreTakenOutOfGroups(t *testing.T) {
 			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
 		}
 		id := mustOpen(t, s, grouped)[0]
-		alive := Finding{Mend: findings[0].Mend}
-		alive.Mend.ID = id // it came into being meanwhile
+		alive := Finding{Repair: findings[0].Repair}
+		alive.Repair.ID = id // the task was created meanwhile
 		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
-			t.Errorf("mended %d, %v", n, err)
+			t.Errorf("repaired %d, %v", n, err)
 		}
 		if n := s.rdb.ZCard(ctx, s.keys.Group("a:b")).Val(); n != 151 {
 			t.Errorf("%d are left in the group", n)
@@ -43,8 +43,8 @@ func TestGhostsAreTakenOutOfGroups(t *testing.T) {
 	})
 }
 
-// The walk through the indexes is made in bounded pages, and comes to each group.
-func TestGhostsOfManyGroups(t *testing.T) {
+// The walk through the indexes has bounded pages, and reaches each group.
+func TestDanglingIDsOfManyGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var opened []tdf.Properties
 		for i := range 100 {
@@ -63,12 +63,12 @@ func TestGhostsOfManyGroups(t *testing.T) {
 		var page GroupPage
 		pages := 0
 		for done := false; !done; pages++ {
-			var ghosts []Finding
+			var dangling []Finding
 			var err error
-			if ghosts, page, done, err = s.Ghosts(t.Context(), page, 20); err != nil {
+			if dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20); err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range ghosts {
+			for _, f := range dangling {
 				found[f.ID] = true
 			}
 		}

@@ -8,27 +8,27 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-func TestLinkKnowsHowMuchArrivesInTime(t *testing.T) {
-	l := link{}
+func TestLinkSpeedBoundsBytes(t *testing.T) {
+	l := linkSpeed{}
 	expect := func(d time.Duration, want int) {
 		t.Helper()
 		if got := l.bytesWithin(d); got != want {
 			t.Errorf("within %v: %d bytes, want %d", d, got, want)
 		}
 	}
-	expect(5*time.Second, 5*slowest)
+	expect(5*time.Second, 5*slowestLink)
 	expect(time.Millisecond, minBytesPerClaim)
 	l.observe(1<<20, 10*time.Millisecond)
 	expect(5*time.Second, maxBytesPerClaim)
-	l.observe(100, time.Minute) // a small reply is slow for other reasons
+	l.observe(100, time.Minute) // a small reply says nothing about the link
 	expect(5*time.Second, maxBytesPerClaim)
 	l.observe(1<<20, 8*time.Second)
 	expect(4*time.Second, 1<<19)
 	l.observe(1<<20, time.Hour)
-	expect(5*time.Second, 5*slowest)
+	expect(5*time.Second, 5*slowestLink)
 }
 
-// Over a slow connection a claim takes no more than arrives long before its lease is over.
+// Over a slow link, a claim takes only as much as arrives long before its lease ends.
 func TestClaimsOverASlowConnection(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	namespace := redistest.Namespace(t)
@@ -49,6 +49,6 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 		t.Errorf("then claimed %d, more %t, %v", len(c.Claims), c.More, err)
 	}
 	if far.Outages() > 0 {
-		t.Error("a reply was given up")
+		t.Error("the client gave up a reply")
 	}
 }

@@ -1,0 +1,64 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer makes connections that report why Redis closed them. Redis refuses a value that is too large as soon as it has
+// read the length. Then it closes the connection, while the client still sends the value. Without this, the client would
+// take the broken connection for an outage, and would send the value again for ever.
+func dialer(dial dial) dial {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		conn := &closeReasonConn{Conn: c}
+		if raw, ok := c.(syscall.Conn); ok {
+			return &rawCloseReasonConn{conn, raw}, nil
+		}
+		return conn, nil
+	}
+}
+
+// A closeReasonConn is a connection whose failed writes return the error reply that Redis sent before it closed the
+// connection.
+type closeReasonConn struct{ net.Conn }
+
+// A rawCloseReasonConn is a closeReasonConn that go-redis can check for life before it uses it.
+type rawCloseReasonConn struct {
+	*closeReasonConn
+	syscall.Conn
+}
+
+// closeReasonWait bounds the wait for a reply that Redis sent before it closed the connection.
+const closeReasonWait = time.Second
+
+func (c *closeReasonConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		return n, err
+	}
+	_ = c.Conn.SetReadDeadline(time.Now().Add(closeReasonWait))
+	reply := make([]byte, 512)
+	read, _ := c.Conn.Read(reply)
+	if line, whole := strings.CutSuffix(string(reply[:read]), "\r\n"); whole && strings.HasPrefix(line, "-ERR Protocol error") {
+		return n, closedWith(line[1:])
+	}
+	return n, err
+}
+
+// closedWith is an error reply that Redis sent before it closed the connection.
+type closedWith string
+
+func (e closedWith) Error() string { return string(e) }
+
+// RedisError marks the error as a redis.Error.
+func (closedWith) RedisError() {}

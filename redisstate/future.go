@@ -1,0 +1,49 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A FuturePage says where a walk through the tasks with a time in the future continues. The zero FuturePage is the
+// beginning.
+type FuturePage struct {
+	due    bool       // the walk has passed the open list, and is in `due`
+	behind *ListEntry // the entry after which it continues; nil for the present
+}
+
+// FutureTasks returns the ids of up to most tasks that have a time after now. In the open list, this is the time from
+// which they may be claimed. In `due`, it is the time at which the server must look at them. Each part is ordered by
+// these times. done reports that the page was the last one. After the clock was set back, some of these times are wrong;
+// [Store.Examine] finds those tasks.
+func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
+	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
+	if from.due {
+		key = s.keys.Due()
+	}
+	if from.behind != nil && from.behind.Order > behind.Order {
+		behind = *from.behind
+	}
+	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
+	reply, err := s.run(ctx, findScript, []string{key}, args)
+	if err != nil {
+		return nil, from, false, fmt.Errorf("read tasks with a time in the future: redis: %w", err)
+	}
+	var all ListQuery
+	for _, page := range list(reply) {
+		places := all.places(tdf.Open, list(page))
+		for _, p := range places {
+			if id, ok := p.ID(); ok {
+				ids = append(ids, id)
+			}
+			from.behind = &p
+		}
+		if len(places) < most {
+			done = from.due
+			from = FuturePage{due: true}
+		}
+	}
+	return ids, from, done, nil
+}

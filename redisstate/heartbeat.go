@@ -1,0 +1,222 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+const (
+	day  = tdf.Seconds(24 * 60 * 60)
+	week = 7 * day
+)
+
+// A WorkerInfo is a worker's report about itself.
+type WorkerInfo struct {
+	Name, Host, Version string
+	PID                 int
+	Process             string // identifies the process among all processes of all machines
+	Lease               tdf.Seconds
+	State               string // starting, working, draining or gone
+	Slots               int
+	Runs                []int64 // the ids of the tasks that it runs
+	Pauses              []Pause // programs that it pauses; at most [MaxPauses]
+	InProcess           bool    // its rounds run in its own process, by a Runner: it fetches no programs
+}
+
+// A Pause says that a worker claims no rounds of a program for a while (docs/operations.md, "Programs that a worker
+// pauses").
+type Pause struct {
+	Program string
+	For     tdf.Seconds // the time from the worker's last heartbeat until it tries one round
+	Why     string      // one line
+}
+
+// MaxPauses is how many pauses a worker reports.
+const MaxPauses = 100
+
+func pausesText(pauses []Pause) (avoids, lines string) {
+	var names, all []string
+	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
+		names = append(names, p.Program+": "+p.Why)
+		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
+	}
+	return strings.Join(names, "; "), strings.Join(all, "\n")
+}
+
+func parsePauses(lines string) []Pause {
+	var pauses []Pause
+	for line := range strings.SplitSeq(lines, "\n") {
+		parts := strings.SplitN(line, "\t", 3)
+		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
+			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
+		}
+	}
+	return pauses
+}
+
+// inProcess is the runner that a worker reports if it starts no processes.
+const inProcess = "in process"
+
+func (w *WorkerInfo) fields() []any {
+	runs := make([]string, len(w.Runs))
+	for i, id := range w.Runs {
+		runs[i] = strconv.FormatInt(id, 10)
+	}
+	avoids, pauses := pausesText(w.Pauses)
+	runner := ""
+	if w.InProcess {
+		runner = inProcess
+	}
+	return []any{
+		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
+		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
+		"pauses", pauses, "runner", runner,
+	}
+}
+
+// A NameTakenError says that another worker has the name (docs/operations.md, "Names of workers").
+type NameTakenError struct {
+	Name, Host, PID string
+	Process, Boot   string   // of the worker that has the name
+	Seen, Now       tdf.Time // its last heartbeat, and the time of this error
+	Lease           tdf.Seconds
+	GraceUntil      tdf.Time // the end of the grace period; silence proves nothing before
+}
+
+func (e *NameTakenError) Error() string {
+	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, with its last heartbeat %.1f s ago",
+		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
+	switch silent := e.Now.Sub(e.Seen); {
+	case silent > e.Lease && e.GraceUntil > e.Now:
+		return fmt.Sprintf("%s; Redis was away, so it may be alive; try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
+	case silent >= 0:
+		return fmt.Sprintf("%s; stop it, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
+	}
+	return text
+}
+
+// Silent reports whether the worker that has the name has sent no heartbeat for its lease. It is gone if it stays silent
+// for another lease: nothing else proves that it could have sent one.
+func (e *NameTakenError) Silent() bool {
+	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.GraceUntil
+}
+
+// A PriorOwner is the knowledge of a new worker about the worker that has its name.
+type PriorOwner struct {
+	Gone        string   // its boot, if it is known to be gone; or ""
+	Seen, Since tdf.Time // its last heartbeat, and since when this worker has seen no later one while Redis was there; or 0
+}
+
+// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. drained
+// names the person who drained the worker, or is "". since is when the worker took the name, by Redis's clock: older
+// claims under this name belong to its predecessors.
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
+	return s.heartbeat(ctx, w, "1", before)
+}
+
+// WorkerHeartbeat reports that a worker is alive, and its state. The error is a *[NameTakenError] if another worker has
+// taken the name.
+func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
+	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
+	return drained, err
+}
+
+func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (drained string, at tdf.Time, err error) {
+	keys := []string{
+		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
+		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.graceUntil(), s.keys.servers(),
+	}
+	args := []any{w.Name, s.boot, taking, before.Gone, "", "", week.String()}
+	if before.Since > 0 {
+		args[4], args[5] = before.Seen.String(), before.Since.String()
+	}
+	args = append(args, w.fields()...)
+	reply, err := s.run(ctx, s.scripts.heartbeat, keys, args)
+	if err != nil {
+		return "", 0, fmt.Errorf("register worker %s: redis: %w", w.Name, err)
+	}
+	parts := list(reply)
+	if len(parts) < 9 {
+		at, err = tdf.ParseTime(text(parts[2]))
+		return text(parts[1]), at, err
+	}
+	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
+	e.Now, _ = tdf.ParseTime(text(parts[1]))
+	e.GraceUntil, _ = tdf.ParseTime(text(parts[2]))
+	e.Seen, _ = tdf.ParseTime(text(parts[7]))
+	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
+	return "", 0, e
+}
+
+// GiveUp releases the claims of a worker that is gone. It makes the tasks that the name claimed before a time due to be
+// lost, and returns how many. before is when another worker took the name: later claims belong to that worker, or to a
+// later owner of the name.
+func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
+	given := 0
+	for at := int64(0); ; at += maxTasksPerCall {
+		var members []string
+		err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+			members, err = s.rdb.ZRange(ctx, s.keys.List(tdf.Running), at, at+maxTasksPerCall-1).Result()
+			return err
+		})
+		if err != nil || len(members) == 0 {
+			return given, err
+		}
+		n, err := s.giveUpClaims(ctx, name, before, idsOf(members))
+		if given += n; err != nil {
+			return given, err
+		}
+	}
+}
+
+func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64) (int, error) {
+	running, err := s.Read(ctx, ids, Want{Fields: Rules})
+	if err != nil {
+		return 0, err
+	}
+	var renewals []Renewal
+	for _, seen := range running {
+		t := seen.Task
+		if t == nil || t.State != tdf.Running {
+			continue
+		}
+		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
+			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
+		}
+	}
+	_, err = s.Renew(ctx, 0, renewals...)
+	return len(renewals), err
+}
+
+// LongestLease returns the longest lease among the workers that sent a heartbeat within a day.
+func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
+	var names []string
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: s.keys.workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
+		}).Result()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	leases := make([]*redis.StringCmd, len(names))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, name := range names {
+			leases[i] = p.HGet(ctx, s.keys.worker(name), "lease")
+		}
+	})
+	var longest tdf.Seconds
+	for _, l := range leases {
+		if lease, err := tdf.ParseSeconds(l.Val()); err == nil && lease < tdf.Forever {
+			longest = max(longest, lease)
+		}
+	}
+	return longest, err
+}

@@ -1,0 +1,70 @@
+-- heartbeat: stores a worker's heartbeat, which takes its name or keeps it.
+--
+-- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the numbers
+--       5 number of this name   6 calm: the end of the grace period   7 servers
+-- ARGV  1 name   2 boot of this worker   3 '1' to take the name, '' to keep it
+--       4 boot of a worker that is known to be gone, or ''
+--       5 last heartbeat of the name's owner that this worker has seen, or ''
+--       6 since when this worker has seen no later one, or ''
+--       7 how long workers that are gone are listed, in seconds
+--       then the properties and values that the worker reports about itself
+--
+-- Returns { '+', who drained the worker or '', now }, or { '-', now, end of the grace period, and of the name's
+-- owner: host, pid, process, boot, last heartbeat, lease }.
+--
+-- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat within its lease. In the
+-- last case, it must be proved that Redis was there to receive a heartbeat. Either of these proves it:
+--   a server whose heartbeat is later than the end of the lease, since it would have started a grace period after an
+--   outage;
+--   this worker, if it has seen no heartbeat for as long as the lease.
+-- During the grace period, no lease counts as ended. The owner keeps the name until another worker has taken it.
+
+local NUMBER_KEPT = 30 * 86400
+local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
+local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
+
+-- An error means that the key is no hash.
+local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
+if h.err then
+  redis.call('DEL', key)
+  h = {}
+end
+local wrong = not_sorted(workers) or not_sorted(KEYS[7])
+if wrong then return wrong end
+local grace_until = number(redis.call('GET', KEYS[6]) or '0', 0) or 0
+
+local function silent()
+  local seen, lease = number(h[3], 0) or 0, number(h[4], 0) or 0
+  if math.abs(now - seen) <= lease or now < grace_until then return false end
+  if looked_at == seen and now - looking_since > lease then return true end
+  local server = redis.call('ZREVRANGE', KEYS[7], 0, 0, 'WITHSCORES')[2]
+  return server and math.abs(score_of(server) - seen) > lease
+end
+
+local function free()
+  if not h[1] or h[1] == boot then return true end
+  return taking and (h[2] == 'gone' or h[1] == gone or silent())
+end
+
+if not free() then
+  return { '-', text(now), text(grace_until), h[5] or '', h[6] or '', h[7] or '', h[1], h[3] or '0', h[4] or '0' }
+end
+
+local telling = { key, 'boot', boot, 'seen', text(now) }
+for i = 8, #ARGV do telling[#telling + 1] = ARGV[i] end
+redis.call('HSET', unpack(telling))
+if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) end
+redis.call('ZADD', workers, text(now), name)
+redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
+redis.pcall('SADD', names, name)
+local left = redis.call('TTL', numbered) -- -2: there is no key; -1: the key is of the original TDF, and stays
+if left == -2 then
+  local number_of_name = redis.pcall('INCR', counter)
+  if type(number_of_name) == 'number' then
+    redis.call('SET', numbered, string.format('%.0f', number_of_name), 'EX', NUMBER_KEPT)
+  end
+elseif left >= 0 then
+  redis.call('EXPIRE', numbered, NUMBER_KEPT)
+end
+return { '+', h[8] or '', text(now) }

@@ -1,0 +1,173 @@
+package redisstate
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// idleTimeout is how long a connection waits for the next bytes of a reply.
+	idleTimeout = 5 * time.Second
+	// slowestLink is the speed of the slowest link that TDF works with, in bytes per second.
+	slowestLink = 32 << 10
+	// minRate is the average speed that a connection must reach. It is lower than slowestLink, since several connections
+	// may share a link. A peer that sends a byte now and then must not hold a caller for ever.
+	minRate = slowestLink / 2
+	// unackedTimeouts bounds how long the peer may acknowledge nothing, in idle timeouts: 30 s. A tunnel to a slow link
+	// buffers some megabytes. It takes more only when a sixteenth is free, which takes 25 s at minRate.
+	unackedTimeouts = 6
+	// longestReply bounds one command or pipeline, however steadily its reply arrives. An archive of 64 MiB at 32 KiB/s
+	// takes half an hour.
+	longestReply = time.Hour
+)
+
+// An idleTimeoutConn waits for a reply as long as its bytes arrive. go-redis sets one deadline for a whole reply, however
+// large. With a deadline that suits small replies, a large one over a slow link would time out. The call would be sent
+// again, and would time out again.
+//
+// So the time-out of go-redis is longestReply, or the deadline of the caller's context. Within it, the connection sets
+// deadlines of its own, and each byte renews them.
+type idleTimeoutConn struct {
+	net.Conn
+	idleTimeout time.Duration
+
+	mu       sync.Mutex
+	read     time.Time // the caller's deadlines; zero if there is none
+	write    time.Time
+	begun    time.Time // when the caller began to wait for a reply
+	last     time.Time // when the last bytes of it arrived
+	written  int       // bytes of the command, which may not have arrived yet
+	received int
+}
+
+// idleTimeoutDialer connects like go-redis, with idleTimeoutConns.
+func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	plain := *options
+	plain.TLSConfig = nil
+	dial := redis.NewDialer(&plain)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // without this, minRate still bounds the wait
+		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
+		if options.TLSConfig == nil {
+			return conn, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
+		defer cancel()
+		secure := tls.Client(conn, options.TLSConfig)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return secure, nil
+	}
+}
+
+// SyscallConn lets go-redis check whether an idle connection was closed.
+func (c *idleTimeoutConn) SyscallConn() (syscall.RawConn, error) {
+	return c.Conn.(syscall.Conn).SyscallConn()
+}
+
+func (c *idleTimeoutConn) SetDeadline(t time.Time) error {
+	if err := c.SetWriteDeadline(t); err != nil {
+		return err
+	}
+	return c.SetReadDeadline(t)
+}
+
+// SetReadDeadline begins the wait for a reply.
+func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.read, c.begun, c.last, c.received = t, now, now, 0
+	return c.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline begins a command.
+func (c *idleTimeoutConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.write, c.written = t, 0
+	return c.Conn.SetWriteDeadline(t)
+}
+
+func (c *idleTimeoutConn) Read(b []byte) (int, error) {
+	if t := c.readBy(); !t.IsZero() {
+		if err := c.Conn.SetReadDeadline(t); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.mu.Lock()
+		c.received += n
+		c.last = time.Now()
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
+// readBy returns when the next bytes must have arrived: within the idle timeout, and at minRate since the caller began to
+// wait. Redis answers when it has the whole command, and the system may still hold a part of it.
+func (c *idleTimeoutConn) readBy() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read.IsZero() {
+		return time.Time{}
+	}
+	sent := c.idleTimeout + atMinRate(c.written)
+	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atMinRate(c.received)))
+}
+
+// writePiece is how many bytes the system must accept within one deadline.
+const writePiece = 16 << 10
+
+func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
+	for first := true; first || len(b) > 0; first = false {
+		piece := b[:min(len(b), writePiece)]
+		if t := c.writeBy(len(piece)); !t.IsZero() {
+			if err := c.Conn.SetWriteDeadline(t); err != nil {
+				return written, err
+			}
+		}
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil {
+			return written, err
+		}
+		b = b[n:]
+	}
+	return written, nil
+}
+
+// writeBy counts bytes to write, and returns when the system must have accepted them.
+func (c *idleTimeoutConn) writeBy(n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written += n
+	if c.write.IsZero() {
+		return time.Time{}
+	}
+	return earliest(c.write, time.Now().Add(c.idleTimeout+atMinRate(n)))
+}
+
+func atMinRate(bytes int) time.Duration { return time.Duration(bytes) * time.Second / minRate }
+
+func earliest(first time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}

@@ -1,0 +1,170 @@
+package redisstate
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Fields are groups of a task's properties. Combine them with |.
+type Fields uint16
+
+const (
+	// Head is the state, the round, the program, the group and the outcome.
+	Head Fields = 1 << iota
+	// Source is the source of the program.
+	Source
+	// Facts are all properties but the texts. They include Head, Source, and the facts of the chosen rounds.
+	Facts
+	// Rules are the properties that a decision about the task needs, such as [tdf.Task.Settle].
+	Rules
+	// Lists are the lists that hold the task, and its score in each of them.
+	Lists
+	// Whole is everything: all properties of all rounds, with their texts.
+	Whole
+
+	// The parts of Rules: what every task needs, what most tasks need that were not executed in their first round, the
+	// definition of a task that may start again, and what only running tasks need.
+	rulesAlways
+	rulesMore
+	definition
+	rulesRunning
+
+	short     // a text that is no longer than longestField if it is valid
+	unbounded // a text of any length
+	unread    // a property that only Whole includes
+)
+
+// A property is the name of a property in Redis, and the groups that it belongs to.
+type property struct {
+	name string
+	in   Fields
+}
+
+var taskProperties = []property{
+	{"state", Head | rulesAlways},
+	{"round", Head | rulesAlways},
+	{"program", Head | definition},
+	{"group", Head | rulesAlways},
+	{"outcome", Head | rulesMore},
+	{"source", Source | definition},
+	{"start_after", Facts | rulesAlways},
+	{"end_before", Facts | rulesAlways},
+	{"timeout", Facts | rulesMore},
+	{"max_fails", Facts | rulesAlways},
+	{"max_timeouts", Facts | rulesMore},
+	{"max_losses", Facts | rulesMore},
+	{"fail_on", Facts | rulesAlways},
+	{"fails", Facts | rulesAlways},
+	{"timeouts", Facts | rulesMore},
+	{"losses", Facts | rulesMore},
+	{"releases", Facts | rulesMore},
+	{"reopens", Facts | rulesMore},
+	{"revision", Facts | rulesMore},
+	{"unfit", Facts},
+	{"ready", Facts | rulesMore},
+	{"deadline", Facts | rulesMore},
+	{"lease_until", Facts | rulesMore},
+	{"not_on", Facts | rulesRunning},
+	{"input", short | definition},
+	{"meta", short | definition},
+	{"log", unbounded},
+	{tdf.FieldCheckpoint, unbounded},
+	{"id", unread},
+	{"namespace", unread},
+}
+
+// roundProperties are those of one round, which stand in Redis behind its number and a colon.
+var roundProperties = []property{
+	{"open", Facts | rulesMore},
+	{"running", Facts | rulesMore},
+	{"executed", Facts | rulesAlways | rulesMore},
+	{"succeeded", Facts},
+	{"failed", Facts},
+	{"timed_out", Facts},
+	{"expired", Facts},
+	{"archived", Facts},
+	{"timeout", Facts},
+	{"failure", Facts},
+	{"lost", Facts},
+	{"started", Facts | rulesMore},
+	{"worker", Facts | rulesMore},
+	{"claim", Facts | rulesAlways | rulesMore},
+	{"exit", Facts | rulesAlways | rulesMore},
+	{"program_sha256", Facts},
+	{"seconds", Facts},
+	{"cpu_seconds", Facts},
+	{"max_rss", Facts},
+	{"output_bytes", Facts},
+	{"error_bytes", Facts},
+	{"progress", Facts},
+	{"pid", Facts},
+	{"last_output", Facts},
+	{tdf.RoundOutput, unbounded},
+	{tdf.RoundError, unbounded},
+	{tdf.RoundTail, unbounded},
+	{"result", unbounded},
+}
+
+// named returns the names of the properties that belong to one of the groups.
+func named(properties []property, in Fields) (names []string) {
+	for _, p := range properties {
+		if p.in&in != 0 {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// roundFields returns the names of one round's properties.
+func roundFields(round int, names []string) []string {
+	fields := make([]string, len(names))
+	for i, name := range names {
+		fields[i] = tdf.RoundField(round, name)
+	}
+	return fields
+}
+
+var (
+	headFields  = named(taskProperties, Head)
+	factFields  = named(taskProperties, Head|Source|Facts)
+	roundFacts  = named(roundProperties, Facts)
+	firstFields = slices.Concat(named(taskProperties, rulesAlways), roundFields(0, named(roundProperties, rulesAlways)),
+		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
+	moreFields  = named(taskProperties, rulesMore)
+	roundRules  = named(roundProperties, rulesMore)
+	definedBy   = named(taskProperties, definition)
+	runningOnly = named(taskProperties, rulesRunning)
+)
+
+// Bounds of the length of a property in bytes. Only programs' output, logs and checkpoints may be longer.
+const (
+	longestField = tdf.MaxInput
+	longestFact  = 4 << 10 // a fact of a round: a thousand of these are read at once
+)
+
+// unknownProperty is the limit of a property that no valid task has.
+const unknownProperty = -1
+
+// validLength returns how long a valid property of that name may be, or unknownProperty.
+func validLength(name string) int {
+	number, ofRound, isOfRound := strings.Cut(name, ":")
+	properties, most := taskProperties, longestField
+	if isOfRound {
+		if n, err := strconv.Atoi(number); err != nil || n < 0 || strconv.Itoa(n) != number {
+			return unknownProperty
+		}
+		properties, most, name = roundProperties, longestFact, ofRound
+	}
+	i := slices.IndexFunc(properties, func(p property) bool { return p.name == name })
+	switch {
+	case i < 0:
+		return unknownProperty
+	case properties[i].in&unbounded != 0:
+		return math.MaxInt
+	}
+	return most
+}

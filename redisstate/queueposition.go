@@ -1,0 +1,53 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A QueuePosition is the position of an open task in the queue.
+type QueuePosition struct {
+	Listed bool     // whether the task is in the list of open tasks
+	From   tdf.Time // when it may be claimed
+	Ahead  int64    // the number of tasks before it in the list
+}
+
+// QueuePosition returns the position of an open task.
+func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, error) {
+	var score *redis.FloatCmd
+	var rank *redis.IntCmd
+	member, list := strconv.FormatInt(id, 10), s.keys.List(tdf.Open)
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
+	})
+	if err != nil {
+		return QueuePosition{}, fmt.Errorf("find task %d in the queue: redis: %w", id, err)
+	}
+	return QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
+}
+
+// HasProgram reports whether the namespace stores an archive with that SHA-256.
+func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
+	var n int64
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		n, err = s.rdb.Exists(ctx, s.keys.program(sha256)).Result()
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("find stored program: redis: %w", err)
+	}
+	return n > 0, nil
+}
+
+// Full reports whether Redis has reached its maxmemory. A full Redis refuses claims and new tasks.
+func (s *Store) Full(ctx context.Context) (bool, error) {
+	info, err := s.Info(ctx, "memory")
+	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
+	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
+	return most > 0 && used >= most, err
+}

@@ -1,0 +1,387 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Want says what [Store.Read] reads of each task.
+type Want struct {
+	Fields Fields
+	Rounds Rounds // the rounds whose facts Facts includes
+
+	// Keep selects tasks by what Fields include; nil selects all. Stored.Task is nil for the others.
+	Keep func(*tdf.Task) bool
+
+	// Texts returns the texts to read of a selected task; nil for none. Whole includes all texts.
+	Texts func(*tdf.Task) []TextsOf
+	// MaxBytes bounds the texts of all tasks together; 0 means no bound. Read returns only the first tasks, at least one,
+	// if the texts of all would exceed it.
+	MaxBytes int
+}
+
+// Rounds are the rounds of a task that are read. The zero Rounds are none.
+type Rounds struct{ last, from, to int }
+
+// LastRounds are the current round and those before it, up to n rounds.
+func LastRounds(n int) Rounds { return Rounds{last: n} }
+
+// OneRound is round n.
+func OneRound(n int) Rounds { return Rounds{from: n, to: n + 1} }
+
+// numbers returns the first of the rounds, and the one after the last of them.
+func (r Rounds) numbers(current int) (from, to int) {
+	if r.last > 0 {
+		return max(0, current-r.last+1), current + 1
+	}
+	return r.from, r.to
+}
+
+// TextsOf are texts of a task, or of one of its rounds.
+type TextsOf struct {
+	Round int // OfTask for texts of the task itself
+	Texts tdf.Texts
+}
+
+// OfTask stands for the task itself where a round is expected.
+const OfTask = -1
+
+// SameTexts selects the same texts of every task.
+func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
+	return func(*tdf.Task) []TextsOf { return of }
+}
+
+// Stored is a task as Redis holds it, as far as it was read.
+type Stored struct {
+	ID int64
+	// Task is nil if there is no such task. Task.Unread and Round.Unread name the texts that were not read; see
+	// [tdf.Task.Summary].
+	Task *tdf.Task
+	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. Rules find this out for open tasks, Facts
+	// and Whole for all tasks. A property that is too long is invalid, and is not read.
+	Invalid error
+
+	// Lists hold the task, with Scores. Only the field Lists includes them.
+	Lists  []tdf.State
+	Scores []tdf.Time
+
+	Bytes int // of the texts that were read
+}
+
+// Placement returns the task and the lists that hold it.
+func (x *Stored) Placement() tdf.Placement {
+	return tdf.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
+}
+
+// Read reads tasks, and returns them in the order of the ids. It returns all of them, unless MaxBytes is set.
+//
+// It reads a few MiB at once, so that Redis can serve its other clients in between. A task that is read in one piece is as
+// it was at one moment. So is a larger one, unless it moves all the time while it is read.
+func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
+	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: redis: %w", err)
+	}
+	stored := make([]Stored, len(ids))
+	for i, id := range ids {
+		stored[i] = want.parse(id, hashes[i], tooLong[i])
+	}
+	if want.Fields&Lists != 0 {
+		if err := s.readLists(ctx, stored); err != nil {
+			return nil, fmt.Errorf("look up tasks in the lists: redis: %w", err)
+		}
+	}
+	if want.Texts == nil {
+		return stored, nil
+	}
+	stored, err = s.readTexts(ctx, stored, &want)
+	if err != nil {
+		return nil, fmt.Errorf("read texts: redis: %w", err)
+	}
+	return stored, nil
+}
+
+// ReadOne reads one task. The error is [tdf.ErrNoTask] if there is none.
+func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
+	stored, err := s.Read(ctx, []int64{id}, want)
+	if err != nil {
+		return Stored{}, err
+	}
+	if stored[0].Task == nil {
+		return Stored{}, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+	}
+	return stored[0], nil
+}
+
+// ReadFrom returns what [Store.Read] would return of a task with these properties. It is for tests without Redis.
+func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
+	read := tdf.Hash{}
+	if w.Fields&Whole != 0 {
+		read = h
+	}
+	for _, names := range w.steps() {
+		for _, name := range names(read) {
+			if of, isLength := strings.CutPrefix(name, lengthOf); isLength && h[of] != "" {
+				read[name] = strconv.Itoa(len(h[of]))
+			} else if value, ok := h[name]; ok {
+				read[name] = value
+			}
+		}
+	}
+	x := w.parse(id, read, nil)
+	w.takeTexts(&x, h)
+	return x
+}
+
+// readHashes reads the properties of each task that Fields include.
+func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
+	if want.Fields&Whole != 0 {
+		return s.wholeHashes(ctx, ids)
+	}
+	hashes, tooLong = make([]tdf.Hash, len(ids)), make([]error, len(ids))
+	for i := range hashes {
+		hashes[i] = tdf.Hash{}
+	}
+	for _, names := range want.steps() {
+		if err := s.readFields(ctx, ids, hashes, tooLong, func(i int) []string { return names(hashes[i]) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	if want.Fields&Rules != 0 {
+		err = s.readUnclaimed(ctx, ids, hashes)
+	}
+	return hashes, tooLong, err
+}
+
+// steps returns the names of the properties to read in each step. They depend on what the steps before have read.
+func (w *Want) steps() (steps []func(tdf.Hash) []string) {
+	always := func(names []string) func(tdf.Hash) []string { return func(tdf.Hash) []string { return names } }
+	switch {
+	case w.Fields&Rules != 0:
+		steps = append(steps, always(firstFields), w.rules)
+	case w.Fields&Facts != 0:
+		steps = append(steps, always(headFields))
+	case w.Fields&(Head|Source) != 0:
+		return append(steps, always(named(taskProperties, w.Fields)))
+	}
+	if w.Fields&Facts != 0 {
+		steps = append(steps, w.facts)
+	}
+	return steps
+}
+
+// facts are the names of all facts of a task whose head was read.
+func (w *Want) facts(h tdf.Hash) []string {
+	if len(h) == 0 {
+		return nil
+	}
+	names := slices.Clone(factFields)
+	from, to := w.Rounds.numbers(h.Round())
+	for i := from; i < to; i++ {
+		names = append(names, roundFields(i, roundFacts)...)
+	}
+	return names
+}
+
+// maxNamedLosses is how many rounds before the current one are read to name the workers that lost them.
+const maxNamedLosses = 100
+
+// rules returns the names of the properties that only some decisions need: those of the current round, of the rounds
+// before it that were lost, and the definition of a task that may start again. A task that was executed in its first
+// round is settled without them. A repair, which also reads the lists, needs them all.
+func (w *Want) rules(h tdf.Hash) []string {
+	state := tdf.State(h["state"])
+	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
+		return nil
+	}
+	round := h.Round()
+	names := slices.Concat(moreFields, roundFields(round, roundRules), []string{lengthOf + tdf.RoundField(round, tdf.RoundError)})
+	for i := max(0, round-maxNamedLosses); i < round; i++ {
+		names = append(names, tdf.RoundField(i, tdf.RoundWorker), tdf.RoundField(i, "lost"))
+	}
+	switch {
+	case readsDefinition(state):
+		names = append(names, definedBy...)
+	case state == tdf.Running:
+		names = append(names, runningOnly...)
+	}
+	return names
+}
+
+// readsDefinition reports whether Rules include the definition of a task in that state.
+func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.Finished() }
+
+// readUnclaimed finds out, for each round that was executed without a claim, whether both of its texts exist: a worker of
+// the original TDF writes one after the other.
+func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+	exist := map[int]map[string]*redis.BoolCmd{}
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, h := range hashes {
+			round := h.Round()
+			if h[tdf.RoundField(round, "executed")] == "" || h[tdf.RoundField(round, tdf.RoundClaim)] != "" {
+				continue
+			}
+			exist[i] = map[string]*redis.BoolCmd{}
+			for _, name := range roundFields(round, []string{tdf.RoundOutput, tdf.RoundError}) {
+				exist[i][name] = p.HExists(ctx, s.keys.Task(ids[i]), name)
+			}
+		}
+	})
+	for i, names := range exist {
+		for name, exists := range names {
+			if exists.Val() {
+				hashes[i][name] = ""
+			}
+		}
+	}
+	return err
+}
+
+// parse makes a task of the properties that were read, and asks Keep.
+func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
+	x := Stored{ID: id}
+	if len(h) == 0 && w.Fields&^Lists != 0 {
+		return x
+	}
+	if w.Fields&Whole != 0 {
+		x.Task, x.Invalid = tdf.ParseTask(id, h)
+	} else {
+		x.Task, x.Invalid = tdf.ParseSummary(id, h)
+		r := x.Task.Current()
+		r.HasError = r.HasError || h[lengthOf+tdf.RoundField(x.Task.Round, tdf.RoundError)] != ""
+	}
+	switch {
+	case w.Fields&Rules != 0 && readsDefinition(x.Task.State):
+		x.Task.Unread &^= tdf.TextInput | tdf.TextMeta
+	case w.Fields&(Rules|Facts|Whole) == 0:
+		x.Invalid = nil
+	}
+	x.Invalid = cmp.Or(tooLong, x.Invalid) // the default that ParseTask has put in its place may be valid
+	if w.Keep != nil && !w.Keep(x.Task) {
+		x.Task = nil
+	}
+	return x
+}
+
+// readLists looks the tasks up in all lists.
+func (s *Store) readLists(ctx context.Context, stored []Stored) error {
+	scores := make([][]*redis.FloatCmd, len(stored))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i := range stored {
+			scores[i] = nil
+			for _, list := range tdf.Lists {
+				scores[i] = append(scores[i], p.ZScore(ctx, s.keys.List(list), strconv.FormatInt(stored[i].ID, 10)))
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i := range stored {
+		for j, list := range tdf.Lists {
+			if scores[i][j].Err() == nil {
+				stored[i].Lists = append(stored[i].Lists, list)
+				stored[i].Scores = append(stored[i].Scores, tdf.Time(scores[i][j].Val()))
+			}
+		}
+	}
+	return nil
+}
+
+// textsOf returns the texts to read of a task.
+func (w *Want) textsOf(x *Stored) []TextsOf {
+	if x.Task == nil || w.Texts == nil {
+		return nil
+	}
+	return w.Texts(x.Task)
+}
+
+// readTexts reads the texts of the first tasks, as many as MaxBytes allows, and returns these tasks.
+func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
+	asked := make([]question, len(stored))
+	found := make([]tdf.Hash, len(stored))
+	for i := range stored {
+		asked[i].id, found[i] = stored[i].ID, tdf.Hash{}
+		for _, of := range want.textsOf(&stored[i]) {
+			of.each(func(name string, _ textField) { asked[i].names = append(asked[i].names, name) })
+		}
+	}
+	n, err := s.readLong(ctx, asked, cmp.Or(want.MaxBytes, math.MaxInt), validLength, func(i int, name, value string, length int) {
+		if len(value) < length {
+			value = fmt.Sprintf("(%d bytes, too long to be valid)", length)
+		}
+		found[i][name] = value
+	})
+	for i := range stored[:n] {
+		want.takeTexts(&stored[i], found[i])
+	}
+	return stored[:n], err
+}
+
+// takeTexts moves texts from a hash into the task.
+func (w *Want) takeTexts(x *Stored, h tdf.Hash) {
+	for _, of := range w.textsOf(x) {
+		of.each(func(name string, f textField) {
+			of.put(x.Task, f, h[name])
+			x.Bytes += len(h[name])
+		})
+	}
+}
+
+// A textField is a text, the name of its property, and its place in a task.
+type textField struct {
+	text tdf.Texts
+	name string
+	in   func(*tdf.Task, *tdf.Round) *string
+}
+
+var textFields = []textField{
+	{tdf.TextInput, "input", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Input }},
+	{tdf.TextMeta, "meta", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Meta }},
+	{tdf.TextLog, "log", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Log }},
+	{tdf.TextCheckpoint, tdf.FieldCheckpoint, func(t *tdf.Task, _ *tdf.Round) *string { return &t.Checkpoint }},
+	{tdf.TextOutput, tdf.RoundOutput, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Output }},
+	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
+	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
+	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
+}
+
+// each calls do for each of the texts, with the name of its property.
+func (of TextsOf) each(do func(name string, f textField)) {
+	for _, f := range textFields {
+		switch {
+		case of.Texts&f.text == 0:
+		case of.Round == OfTask:
+			do(f.name, f)
+		default:
+			do(tdf.RoundField(of.Round, f.name), f)
+		}
+	}
+}
+
+// put stores a text in the task.
+func (of TextsOf) put(t *tdf.Task, f textField, value string) {
+	r := t.Rounds.At(of.Round)
+	if of.Round == OfTask {
+		t.Unread &^= f.text
+	} else {
+		if t.Rounds[of.Round] == nil { // a round without facts
+			r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+			t.Rounds[of.Round] = r
+		}
+		r.Unread &^= f.text
+	}
+	*f.in(t, r) = value
+	if f.text == tdf.TextError {
+		r.HasError = value != ""
+	}
+}

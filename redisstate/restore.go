@@ -1,0 +1,107 @@
+package redisstate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+//go:embed restore.lua
+var restoreSource string
+
+var restoreScript = newScript(prelude + restoreSource)
+
+// Bounds of one call, so that it keeps Redis from its other clients for a few ms only.
+const (
+	maxTasksPerRestore  = 100
+	maxFieldsPerRestore = 5000
+	maxBytesPerRestore  = maxBytesPerCall / 2
+)
+
+// Restore writes tasks from a dump, with their ids. Each task gets its entries in the list of its state, in the index of
+// its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. It raises the
+// counter of ids to the highest id, and returns how many tasks it has written.
+//
+// [ErrIDTaken] says that another task has an id. [ErrFull] says that Redis has no room for more. If any record is
+// invalid, Restore writes nothing.
+func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
+	for i := range records {
+		if err := records[i].Validate(); err != nil {
+			return 0, err
+		}
+	}
+	for len(records) > 0 {
+		n := restoreBatch(records)
+		put, err := s.restore(ctx, 0, records[:n])
+		if written += put; err != nil {
+			return written, err
+		}
+		records = records[n:]
+	}
+	return written, nil
+}
+
+// restore makes one call. It reserves the ids up to last, and up to the highest id of the records.
+func (s *Store) restore(ctx context.Context, last int64, records []Record) (written int, err error) {
+	for i := range records {
+		last = max(last, records[i].ID)
+	}
+	e := encoder{}
+	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), strconv.FormatInt(last, 10))
+	e.count(len(records))
+	for i := range records {
+		e.record(&records[i])
+	}
+	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		written, err = restoreScript.run(ctx, s, keys, e.args...).Int()
+		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+			return ErrFull
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("restore tasks: redis: %w", err)
+	}
+	if written < 0 {
+		return 0, fmt.Errorf("restore task %d: %w", -written, ErrIDTaken)
+	}
+	return written, nil
+}
+
+// restoreBatch returns how many of the records make up the next call: at least one.
+func restoreBatch(records []Record) int {
+	return batch(len(records), atMost(maxTasksPerRestore),
+		bound{maxFieldsPerRestore, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
+		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
+}
+
+// record adds a task, as the header of restore.lua lists it. A task in an unknown state gets into no list. The audit then
+// finds it and repairs it.
+func (e *encoder) record(r *Record) {
+	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
+	list, look := 0, "-"
+	score := tdf.Time(0)
+	if code := slices.Index(tdf.Lists, t.State); code >= 0 {
+		places := tdf.Placement{ID: r.ID, Task: t}.Reindex("")
+		list, score = code+3, places.Score.Min
+		if places.NextDue.Min < tdf.Never {
+			look = places.NextDue.Min.String()
+		}
+	}
+	e.args = append(e.args, r.ID, list, groupCode(t.State))
+	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look)
+	e.count(len(r.Hash))
+	for name, value := range r.Hash {
+		e.add(name, value)
+	}
+	e.count(len(r.Updates))
+	for _, u := range r.Updates {
+		e.add(fmt.Sprintf("%d-%d", u.Round, u.Number), u.Time.String(), u.Line)
+	}
+}

@@ -1,0 +1,108 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Schema is the version of the layout that this release writes.
+const Schema = 1
+
+// Ready waits until Redis answers, and checks that this release can use it and the namespace. If not, the error is a
+// *[RefusedError]. Every call does the same before it is sent, until one check has succeeded.
+func (s *Store) Ready(ctx context.Context) error {
+	if s.connected.Load() {
+		return nil
+	}
+	select {
+	case s.checking <- struct{}{}:
+		defer func() { <-s.checking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if s.connected.Load() { // another call has checked meanwhile
+		return nil
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	s.connected.Store(true)
+	return nil
+}
+
+func (s *Store) check(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+	if refused := refusal(s.addr, err); refused != nil {
+		return refused
+	}
+	if err != nil {
+		return fmt.Errorf("connect to redis at %s: %w", s.addr, err)
+	}
+	if err := s.checkKinds(ctx); err != nil {
+		return err
+	}
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	var info Info
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
+		info, err = s.info(ctx)
+		return err
+	})
+	s.flags.Store(info.major() >= 7)
+	return err
+}
+
+// checkKinds refuses a namespace that has keys of other types.
+func (s *Store) checkKinds(ctx context.Context) error {
+	kinds := s.keys.kinds()
+	found := map[string]*redis.StatusCmd{}
+	err := s.retry(ctx, func(ctx context.Context) error {
+		_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for key := range kinds {
+				found[key] = p.Type(ctx, key)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("redis at %s: check the namespace: %w", s.addr, err)
+	}
+	for key, kind := range kinds {
+		if is := found[key].Val(); is != "none" && is != kind {
+			return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
+				"the key %s is a %s and not a %s: another program uses the namespace %q; choose another in [tdf] namespace",
+				key, is, kind, s.keys.ns)}
+		}
+	}
+	return nil
+}
+
+// checkSchema refuses a layout that this release does not know, and marks a new namespace with the version.
+func (s *Store) checkSchema(ctx context.Context) error {
+	var found string
+	err := s.retry(ctx, func(ctx context.Context) error {
+		var err error
+		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // a full Redis refuses SETNX
+			return err
+		}
+		if err := s.rdb.SetNX(ctx, s.keys.schema(), Schema, 0).Err(); err != nil {
+			return err
+		}
+		found, err = s.rdb.Get(ctx, s.keys.schema()).Result()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("redis at %s: read the layout version: %w", s.addr, err)
+	}
+	if v, err := strconv.Atoi(found); err != nil || v > Schema || v < Schema-1 {
+		return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
+			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows both, or another namespace",
+			s.keys.ns, found, Schema)}
+	}
+	return nil
+}

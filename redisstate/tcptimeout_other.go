@@ -1,0 +1,11 @@
+//go:build !linux
+
+package redisstate
+
+import (
+	"net"
+	"time"
+)
+
+// limitUnacked does nothing here: minRate bounds the wait for a lost peer.
+func limitUnacked(net.Conn, time.Duration) error { return nil }

@@ -1,0 +1,51 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// followLife is how long a call of Follow has an effect.
+const followLife = 15 * time.Second
+
+// Follow tells the worker of a running task that a user watches it for the next 15 s. The worker then reports every
+// second.
+func (s *Store) Follow(ctx context.Context, id int64) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+}
+
+// An Update is a line that a program reported while it ran.
+type Update struct {
+	Round, Number int // Number counts from 1 in each round
+	Time          tdf.Time
+	Line          string
+}
+
+// Updates returns up to most updates of a task that follow after, in order. The zero Update stands for the beginning.
+func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
+	var found []redis.XMessage
+	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read updates: redis: %w", err)
+	}
+	updates := make([]Update, len(found))
+	for i, m := range found {
+		round, number, _ := strings.Cut(m.ID, "-")
+		updates[i].Round, _ = strconv.Atoi(round)
+		updates[i].Number, _ = strconv.Atoi(number)
+		updates[i].Time, _ = tdf.ParseTime(text(m.Values["time"]))
+		updates[i].Line = text(m.Values["line"])
+	}
+	return updates, nil
+}
