@@ -94,6 +94,7 @@ var roundProperties = []property{
 	{"worker", Facts | rulesMore},
 	{"claim", Facts | rulesAlways | rulesMore},
 	{"exit", Facts | rulesAlways | rulesMore},
+	{"permanent", Facts | rulesAlways | rulesMore},
 	{"program_sha256", Facts},
 	{"seconds", Facts},
 	{"cpu_seconds", Facts},

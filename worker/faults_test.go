@@ -167,7 +167,7 @@ var limits = map[string]fault{
 		script: "head -c 1000000000 /dev/zero | tail -n 1 >/dev/null\n",
 		set:    func(w *world) { w.cfg.Programs.Memory = 128 << 20 },
 		want:   ended{State: tdf.Failed, Exit: "-"},
-		says:   []string{"memory exhausted", "its processes together used more memory than 134217728 bytes (memory)"},
+		says:   []string{"memory exhausted", "all of its processes together used more than 134217728 bytes of memory (memory)"},
 	},
 	"file_size": {
 		script: "exec head -c 2000000 /dev/zero",

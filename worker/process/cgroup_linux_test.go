@@ -32,7 +32,7 @@ func TestCostsInACgroup(t *testing.T) {
 	} {
 		write(t, filepath.Join(g.dir, name), text)
 	}
-	for limit, want := range map[int64]string{1000: "more memory than 1000 bytes (memory)", 0: "memory ran out on this machine"} {
+	for limit, want := range map[int64]string{1000: "more than 1000 bytes of memory (memory)", 0: "ran out of memory"} {
 		p := &Process{host: &Host{cfg: Config{Limits: Limits{Memory: limit}}}}
 		p.group = g
 		p.settle()

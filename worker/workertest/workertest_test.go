@@ -33,7 +33,8 @@ func TestRun(t *testing.T) {
 			workertest.Result{
 				Output: `1 2 ["a" "b c"] old boom`, Error: "warning", Exit: "0", JSON: `{"n":1}`, Checkpoint: []byte("new"),
 				Updates: []string{"one", "two"}, Progress: 0.25, ProgressText: "a quarter",
-			}, "",
+			},
+			"",
 		},
 		"an error": {
 			workertest.Task{},
@@ -41,32 +42,38 @@ func TestRun(t *testing.T) {
 				fmt.Fprint(r.Stderr, "first")
 				return errors.New("second")
 			},
-			workertest.Result{Error: "first\nsecond", Exit: "1"}, "second",
+			workertest.Result{Error: "first\nsecond", Exit: "1"},
+			"second",
 		},
 		"permanent": {
 			workertest.Task{},
 			func(context.Context, *worker.Round) error { return worker.Permanent(errors.New("never")) },
-			workertest.Result{Error: "never", Exit: "1", Permanent: true}, "never",
+			workertest.Result{Error: "never", Exit: "1", Permanent: true},
+			"never",
 		},
 		"later": {
 			workertest.Task{},
 			func(context.Context, *worker.Round) error { return worker.Later(time.Hour, errors.New("not yet")) },
-			workertest.Result{Later: time.Hour, Released: true}, "not yet",
+			workertest.Result{Later: time.Hour, Released: true},
+			"not yet",
 		},
 		"unfit": {
 			workertest.Task{},
 			func(context.Context, *worker.Round) error { return worker.Unfit(errors.New("no GPU")) },
-			workertest.Result{Released: true}, "no GPU",
+			workertest.Result{Released: true},
+			"no GPU",
 		},
 		"a deleted checkpoint": {
 			workertest.Task{Checkpoint: []byte("old")},
 			func(_ context.Context, r *worker.Round) error { return r.SetCheckpoint(nil) },
-			workertest.Result{Exit: "0", Checkpoint: []byte{}}, "",
+			workertest.Result{Exit: "0", Checkpoint: []byte{}},
+			"",
 		},
 		"a result that is too large": {
 			workertest.Task{},
 			func(_ context.Context, r *worker.Round) error { return r.SetResult(strings.Repeat("x", 2<<20)) },
-			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)"}, "result.json: ",
+			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)"},
+			"result.json: ",
 		},
 		"the context ends": {
 			workertest.Task{Timeout: time.Nanosecond},
@@ -74,7 +81,8 @@ func TestRun(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			},
-			workertest.Result{}, "context deadline exceeded",
+			workertest.Result{},
+			"context deadline exceeded",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
