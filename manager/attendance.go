@@ -24,11 +24,10 @@ const registerBound = time.Second
 
 // attend returns how to wait for finished tasks, and how to end that.
 func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
-	s, ok := m.store.(*redisstate.Store)
-	if m.wait != nil || !ok {
-		return m.wait, func() {}
+	if m.wait != nil {
+		return nil, func() {}
 	}
-	a := &attendance{store: s, waker: s.WakeManager()}
+	a := &attendance{store: m.store, waker: m.store.WakeManager()}
 	a.register(ctx, 0)
 	return a.wait, a.leave
 }

@@ -86,7 +86,7 @@ func TestReopenNeedsTime(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok")
-	now, past := tm.Now(), tm.Now()-1
+	now, past := tdf.At(tm.Now()), tdf.At(tm.Now())-1
 	change := manager.Act{Verb: tdf.VerbChange, Changes: tdf.Changes{EndBefore: &now}}
 	if acted, err := m.Act(ctx, change, manager.Found{ID: ids[0]}); err != nil || acted.Done != 1 {
 		t.Fatal(acted, err)

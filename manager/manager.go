@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -18,8 +17,8 @@ import (
 // by many goroutines, its own callbacks among them.
 type Manager struct {
 	cfg      config.Manager
-	store    hooks.Store
-	wait     func(ctx context.Context, most time.Duration) error // nil: Redis wakes the manager
+	store    *redisstate.Store
+	wait     func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
 	log      *slog.Logger
 	name     string
 	progress io.Writer
@@ -48,7 +47,7 @@ func New(ctx context.Context, cfg config.Manager, options ...Option) (*Manager, 
 	return m, nil
 }
 
-func newOn(store hooks.Store, cfg config.Manager, options ...Option) *Manager {
+func newOn(store *redisstate.Store, cfg config.Manager, options ...Option) *Manager {
 	m := &Manager{cfg: cfg, store: store, name: "manager"}
 	for _, set := range options {
 		set(m)

@@ -39,7 +39,7 @@ func TestRandomStartOffset(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.AddRandomStartOffset = true
 	tm := managertest.NewWith(t, cfg)
-	m, now := tm.Manager, tm.Now()
+	m, now := tm.Manager, tdf.At(tm.Now())
 	past, future, soon := m.Define("p", source, ""), m.Define("p", source, ""), m.Define("p", source, "")
 	past.StartAfter = 7
 	future.StartAfter = now + 100

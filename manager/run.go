@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,17 +98,21 @@ func (r *run) once(ctx context.Context) (done bool, err error) {
 
 // wait returns when the next round is to begin.
 func (r *run) wait(ctx context.Context, most time.Duration) error {
+	held := tdf.Forever.Std()
 	if next := r.held.next(); next < tdf.Never {
 		now, err := r.store.Now(ctx)
 		if err != nil {
 			return err
 		}
-		most = min(most, next.Sub(now).Std())
+		held = next.Sub(now).Std()
 	}
-	if most > 0 && !r.again {
-		if err := r.attend(ctx, most); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case r.again || min(most, held) <= 0:
+	case r.Manager.wait != nil:
+		err = r.Manager.wait(ctx, r.pause(), held) // not most: the clock of a test stands still during a round
+	default:
+		err = r.attend(ctx, min(most, held))
 	}
-	return context.Cause(ctx)
+	return cmp.Or(err, context.Cause(ctx))
 }

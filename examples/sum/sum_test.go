@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -34,7 +35,7 @@ func adds(r managertest.Run) managertest.Result {
 		}
 	}
 	// Results come in another order than tasks were opened in.
-	return managertest.Result{Output: fmt.Sprintln(sum), Seconds: tdf.Seconds(r.Task.ID * 7 % 5)}
+	return managertest.Result{Output: fmt.Sprintln(sum), Duration: time.Duration(r.Task.ID*7%5) * time.Second}
 }
 
 func mustPlan(t testing.TB, from, to, bucket int64) *plan {

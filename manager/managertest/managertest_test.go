@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -19,12 +20,13 @@ const source = "https://example.org/run.sh"
 // A manager opens a task again and again until its program is content. Its test plays the program.
 func Example() {
 	var t recorder // in a test: its *testing.T
+	defer t.end()
 	tm := managertest.New(&t)
 	tm.Program("refine", func(r managertest.Run) managertest.Result {
 		if r.Round == 0 {
 			return managertest.Result{Error: "no memory left"} // the first round of each task fails
 		}
-		return managertest.Result{Output: r.Args[0] + "0", Seconds: 3600}
+		return managertest.Result{Output: r.Args[0] + "0", Duration: time.Hour}
 	})
 
 	m := tm.Manager
@@ -47,7 +49,7 @@ func Example() {
 	for _, task := range tm.Tasks() {
 		fmt.Println(task.ID, task.State, task.Round, task.LastOutput())
 	}
-	fmt.Printf("%v, after %.0f hours\n", err, float64(tm.Now().Sub(begin)/3600))
+	fmt.Printf("%v, after %.0f hours\n", err, tm.Now().Sub(begin).Hours())
 	// Output:
 	// 1 archived 1 10
 	// 2 archived 1 100
@@ -56,13 +58,24 @@ func Example() {
 }
 
 // recorder is a test whose failures are looked at.
-type recorder struct{ failures []string }
+type recorder struct {
+	failures []string
+	cleanups []func()
+}
 
-func (r *recorder) Helper() {}
+func (r *recorder) Helper()                      {}
+func (r *recorder) Cleanup(f func())             { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 func (r *recorder) Errorf(f string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(f, args...))
 }
 func (r *recorder) Output() io.Writer { return io.Discard }
+
+func (r *recorder) end() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+}
 
 // lives runs one task and tells its rounds: how each ended.
 func lives(t *testing.T, change func(*tdf.Properties), results ...managertest.Result) *tdf.Task {
@@ -81,8 +94,8 @@ func lives(t *testing.T, change func(*tdf.Properties), results ...managertest.Re
 }
 
 func TestLives(t *testing.T) {
-	hangs, fails := managertest.Result{Seconds: tdf.Forever}, managertest.Result{Error: "no"}
-	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Seconds: 5}
+	hangs, fails := managertest.Result{Duration: managertest.Forever}, managertest.Result{Error: "no"}
+	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Duration: 5 * time.Second}
 	for name, c := range map[string]struct {
 		change  func(*tdf.Properties)
 		results []managertest.Result
@@ -114,10 +127,10 @@ func TestLives(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Seconds: 100} })
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: 100 * time.Second} })
 	early, late := tm.Manager.Define("p", source, ""), tm.Manager.Define("p", source, "")
-	early.EndBefore = tm.Now() + 50
-	late.StartAfter = tm.Now() + 86400
+	early.EndBefore = tdf.At(tm.Now()) + 50
+	late.StartAfter = tdf.At(tm.Now()) + 86400
 	if _, err := tm.Manager.Open(t.Context(), early, late); err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +141,13 @@ func TestExpiry(t *testing.T) {
 	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
 		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
 	}
-	if ran := tasks[1].Current().Entered[tdf.Running]; ran != late.StartAfter {
+	if ran := tasks[1].Current().Entered[tdf.Running]; ran.String() != late.StartAfter.Add(1e-6).String() { // the second of a call
 		t.Errorf("it ran at %v, want %v", ran, late.StartAfter)
 	}
 }
 
 func TestStuck(t *testing.T) {
-	forever := func(managertest.Run) managertest.Result { return managertest.Result{Seconds: tdf.Forever} }
+	forever := func(managertest.Run) managertest.Result { return managertest.Result{Duration: managertest.Forever} }
 	atOnce := func(managertest.Run) managertest.Result { return managertest.Result{} }
 	for name, c := range map[string]struct {
 		program   func(managertest.Run) managertest.Result
@@ -147,11 +160,12 @@ func TestStuck(t *testing.T) {
 		}, "task 1 (p x) is succeeded: its callback does not let it go"},
 		"never stops": {atOnce, manager.Callbacks{
 			Stop: func(context.Context, manager.Summary) bool { return false },
-		}, "there is no task left, but Stop does not return true"},
+		}, "no task is left, but Stop does not return true"},
 		"unknown program": {nil, manager.Callbacks{}, `task 1 wants the program "p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recorder
+			t.Cleanup(r.end)
 			tm := managertest.New(&r)
 			if c.program != nil {
 				tm.Program("p", c.program)
@@ -222,7 +236,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 		if r.Round == 0 {
 			return managertest.Result{Error: "no", JSON: `{"n":1}`, Checkpoint: "half", Updates: []string{"a", "b"}}
 		}
-		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Seconds: 1}
+		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Duration: time.Second}
 	})
 	d := tm.Manager.Define("p", source, "")
 	d.MaxFails = 1
@@ -244,6 +258,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 
 func TestResultMustBeJSON(t *testing.T) {
 	var r recorder
+	t.Cleanup(r.end)
 	tm := managertest.New(&r)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
 	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
@@ -252,7 +267,7 @@ func TestResultMustBeJSON(t *testing.T) {
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "no JSON") {
+	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "is not JSON") {
 		t.Errorf("failures %q", r.failures)
 	}
 }

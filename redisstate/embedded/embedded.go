@@ -33,6 +33,7 @@ type Redis struct {
 	commands *server.Server
 	waiting  waiters
 	clients  map[*client]struct{}
+	clockSet bool                            // by SetTime
 	panicked func(request []string, why any) // for tests
 }
 
@@ -101,11 +102,25 @@ func (r *Redis) age() {
 		select {
 		case <-ticker.C:
 			r.mu.Lock()
-			r.mini.FastForward(tick)
+			if !r.clockSet {
+				r.mini.FastForward(tick)
+			}
 			r.mu.Unlock()
 		case <-r.stop:
 			return
 		}
+	}
+}
+
+// SetTime stops Redis's clock at t. A later call moves it. TIME, scripts and keys with a time to live follow this clock.
+// The timeouts of blocking commands, such as BLPOP, do not.
+func (r *Redis) SetTime(t time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mini.SetTime(t)
+	if !r.clockSet {
+		r.mini.ClockTTL(true)
+		r.clockSet = true
 	}
 }
 
