@@ -23,28 +23,34 @@ type run struct {
 	result   Result
 }
 
-// claim starts the open tasks that are due, and returns how many it started.
-func (w *world) claim() (int, error) {
+// claim starts the open tasks that are due.
+func (w *world) claim() error {
 	ids, err := w.startable()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	var claims []*redisstate.Claim
+	for i := range ids {
+		c, err := w.claimOne(ids[i])
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			claims = append(claims, c)
+			ids[len(claims)-1] = c.Task.ID
+		}
+	}
+	tasks, err := w.store.Tasks(w.ctx, ids[:len(claims)]...)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	var begun []*run
-	for _, id := range ids {
-		c, err := w.claimOne(id)
-		if err != nil {
-			return 0, err
+	for i, t := range tasks {
+		if t != nil {
+			begun = append(begun, w.run(claims[i], t))
 		}
-		if c == nil {
-			continue
-		}
-		r, err := w.run(c)
-		if err != nil {
-			return 0, err
-		}
-		begun = append(begun, r)
 	}
-	return len(begun), w.renew(begun)
+	return w.renew(begun)
 }
 
 // startable returns the open tasks that are due, in the order of claims. The tasks of one call of Open start a microsecond apart. The clock
@@ -87,11 +93,7 @@ func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 }
 
 // run asks the test how the program of a claimed task ends.
-func (w *world) run(c *redisstate.Claim) (*run, error) {
-	t, err := w.store.Task(w.ctx, c.Task.ID)
-	if t == nil {
-		return nil, err
-	}
+func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 	r := &run{Claim: *c, began: w.now, ends: end, result: w.resultOf(t)}
 	if r.result.Duration < Forever {
 		r.ends = w.now.Add(tdf.For(r.result.Duration))
@@ -102,7 +104,8 @@ func (w *world) run(c *redisstate.Claim) (*run, error) {
 	if r.result.Lost {
 		r.ends = end
 	}
-	return r, nil
+	w.changed = w.now
+	return r
 }
 
 func (w *world) resultOf(t *tdf.Task) Result {
@@ -153,24 +156,24 @@ func (w *world) renew(begun []*run) error {
 	return nil
 }
 
-// report reports the runs that have ended, and returns how many it reported. Redis sorts tasks of the same time by id as a
-// text. So one call reports only ids with the same number of digits.
-func (w *world) report() (int, error) {
+// report reports the runs that have ended. Redis sorts tasks that finish at the same time by id as a text. So one call
+// reports only ids with the same number of digits.
+func (w *world) report() error {
 	slices.SortStableFunc(w.runs, func(a, b *run) int {
 		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.Task.ID, b.Task.ID))
 	})
-	n := 0
-	for _, r := range w.runs {
-		if r.ends > w.now || r.ends > w.runs[0].ends || digits(r) > digits(w.runs[0]) {
+	for first := (*run)(nil); len(w.runs) > 0; w.runs = w.runs[1:] {
+		r := w.runs[0]
+		first = cmp.Or(first, r)
+		if r.ends > w.now || r.ends > first.ends || digits(r) > digits(first) {
 			break
 		}
 		if err := w.execute(r); err != nil {
-			return n, err
+			return err
 		}
-		n++
+		w.changed = w.now
 	}
-	w.runs = slices.Delete(w.runs, 0, n)
-	return n, nil
+	return nil
 }
 
 func digits(r *run) int { return len(strconv.FormatInt(r.Task.ID, 10)) }

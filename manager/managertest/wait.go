@@ -21,6 +21,9 @@ const mostFinished = 1000
 // stuckAfter is the time without an event after which a test fails.
 const stuckAfter = tdf.Seconds(60 * 60)
 
+// heartbeat is the time between two heartbeats of the server. Managers warn after 10 s without one.
+const heartbeat = tdf.Seconds(4)
+
 // newWait returns how the Run of one manager waits: time passes until another task has finished, or until the manager's next
 // round. Without a finished task, time also passes the next round: that round would find nothing to do.
 func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
@@ -28,9 +31,9 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 	return func(ctx context.Context, round, held time.Duration) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		var until tdf.Time
-		for {
-			if err := w.settle(); err != nil {
+		for until := tdf.Time(0); ; {
+			next, err := w.settle()
+			if err != nil {
 				return err
 			}
 			places, _, err := w.store.Find(w.ctx, finished, mostFinished)
@@ -40,15 +43,10 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 			if !slices.Equal(places, known) {
 				w.changed = w.now
 			}
-			isNew := func(p redisstate.Place) bool { return !slices.Contains(known, p) }
-			wake := slices.ContainsFunc(places, isNew)
+			wake := slices.ContainsFunc(places, func(p redisstate.Place) bool { return !slices.Contains(known, p) })
 			known = places
 			if wake || ctx.Err() != nil {
 				return context.Cause(ctx)
-			}
-			next, err := w.next()
-			if err != nil {
-				return err
 			}
 			if until == 0 {
 				until = w.nextRound(round, held)
@@ -74,39 +72,46 @@ func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
 }
 
-// settle makes everything happen that is due.
-func (w *world) settle() error {
+// settle makes everything happen that is due, and returns the time of the next event. From the end of time on there is none.
+func (w *world) settle() (tdf.Time, error) {
 	for {
-		reported, err := w.report()
-		if err != nil {
-			return err
+		if err := w.step(); err != nil {
+			return 0, err
 		}
+		due, err := w.store.NextDue(w.ctx)
+		if err != nil {
+			return 0, err
+		}
+		next := min(w.start, due.Add(instant)) // some times must be over before the server acts
+		for _, r := range w.runs {
+			next = min(next, r.ends)
+		}
+		if next > w.now.Add(instant) {
+			return next, nil
+		}
+		w.set(w.now.Add(instant))
+	}
+}
+
+// step has the workers report, the server settle what is due, and the workers claim, each once.
+func (w *world) step() error {
+	if err := w.report(); err != nil {
+		return err
+	}
+	due, err := w.store.NextDue(w.ctx)
+	if err != nil {
+		return err
+	}
+	if due <= w.now || w.now.Sub(w.seen) >= heartbeat {
 		done, err := w.server.Settle(w.ctx)
 		if err != nil {
 			return err
 		}
-		if reported > 0 {
-			w.set(w.now.Add(instant)) // the next results come later
+		if w.seen = w.now; done.Total() > 0 {
+			w.changed = w.now
 		}
-		claimed, err := w.claim()
-		if err != nil {
-			return err
-		}
-		if reported+done.Total()+claimed == 0 {
-			return nil
-		}
-		w.changed = w.now
 	}
-}
-
-// next returns the time of the next event. From the end of time on there is none.
-func (w *world) next() (tdf.Time, error) {
-	due, err := w.store.NextDue(w.ctx)
-	next := min(w.start, due.Add(instant)) // some times must be over before the server acts
-	for _, r := range w.runs {
-		next = min(next, r.ends)
-	}
-	return max(next, w.now.Add(instant)), err
+	return w.claim()
 }
 
 // stuck fails the test, because nothing can happen any more.
