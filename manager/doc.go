@@ -9,5 +9,5 @@
 // task: a manager that is killed at any moment and started again, or that runs twice, neither
 // loses a follow-up nor opens it twice. What a callback does elsewhere happens at least once.
 //
-// The package managertest runs callbacks without Redis, processes and clock.
+// The package managertest runs callbacks without processes and without waiting.
 package manager

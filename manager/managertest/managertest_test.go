@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -224,6 +227,88 @@ func TestResultsComeByID(t *testing.T) {
 	}
 	if !slices.Equal(ids, []int64{1, 2}) {
 		t.Errorf("got %v", ids)
+	}
+}
+
+// Redis would sort the ids of the same moment as texts.
+func TestOrderOfResults(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Duration: time.Duration(r.Task.ID%2) * time.Hour}
+	})
+	for range 12 {
+		if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []int64
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Task) error {
+		ids = append(ids, task.ID)
+		return nil
+	}})
+	if want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("got %v, %v, want %v", ids, err, want)
+	}
+}
+
+// An operator takes the task from its worker for good, and the report of that worker comes too late.
+func TestRequeuedElsewhere(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		if r.Round > 0 {
+			return managertest.Result{Output: "again", Duration: time.Hour}
+		}
+		act := manager.Act{Verb: tdf.VerbRelease, Elsewhere: true}
+		if acted, err := tm.Manager.Act(t.Context(), act, manager.Found{ID: r.Task.ID, Round: r.Round}); acted.Done != 1 {
+			t.Error(acted, err)
+		}
+		return managertest.Result{Output: "too late", Duration: time.Minute}
+	})
+	if _, err := tm.Manager.Open(t.Context(), tm.Manager.Define("p", source, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	task := tm.Tasks()[0]
+	if task.Round != 1 || task.LastOutput() != "again" || task.Rounds.At(0).Worker != "worker-1" || task.Rounds.At(1).Worker == "worker-1" {
+		t.Errorf("got %+v", task)
+	}
+}
+
+// A task waits for another one, which runs for weeks. That takes few rounds, and each finds a server.
+func TestLongWait(t *testing.T) {
+	log := &testlog.Buffer{}
+	cfg, err := config.DefaultManager("ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tm := managertest.NewWith(t, cfg, manager.WithLog(slog.New(slog.NewTextHandler(log, nil))))
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Duration: time.Duration(r.Task.ID-1) * 1000 * time.Hour}
+	})
+	d := tm.Manager.Define("p", source, "")
+	if _, err := tm.Manager.Open(t.Context(), d, d); err != nil {
+		t.Fatal(err)
+	}
+	rounds, begin := 0, tm.Now()
+	err = tm.Manager.Run(t.Context(), manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Task) error {
+			if task.ID == 1 && len(tm.In(tdf.Running)) > 0 {
+				return manager.ErrNotYet
+			}
+			return nil
+		},
+		EndOfRound: func(_ context.Context, s manager.Summary) error {
+			rounds = s.Round
+			return nil
+		},
+	})
+	if took := tm.Now().Sub(begin).Round(time.Second); err != nil || took != 1000*time.Hour || rounds < 20 || rounds > 200 {
+		t.Errorf("%v after %v and %d rounds", err, took, rounds)
+	}
+	if log.Count("server") > 0 {
+		t.Errorf("the log misses a server:\n%s", log.String())
 	}
 }
 

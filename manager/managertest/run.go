@@ -58,10 +58,12 @@ func (w *world) claim() error {
 func (w *world) startable() ([]int64, error) {
 	const most = 1000
 	open := redisstate.Stretch{States: []tdf.State{tdf.Open}, OldestFirst: true}
-	places, _, err := w.store.Find(w.ctx, open, most)
+	places, all, err := w.store.Find(w.ctx, open, most)
 	var ids []int64
 	last := w.now
-	w.start = end
+	if w.start = end; !all {
+		w.start = w.now // at once: more may be due
+	}
 	for _, p := range places {
 		start := tdf.Time(p.Order)
 		if start > last.Add(1.5*instant) {

@@ -1,5 +1,5 @@
 // Package embedded runs a Redis inside the process (miniredis), for trying things out and
-// for tests. It keeps nothing when it stops. Only commands and examples import it: it makes
+// for tests. It keeps nothing when it stops. Only commands, examples and tests import it: it makes
 // a binary larger, and who has a Redis does not need it.
 //
 // Clients do not reach miniredis itself, which trusts them: a negative count in a request ends the process. A front reads
