@@ -119,14 +119,10 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 }
 
 func (m *Manager) act(ctx context.Context, action acting.Action, refs []Ref) (Result, error) {
-	s, err := m.connect(ctx)
-	if err != nil {
-		return Result{}, err
-	}
 	of := make([]acting.Ref, len(refs))
 	for i, r := range refs {
 		of[i] = acting.Ref(r)
 	}
-	result, err := acting.Do(ctx, s, m.name, action, of...)
+	result, err := acting.Do(ctx, m.store, m.name, action, of...)
 	return Result(result), err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -87,7 +86,7 @@ func TestRetryNeedsTime(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ref := manager.ByIDs(open(t, m, "ok")...)[0]
-	now := stdtime.Time(tm.Now())
+	now := tm.Now()
 	if result, err := m.Update(ctx, manager.Changes{EndBefore: &now}, ref); err != nil || result.Done != 1 {
 		t.Fatal(result, err)
 	}

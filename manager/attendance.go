@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -24,12 +23,11 @@ const absence = tdf.Seconds(600)
 const registerBound = time.Second
 
 // attend returns how to wait for finished tasks, and how to end that.
-func (m *Manager) attend(ctx context.Context, store hooks.Store) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
-	s, ok := store.(*redisstate.Store)
-	if m.setup.Wait != nil || !ok {
-		return m.setup.Wait, func() {}
+func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
+	if m.wait != nil {
+		return nil, func() {}
 	}
-	a := &attendance{store: s, waker: s.WakeManager()}
+	a := &attendance{store: m.store, waker: m.store.WakeManager()}
 	a.register(ctx, 0)
 	return a.wait, a.leave
 }

@@ -72,7 +72,7 @@ func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
 	if err := t.prepare(); err != nil {
 		return err
 	}
-	t.opens, err = b.scatter(ctx, b.store, t.opens)
+	t.opens, err = b.scatter(ctx, t.opens)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,20 +147,29 @@ func ExampleManager_Retry() {
 // load stands for manager.Load("manager.cfg") and the manager's Close, so that these
 // examples need neither Redis nor workers.
 func load() (m *manager.Manager, done func()) {
-	tm := managertest.New(panics{})
+	var t panics
+	tm := managertest.New(&t)
 	tm.Program("square", func(r managertest.Run) managertest.Result {
 		var n int
 		if _, err := fmt.Sscan(r.Args[0], &n); err != nil {
 			return managertest.Result{Error: err.Error()}
 		}
-		return managertest.Result{Output: fmt.Sprintln(n * n), Seconds: 1}
+		return managertest.Result{Output: fmt.Sprintln(n * n), Duration: time.Second}
 	})
-	return tm.Manager, func() { _ = tm.Manager.Close() }
+	return tm.Manager, t.end
 }
 
 // panics is a test that ends with its first failure.
-type panics struct{}
+type panics struct{ cleanups []func() }
 
-func (panics) Helper()                      {}
-func (panics) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
-func (panics) Output() io.Writer            { return io.Discard }
+func (*panics) Helper()                      {}
+func (*panics) Errorf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (*panics) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (p *panics) Cleanup(f func())           { p.cleanups = append(p.cleanups, f) }
+func (*panics) Output() io.Writer            { return io.Discard }
+
+func (p *panics) end() {
+	for _, f := range slices.Backward(p.cleanups) {
+		f()
+	}
+}

@@ -170,7 +170,7 @@ func TestCountdown(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("minus", func(r managertest.Run) managertest.Result {
 		n, _ := strconv.Atoi(r.Args[0])
-		return managertest.Result{Output: fmt.Sprintln(n - 1), Seconds: 60}
+		return managertest.Result{Output: fmt.Sprintln(n - 1), Duration: time.Minute}
 	})
 	m := tm.Manager
 	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"}); err != nil {

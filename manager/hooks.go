@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
@@ -11,26 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// errNoRedis is the error of packages admin and program for a manager whose tasks are in no Redis.
-var errNoRedis = errors.New("the tasks are not kept in Redis")
-
 func init() {
 	hooks.New = func(s hooks.Setup, options any) (any, error) {
-		m, err := New(options.(Options))
-		if m != nil {
-			m.setup = s
-		}
-		return m, err
+		settings, err := options.(Options).settings()
+		return &Manager{settings: settings, store: s.Store, wait: s.Wait}, err
 	}
-	friend.StoreOf = func(ctx context.Context, m any) (*redisstate.Store, error) {
-		s, err := m.(*Manager).connect(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if s, ok := s.(*redisstate.Store); ok {
-			return s, nil
-		}
-		return nil, errNoRedis
+	friend.StoreOf = func(_ context.Context, m any) (*redisstate.Store, error) {
+		return m.(*Manager).store, nil
 	}
 	friend.PartsOf = func(of any) friend.Parts {
 		m := of.(*Manager)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -16,7 +15,7 @@ import (
 // Open checks all definitions first. If one is invalid, it opens nothing, and the error wraps a *[tdf.PropertyError]. It opens up to
 // 250 tasks in one atomic step, and more in several. After any other error the returned tasks are those that were opened.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, hooks.Store.Open)
+	return m.open(ctx, definitions, (*redisstate.Store).Open)
 }
 
 // ErrGroupTaken is the error of OpenGroup for a group that has tasks.
@@ -25,24 +24,21 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // OpenGroup is Open for a new group. It opens nothing if the group of the first definition has a task, in whatever state, and the
 // error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only one of them does.
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, hooks.Store.OpenGroup)
+	return m.open(ctx, definitions, (*redisstate.Store).OpenGroup)
 }
 
-type opener func(s hooks.Store, ctx context.Context, who string, all ...tdf.Properties) ([]int64, error)
+type opener func(s *redisstate.Store, ctx context.Context, who string, all ...tdf.Properties) ([]int64, error)
 
 func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
 	all := m.properties(definitions)
 	if err := validate(all); err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	s, err := m.connect(ctx)
+	all, err := m.scatter(ctx, all)
 	if err != nil {
-		return nil, err
-	}
-	if all, err = m.scatter(ctx, s, all); err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	ids, err := open(s, ctx, m.name, all...)
+	ids, err := open(m.store, ctx, m.name, all...)
 	if err != nil {
 		err = fmt.Errorf("open tasks: %w", err)
 	}
@@ -73,11 +69,11 @@ func validate(all []tdf.Properties) error {
 
 // scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"): whole milliseconds below a
 // second, to start_after or, if that is past, to the current time.
-func (m *Manager) scatter(ctx context.Context, s hooks.Store, all []tdf.Properties) ([]tdf.Properties, error) {
+func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
 	}
-	now, err := s.Now(ctx)
+	now, err := m.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -53,7 +52,7 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 
 func TestRandomStartOffset(t *testing.T) {
 	tm := managertest.NewWith(t, manager.Options{AddRandomStartOffset: true})
-	m, now := tm.Manager, stdtime.Time(tm.Now())
+	m, now := tm.Manager, tm.Now()
 	past, future, soon := define("p", source, ""), define("p", source, ""), define("p", source, "")
 	past.StartAfter = time.Unix(7, 0)
 	future.StartAfter = now.Add(100 * time.Second)

@@ -13,11 +13,7 @@ import (
 
 // Get reads a whole task with all its rounds and their texts. The error wraps [tdf.ErrNoTask] if there is no such task.
 func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
-	s, err := m.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
+	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		return nil, err
 	}
@@ -36,15 +32,11 @@ func (m *Manager) List(ctx context.Context, q Query) iter.Seq2[*Task, error] {
 }
 
 func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) error {
-	s, err := m.connect(ctx)
-	if err != nil {
-		return err
-	}
 	each := listing.Each
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	err = each(ctx, s, q.listing(), q.texts, func(t *tdf.Task) bool { return take(newTask(t, false)) })
+	err := each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(newTask(t, false)) })
 	return queryError(err)
 }
 
@@ -60,11 +52,7 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 	if limit < 1 {
 		return Page{}, &QueryError{fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
-	s, err := m.connect(ctx)
-	if err != nil {
-		return Page{}, err
-	}
-	w, err := listing.New(ctx, s, q.listing(), cursor)
+	w, err := listing.New(ctx, m.store, q.listing(), cursor)
 	if err != nil {
 		return Page{}, queryError(err)
 	}
@@ -118,10 +106,6 @@ func (m *Manager) Counts(ctx context.Context, groups ...string) (Counts, error) 
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: %w", err)
 	}
-	s, err := m.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	counts, err := s.Counts(ctx, groups...)
+	counts, err := m.store.Counts(ctx, groups...)
 	return Counts(counts), err
 }

@@ -1,13 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
 
 // leastRound keeps a round_duration of 0 from asking Redis without a pause.
@@ -28,13 +28,13 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 		return errRunning
 	}
 	defer m.running.Unlock()
-	r, err := m.newRun(ctx, c)
+	r, err := m.newRun(c)
 	if err != nil {
 		return fmt.Errorf("run callbacks: %w", err)
 	}
 	defer r.progress.end()
 	var leave func()
-	r.attend, leave = m.attend(ctx, r.store)
+	r.attend, leave = m.attend(ctx)
 	defer leave()
 	for {
 		begun := time.Now()
@@ -54,7 +54,6 @@ func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastR
 type run struct {
 	*Manager
 	Callbacks
-	store    hooks.Store
 	scope    []string // the groups to list; one "" stands for all tasks
 	attend   func(ctx context.Context, most time.Duration) error
 	backoff  backoff
@@ -64,7 +63,7 @@ type run struct {
 	progress progress
 }
 
-func (m *Manager) newRun(ctx context.Context, c Callbacks) (*run, error) {
+func (m *Manager) newRun(c Callbacks) (*run, error) {
 	groups, err := scopeOf(c.Groups)
 	if err != nil {
 		return nil, err
@@ -74,10 +73,7 @@ func (m *Manager) newRun(ctx context.Context, c Callbacks) (*run, error) {
 	if len(groups) == 0 {
 		r.scope = []string{""}
 	}
-	if r.store, err = m.connect(ctx); err != nil {
-		return nil, err
-	}
-	r.server = serverWatch{store: r.store, log: m.log}
+	r.server = serverWatch{store: m.store, log: m.log}
 	r.progress = newProgress(m.progress)
 	return r, nil
 }
@@ -102,17 +98,21 @@ func (r *run) once(ctx context.Context) (done bool, err error) {
 
 // wait returns when the next round has to begin.
 func (r *run) wait(ctx context.Context, most time.Duration) error {
+	held := tdf.Forever.Std()
 	if next := r.backoff.next(); next < tdf.Never {
 		now, err := r.store.Now(ctx)
 		if err != nil {
 			return err
 		}
-		most = min(most, next.Sub(now).Std())
+		held = next.Sub(now).Std()
 	}
-	if most > 0 && !r.again {
-		if err := r.attend(ctx, most); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case r.again || min(most, held) <= 0:
+	case r.Manager.wait != nil:
+		err = r.Manager.wait(ctx, r.pause(), held) // not most: the clock of a test stands still during a round
+	default:
+		err = r.attend(ctx, min(most, held))
 	}
-	return context.Cause(ctx)
+	return cmp.Or(err, context.Cause(ctx))
 }

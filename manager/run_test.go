@@ -38,7 +38,7 @@ func newTester(t *testing.T) (*managertest.Tester, *logged) {
 		case "fail":
 			return managertest.Result{Error: "it broke\nbadly"}
 		case "hang":
-			return managertest.Result{Seconds: tdf.Forever}
+			return managertest.Result{Duration: managertest.Forever}
 		case "lost":
 			return managertest.Result{Lost: true}
 		}
@@ -121,7 +121,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm, log := newTester(t)
 			ids := open(t, tm.Manager, "bad", "good", "good")
-			var at []tdf.Seconds
+			var at []time.Duration
 			begin := tm.Now()
 			run(t, tm.Manager, manager.Callbacks{
 				Succeeded: func(_ context.Context, task *manager.Finished) error {
@@ -129,7 +129,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 						return nil
 					}
 					task.Open(define("p", source, "follow-up"))
-					if at = append(at, tm.Now().Sub(begin)); len(at) < 6 {
+					if at = append(at, tm.Now().Sub(begin).Round(time.Millisecond)); len(at) < 6 {
 						return fail()
 					}
 					return nil
@@ -141,8 +141,8 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 					return nil
 				},
 			})
-			if want := []tdf.Seconds{0, 1, 3, 7, 15, 31}; !slices.Equal(at, want) {
-				t.Errorf("it was called after %v s, want %v", at, want)
+			if want := []time.Duration{0, 1e9, 3e9, 7e9, 15e9, 31e9}; !slices.Equal(at, want) {
+				t.Errorf("it was called after %v, want %v", at, want)
 			}
 			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
 				t.Errorf("the log does not tell of five failures:\n%s", log.String())
@@ -157,13 +157,14 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 func TestPausesEndAtFiveMinutes(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "bad")
-	var last, pause tdf.Time
+	var pause time.Duration
+	last := tm.Now()
 	run(t, tm.Manager, manager.Callbacks{
 		Succeeded: func(context.Context, *manager.Finished) error {
-			pause, last = tm.Now()-last, tm.Now()
+			pause, last = tm.Now().Sub(last).Round(time.Millisecond), tm.Now()
 			return errors.New("never")
 		},
-		Stop: func(_ context.Context, s manager.Summary) bool { return pause == 300 },
+		Stop: func(_ context.Context, s manager.Summary) bool { return pause == 5*time.Minute },
 	})
 	if n := len(tm.In(tdf.Succeeded)); n != 1 {
 		t.Errorf("%d tasks are still succeeded, want the one", n)
@@ -190,8 +191,8 @@ func TestNotYet(t *testing.T) {
 	if len(finished) != 3 || log.Count("callback failed") != 0 {
 		t.Errorf("finished %v; the log says %s", finished, log.String())
 	}
-	if took := tm.Now().Sub(tdf.At(tm.Tasks()[1].Rounds[0].TimedOut)); took > 1e-5 {
-		t.Errorf("the waiting task was archived %v s after the last it waited for, want at once", took)
+	if took := tm.Now().Sub(tm.Tasks()[1].Rounds[0].TimedOut); took > 10*time.Microsecond {
+		t.Errorf("the waiting task was archived %v after the last it waited for, want at once", took)
 	}
 }
 

@@ -34,11 +34,21 @@ type Server struct {
 	seen  time.Time // time of the last heartbeat
 }
 
+// An Option of [New].
+type Option func(*Server)
+
+// WithClock replaces the clock of this process, which the server compares with Redis's clock to notice leaps. Tests use it
+// with a Redis whose clock they set.
+func WithClock(now func() time.Time) Option { return func(s *Server) { s.watch.clock = now } }
+
 // New returns a server. Its name identifies it in logs and in $ns:servers.
-func New(name string, cfg config.Server, store Store, log *slog.Logger) *Server {
+func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log}
-	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log}
+	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log, clock: time.Now}
 	s.audit = audit{store: store, grace: tdf.For(cfg.AuditGrace), suspects: map[int64]suspicion{}}
+	for _, option := range options {
+		option(s)
+	}
 	return s
 }
 
@@ -116,11 +126,8 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 
 // RunOnce makes one round and returns its counts.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
-	done, err := s.settle(ctx)
+	done, err := s.Settle(ctx)
 	if err != nil {
-		return done, err
-	}
-	if err := s.heartbeat(ctx); err != nil {
 		return done, err
 	}
 	now, err := s.store.Now(ctx)
@@ -130,6 +137,15 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	more, err := s.runAudit(ctx, now)
 	done.add(more)
 	return done, err
+}
+
+// Settle makes one round without the audit: it settles due tasks, and sends a heartbeat.
+func (s *Server) Settle(ctx context.Context) (Done, error) {
+	done, err := s.settle(ctx)
+	if err != nil {
+		return done, err
+	}
+	return done, s.heartbeat(ctx)
 }
 
 // settle settles due tasks. After Redis's clock was set back, it also looks at tasks with times in the future.

@@ -27,6 +27,7 @@ type watch struct {
 	store watchStore
 	grace tdf.Seconds
 	log   *slog.Logger
+	clock func() time.Time // of this process
 
 	// last is the observation of the last complete look. A failed look does not change it, so the next look
 	// notices the same event.
@@ -72,11 +73,11 @@ const (
 
 // look returns the time of Redis's clock, and the current grace period.
 func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err error) {
-	clock := reading{before: time.Now()}
+	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
 		return now, g, err
 	}
-	clock.at, clock.after = now, time.Now()
+	clock.at, clock.after = now, w.clock()
 	if g, err = w.store.Grace(ctx); err != nil {
 		return now, g, err
 	}

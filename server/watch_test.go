@@ -134,7 +134,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
-			w := watch{store: store, grace: 30, log: quiet()}
+			w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
 			for look := range 7 { // the last look is quick
 				store.before, store.after = 0, 0
 				if look%2 == 1 {
@@ -222,7 +222,7 @@ func TestFailedLookIsRepeated(t *testing.T) {
 	for _, fail := range []string{"now", "grace", "info", "lease", "set"} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
-			w := watch{store: store, grace: 30, log: quiet()}
+			w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
 			if _, _, err := w.look(t.Context()); err != nil {
 				t.Fatal(err)
 			}

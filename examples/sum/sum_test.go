@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -33,8 +34,8 @@ func adds(r managertest.Run) managertest.Result {
 			sum += n
 		}
 	}
-	// The seconds make tasks finish in another order than they were opened.
-	return managertest.Result{Output: fmt.Sprintln(sum), Seconds: tdf.Seconds(r.Task.ID * 7 % 5)}
+	// Results come in another order than tasks were opened in.
+	return managertest.Result{Output: fmt.Sprintln(sum), Duration: time.Duration(r.Task.ID*7%5) * time.Second}
 }
 
 func mustPlan(t testing.TB, from, to, bucket int64) *plan {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -24,12 +25,13 @@ var define = testspace.Define
 // A manager opens a task again and again until its program is content. Its test plays the program.
 func Example() {
 	var t recorder // in a test: its *testing.T
+	defer t.end()
 	tm := managertest.New(&t)
 	tm.Program("refine", func(r managertest.Run) managertest.Result {
 		if r.Round == 0 {
 			return managertest.Result{Error: "no memory left"} // the first round of each task fails
 		}
-		return managertest.Result{Output: r.Args[0] + "0", Seconds: 3600}
+		return managertest.Result{Output: r.Args[0] + "0", Duration: time.Hour}
 	})
 
 	m := tm.Manager
@@ -52,7 +54,7 @@ func Example() {
 	for _, task := range tm.Tasks() {
 		fmt.Println(task.ID, task.State, task.Round, task.Output())
 	}
-	fmt.Printf("%v, after %.0f hours\n", err, float64(tm.Now().Sub(begin)/3600))
+	fmt.Printf("%v, after %.0f hours\n", err, tm.Now().Sub(begin).Hours())
 	// Output:
 	// 1 archived 1 10
 	// 2 archived 1 100
@@ -61,13 +63,24 @@ func Example() {
 }
 
 // recorder is a test whose failures are looked at.
-type recorder struct{ failures []string }
+type recorder struct {
+	failures []string
+	cleanups []func()
+}
 
-func (r *recorder) Helper() {}
+func (r *recorder) Helper()                      {}
+func (r *recorder) Cleanup(f func())             { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 func (r *recorder) Errorf(f string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(f, args...))
 }
 func (r *recorder) Output() io.Writer { return io.Discard }
+
+func (r *recorder) end() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+}
 
 // lives runs one task and tells its rounds: how each ended.
 func lives(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
@@ -86,8 +99,8 @@ func lives(t *testing.T, change func(*manager.Definition), results ...managertes
 }
 
 func TestLives(t *testing.T) {
-	hangs, fails := managertest.Result{Seconds: tdf.Forever}, managertest.Result{Error: "no"}
-	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Seconds: 5}
+	hangs, fails := managertest.Result{Duration: managertest.Forever}, managertest.Result{Error: "no"}
+	lost, good := managertest.Result{Lost: true}, managertest.Result{Output: "yes", Duration: 5 * time.Second}
 	for name, c := range map[string]struct {
 		change  func(*manager.Definition)
 		results []managertest.Result
@@ -119,10 +132,10 @@ func TestLives(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Seconds: 100} })
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: 100 * time.Second} })
 	early, late := define("p", source, ""), define("p", source, "")
-	early.EndBefore = stdtime.Time(tm.Now() + 50)
-	late.StartAfter = stdtime.Time(tm.Now() + 86400)
+	early.EndBefore = tm.Now().Add(50 * time.Second)
+	late.StartAfter = tm.Now().Add(24 * time.Hour)
 	if _, err := tm.Manager.Open(t.Context(), early, late); err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +146,13 @@ func TestExpiry(t *testing.T) {
 	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
 		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
 	}
-	if ran := tasks[1].LastRun().Started; !ran.Equal(late.StartAfter) {
+	if ran := tasks[1].LastRun().Started; ran.Sub(late.StartAfter).Abs() > 10*time.Microsecond {
 		t.Errorf("it ran at %v, want %v", ran, late.StartAfter)
 	}
 }
 
 func TestStuck(t *testing.T) {
-	forever := func(managertest.Run) managertest.Result { return managertest.Result{Seconds: tdf.Forever} }
+	forever := func(managertest.Run) managertest.Result { return managertest.Result{Duration: managertest.Forever} }
 	atOnce := func(managertest.Run) managertest.Result { return managertest.Result{} }
 	for name, c := range map[string]struct {
 		program   func(managertest.Run) managertest.Result
@@ -152,11 +165,12 @@ func TestStuck(t *testing.T) {
 		}, "task 1 (p x) is succeeded: its callback does not let it go"},
 		"never stops": {atOnce, manager.Callbacks{
 			Stop: func(context.Context, manager.Summary) bool { return false },
-		}, "there is no task left, but Stop does not return true"},
+		}, "no task is left, but Stop does not return true"},
 		"unknown program": {nil, manager.Callbacks{}, `task 1 wants the program "p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recorder
+			t.Cleanup(r.end)
 			tm := managertest.New(&r)
 			if c.program != nil {
 				tm.Program("p", c.program)
@@ -218,6 +232,83 @@ func TestResultsComeByID(t *testing.T) {
 	}
 }
 
+// Redis would sort the ids of the same moment as texts.
+func TestOrderOfResults(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Duration: time.Duration(r.Task.ID%2) * time.Hour}
+	})
+	for range 12 {
+		if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []int64
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
+		ids = append(ids, task.ID)
+		return nil
+	}})
+	if want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("got %v, %v, want %v", ids, err, want)
+	}
+}
+
+// An operator takes the task from its worker for good, and the report of that worker comes too late.
+func TestRequeuedElsewhere(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		if r.Round > 0 {
+			return managertest.Result{Output: "again", Duration: time.Hour}
+		}
+		if requeued, err := tm.Manager.RequeueElsewhere(t.Context(), r.Task.Ref()); requeued.Done != 1 {
+			t.Error(requeued, err)
+		}
+		return managertest.Result{Output: "too late", Duration: time.Minute}
+	})
+	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	task := tm.Tasks()[0]
+	if task.Round != 1 || task.Output() != "again" || task.Rounds[0].Worker != "worker-1" || task.Rounds[1].Worker == "worker-1" {
+		t.Errorf("got %+v", task)
+	}
+}
+
+// A task waits for another one, which runs for weeks. That takes few rounds, and each finds a server.
+func TestLongWait(t *testing.T) {
+	log := &testlog.Buffer{}
+	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Duration: time.Duration(r.Task.ID-1) * 1000 * time.Hour}
+	})
+	d := define("p", source, "")
+	if _, err := tm.Manager.Open(t.Context(), d, d); err != nil {
+		t.Fatal(err)
+	}
+	rounds, begin := 0, tm.Now()
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			if task.ID == 1 && len(tm.In(tdf.Running)) > 0 {
+				return manager.ErrNotYet
+			}
+			return nil
+		},
+		EndOfRound: func(_ context.Context, s manager.Summary) error {
+			rounds = s.Round
+			return nil
+		},
+	})
+	if took := tm.Now().Sub(begin).Round(time.Second); err != nil || took != 1000*time.Hour || rounds < 20 || rounds > 200 {
+		t.Errorf("%v after %v and %d rounds", err, took, rounds)
+	}
+	if log.Count("server") > 0 {
+		t.Errorf("the log misses a server:\n%s", log.String())
+	}
+}
+
 // What programs leave and report is there for callbacks, and for the next round.
 func TestWhatProgramsLeave(t *testing.T) {
 	tm := managertest.New(t)
@@ -227,7 +318,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 		if r.Round == 0 {
 			return managertest.Result{Error: "no", JSON: `{"n":1}`, Checkpoint: "half", Updates: []string{"a", "b"}}
 		}
-		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Seconds: 1}
+		return managertest.Result{JSON: `{"n":2}`, Updates: []string{"c"}, Duration: time.Second}
 	})
 	d := define("p", source, "")
 	d.MaxFails = new(1)
@@ -249,6 +340,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 
 func TestResultMustBeJSON(t *testing.T) {
 	var r recorder
+	t.Cleanup(r.end)
 	tm := managertest.New(&r)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
 	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
@@ -257,7 +349,7 @@ func TestResultMustBeJSON(t *testing.T) {
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "no JSON") {
+	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "is not JSON") {
 		t.Errorf("failures %q", r.failures)
 	}
 }

@@ -3,7 +3,9 @@ package managertest
 import (
 	"io"
 	"log/slog"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
@@ -11,27 +13,29 @@ import (
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
 
-// T is what is used of a *testing.T.
+// T has the methods of *testing.T that a Tester uses.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
 	Output() io.Writer
 }
 
-// A Tester has a manager, whose tasks it runs.
+// A Tester has a manager, and runs its tasks.
 type Tester struct {
 	Manager *manager.Manager
 	world   *world
 	options manager.Options
 }
 
-// New returns a tester whose manager has the default configuration, and logs to the test.
+// New returns a tester whose manager has the default configuration and logs to the test.
 func New(t T) *Tester {
 	t.Helper()
 	return NewWith(t, manager.Options{})
 }
 
-// NewWith is New with options. Options.Redis is not used. The default namespace is "managertest".
+// NewWith is New with options. An embedded Redis that ends with the test replaces Options.Redis. The default namespace is "managertest".
 func NewWith(t T, o manager.Options) *Tester {
 	t.Helper()
 	if o.Namespace == "" {
@@ -40,70 +44,66 @@ func NewWith(t T, o manager.Options) *Tester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	x := &Tester{world: newWorld(t), options: o}
+	w := newWorld(t, o.Namespace)
+	o.Redis = w.address()
+	x := &Tester{world: w, options: o}
 	x.Manager = x.Another()
 	return x
 }
 
-// Another returns one more manager of the same tasks: one that starts anew, or runs beside the first.
+// Another returns another manager of the same tasks, as after a restart or beside the first manager.
 func (x *Tester) Another() *manager.Manager {
-	s := store{x.world}
-	m, err := hooks.New(hooks.Setup{Store: s, Wait: s.Wait}, x.options)
-	if err != nil {
-		x.world.t.Errorf("managertest: %v", err)
-	}
+	m, err := hooks.New(hooks.Setup{Store: x.world.connect(x.options.Namespace), Wait: x.world.newWait()}, x.options)
+	x.world.check(err)
 	return m.(*manager.Manager)
 }
 
-// Program says what happens when a task's program of that name runs. A task of a program of
-// which nothing was said fails the test.
-func (x *Tester) Program(name string, run func(Run) Result) {
-	x.world.mu.Lock()
-	defer x.world.mu.Unlock()
-	x.world.programs[name] = run
-}
+// Program sets what the program of this name does in each round. The test fails if a task runs a program that is not set.
+func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.Store(name, run) }
 
-// A Run is one round of a task that begins.
+// A Run is the run of a program in one round of a task.
 type Run struct {
-	Task  *tdf.Task
-	Args  []string // what run.sh gets: the input, split into words
+	Task  *manager.Task
+	Args  []string // the arguments of run.sh: the input, split into words
 	Round int      // the first is 0
 }
 
-// A Result is what becomes of a run. The zero Result is a program that ends at once, prints
-// nothing and has exit status 0.
+// A Result says how a run ends. The zero Result is a program that ends at once, prints nothing and has exit status 0.
 type Result struct {
-	Output string // what it prints to stdout
-	Error  string // what it prints to stderr
-	Exit   int    // its exit status, from 0 to 255
+	Output string // stdout
+	Error  string // stderr
+	Exit   int    // exit status, from 0 to 255
 
-	JSON       string   // what it leaves in result.json, as [tdf.Task.LastResult] returns it; "" for none
-	Checkpoint string   // what it leaves for the task's next round, as [tdf.Task.Checkpoint]; "": what is there stays
-	Updates    []string // lines that it reports, all at its beginning, as [manager.Manager.Updates] returns them
+	JSON       string   // content of result.json, see [manager.Task.Result]; "": none
+	Checkpoint string   // checkpoint for the next round, see [manager.Task]; "": the old one stays
+	Updates    []string // lines that the program reports when it starts
 
-	Seconds tdf.Seconds // how long it runs; tdf.Forever: until it times out or expires
-	Lost    bool        // its worker is never heard of again: lost after a lease of 30 s, or timed out before
+	Duration time.Duration // run time; [Forever]: until the round times out or the task expires
+	Lost     bool          // the worker never reports: the task is lost after a lease of 30 s, or times out before
 }
 
-// Tasks returns all tasks that there are, by id.
+// Forever is the Duration of a program that never ends.
+const Forever time.Duration = math.MaxInt64
+
+// Tasks returns all tasks by id, with all their texts.
 func (x *Tester) Tasks() []*manager.Task {
-	x.world.mu.Lock()
-	defer x.world.mu.Unlock()
 	var tasks []*manager.Task
-	for _, id := range x.world.ids() {
-		tasks = append(tasks, friend.ViewOf(x.world.task(id), true).(*manager.Task))
+	for _, t := range x.world.tasks() {
+		tasks = append(tasks, view(t))
 	}
 	return tasks
 }
 
-// In returns the tasks that are in one state, by id.
+// In returns the tasks in one state, by id.
 func (x *Tester) In(s tdf.State) []*manager.Task {
 	return slices.DeleteFunc(x.Tasks(), func(t *manager.Task) bool { return t.State != s })
 }
 
-// Now returns the time by the tester's clock.
-func (x *Tester) Now() tdf.Time {
-	x.world.mu.Lock()
-	defer x.world.mu.Unlock()
-	return x.world.now
+func view(t *tdf.Task) *manager.Task { return friend.ViewOf(t, true).(*manager.Task) }
+
+// Now returns the time of the test's clock.
+func (x *Tester) Now() time.Time {
+	now, err := x.world.store.Now(x.world.ctx)
+	x.world.check(err)
+	return now.Std().UTC()
 }

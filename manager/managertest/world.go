@@ -1,158 +1,115 @@
 package managertest
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
+	"context"
+	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/server"
 )
 
-// begin is when each test begins.
-var begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
+// The time of tests. Leases of workers that are not lost last until the end of time, so that time need not stop for renewals.
+var (
+	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
+	end   = begin.Add(1e10)
+)
 
-// A world is all that is kept in Redis otherwise, and the clock.
+// instant is the smallest step of the clock.
+const instant = tdf.Seconds(1e-6)
+
+// A world is everything but the managers: Redis, its clock, the server and the workers.
 type world struct {
 	t        T
-	mu       sync.Mutex
-	now      tdf.Time
-	tasks    map[int64]*entry
-	lastID   int64
-	programs map[string]func(Run) Result
-	changed  tdf.Time // when anything happened last
-	done     int      // how many tasks were done so far
-	told     int      // how many of them the manager was woken for
+	ctx      context.Context // ends with the test
+	redis    *embedded.Redis
+	store    *redisstate.Store // of the server, the workers and the test
+	server   *server.Server
+	programs sync.Map // func(Run) Result by name
+
+	mu      sync.Mutex // held while time passes; protects the rest
+	now     tdf.Time
+	runs    []*run
+	start   tdf.Time // when the next open task may start
+	seen    tdf.Time // time of the server's last heartbeat
+	changed tdf.Time // time of the last event
 }
 
-// An entry is a task, with its score in its list and the run that is under way.
-type entry struct {
-	hash    tdf.Hash
-	score   tdf.Time
-	run     *running
-	updates []redisstate.Update // of all rounds, in their order
+// newWorld starts a world that ends with the test.
+func newWorld(t T, namespace string) *world {
+	t.Helper()
+	w := &world{t: t, changed: begin}
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Scripts("managertest", redisstate.Scripts()...))
+	w.check(err)
+	w.redis = redis
+	ctx, cancel := context.WithCancel(context.Background())
+	w.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		redis.Close()
+	})
+	w.set(begin)
+	w.store = w.connect(namespace)
+	clock := server.WithClock(func() time.Time { return w.now.Std() })
+	w.server = server.New("server", config.Server{}, steady{w.store}, slog.New(slog.DiscardHandler), clock)
+	w.check(w.step()) // so that managers see a server
+	return w
 }
 
-func (e *entry) state() tdf.State { return tdf.State(e.hash["state"]) }
+// steady is the server's store. The server takes a new connection for a restart of an embedded Redis, which has no run id.
+type steady struct{ *redisstate.Store }
 
-func (e *entry) group() string { return e.hash["group"] }
+// Dials returns 0: the Redis of a test does not restart.
+func (steady) Dials() int64 { return 0 }
 
-func newWorld(t T) *world {
-	return &world{
-		t: t, now: begin, changed: begin, tasks: map[int64]*entry{},
-		programs: map[string]func(Run) Result{},
+// check ends the test after an error of the embedded Redis.
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("managertest: %v", err)
 	}
 }
 
-func (w *world) ids() []int64 { return slices.Sorted(maps.Keys(w.tasks)) }
-
-// task reads one; nil where there is none.
-func (w *world) task(id int64) *tdf.Task {
-	e := w.tasks[id]
-	if e == nil {
-		return nil
-	}
-	t, _ := tdf.ParseTask(id, e.hash) // definitions were checked when they were opened
-	return t
+func (w *world) address() config.Redis {
+	host, port, _ := net.SplitHostPort(w.redis.Addr())
+	n, _ := strconv.Atoi(port)
+	return config.Redis{Host: host, Port: n}
 }
 
-func (w *world) open(who string, d *tdf.Properties) int64 {
-	w.lastID++
-	id := w.lastID
-	score, _ := d.Schedule()
-	e := &entry{hash: tdf.Hash{"id": strconv.FormatInt(id, 10)}, score: w.moment(score)}
-	for _, f := range d.OpenFields("managertest") {
-		e.hash[f.Name] = f.Value
-	}
-	e.hash[tdf.RoundField(0, string(tdf.Open))] = w.now.String()
-	e.note(w.now, who, "open")
-	w.tasks[id] = e
-	w.changed = w.now
-	return id
+// connect returns a new connection, which ends with the test.
+func (w *world) connect(namespace string) *redisstate.Store {
+	w.t.Helper()
+	store, err := redisstate.Connect(w.ctx, w.address(), namespace, slog.New(slog.DiscardHandler))
+	w.check(err)
+	w.t.Cleanup(func() { _ = store.Close() })
+	return store
 }
 
-func (e *entry) note(now tdf.Time, who, what string) {
-	line := fmt.Sprintf("%s %s: %s", now, who, what)
-	if e.hash["log"] != "" {
-		line = e.hash["log"] + "\n" + line
-	}
-	e.hash["log"] = line
+func (w *world) set(now tdf.Time) {
+	w.now = now
+	w.redis.SetTime(now.Std())
 }
 
-// check returns what keeps a move from being made; nil if nothing does.
-func (w *world) check(m *tdf.Move) error {
-	t := w.task(m.ID)
-	switch {
-	case t == nil:
-		return &tdf.StateError{ID: m.ID, Verb: m.Verb, State: tdf.None}
-	case t.State != m.From || t.Round != m.Round || m.Claim != "" && cmp.Or(t.Current().Claim, tdf.NoClaim) != m.Claim:
-		return &tdf.StateError{ID: m.ID, Verb: m.Verb, State: t.State, Round: t.Round}
-	}
-	return nil
-}
-
-// move makes a move that was checked.
-func (w *world) move(who string, m *tdf.Move) {
-	if m.Verb == tdf.VerbRemove {
-		delete(w.tasks, m.ID)
-		return
-	}
-	e := w.tasks[m.ID]
-	for _, f := range m.Set {
-		e.hash[f.Name] = f.Value
-	}
-	for _, s := range m.Stamp {
-		e.hash[s.Name] = w.moment(s.At).String()
-	}
-	for _, name := range m.Clear {
-		delete(e.hash, name)
-	}
-	e.score = w.moment(m.Score)
-	e.run = nil
-	if m.To.Settled() {
-		w.done++
-	}
-	e.note(w.now, who, m.Note)
-	w.changed = w.now
-}
-
-func (w *world) moment(m tdf.Moment) tdf.Time {
-	t := w.now.Add(m.After)
-	if m.Max > 0 {
-		t = min(t, m.Max)
-	}
-	return max(t, m.Min)
-}
-
-func (w *world) has(group string) bool {
-	for _, e := range w.tasks {
-		if e.group() == group {
-			return true
+func (w *world) tasks() []*tdf.Task {
+	var all []*tdf.Task
+	const page = 100
+	for ids, err := range w.store.IDs(w.ctx, page) {
+		w.check(err)
+		stored, err := w.store.Read(w.ctx, ids, redisstate.Want{Fields: redisstate.Whole})
+		w.check(err)
+		for _, x := range stored {
+			if x.Task != nil {
+				all = append(all, x.Task)
+			}
 		}
 	}
-	return false
-}
-
-// apply does all of a unit or nothing.
-func (w *world) apply(who string, u redisstate.Unit) redisstate.Outcome {
-	if u.NewGroup != "" && w.has(u.NewGroup) {
-		return redisstate.Outcome{Err: redisstate.ErrGroupTaken}
-	}
-	for i := range u.Moves {
-		if err := w.check(&u.Moves[i]); err != nil {
-			return redisstate.Outcome{Err: err}
-		}
-	}
-	for i := range u.Moves {
-		w.move(who, &u.Moves[i])
-	}
-	var o redisstate.Outcome
-	for i := range u.Open {
-		o.IDs = append(o.IDs, w.open(who, &u.Open[i]))
-	}
-	return o
+	slices.SortFunc(all, func(a, b *tdf.Task) int { return int(a.ID - b.ID) })
+	return all
 }

@@ -1,5 +1,5 @@
 // Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. It loses all data when it
-// stops. Only commands and examples import it, since it makes a binary larger, and most users have a Redis.
+// stops. Only commands, examples and tests import it, since it makes a binary larger, and most users have a Redis.
 //
 // Clients do not reach miniredis itself, which trusts them: a negative count in a request would end the process. A front
 // reads requests within bounds, checks the password, and lets only known commands through. It runs them in its own
@@ -32,6 +32,7 @@ type Redis struct {
 	commands *server.Server
 	waiting  waiters
 	clients  map[*client]struct{}
+	clockSet bool                            // by SetTime
 	panicked func(request []string, why any) // for tests
 }
 
@@ -100,7 +101,9 @@ func (r *Redis) age() {
 		select {
 		case <-ticker.C:
 			r.mu.Lock()
-			r.mini.FastForward(tick)
+			if !r.clockSet {
+				r.mini.FastForward(tick)
+			}
 			r.mu.Unlock()
 		case <-r.stop:
 			return
@@ -108,8 +111,19 @@ func (r *Redis) age() {
 	}
 }
 
-// acceptPause is the wait after a connection could not be accepted, for example because the process has no file
-// descriptor left.
+// SetTime stops Redis's clock at t. A later call moves it. TIME, scripts and keys with a time to live follow this clock.
+// The timeouts of blocking commands, such as BLPOP, do not.
+func (r *Redis) SetTime(t time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mini.SetTime(t)
+	if !r.clockSet {
+		r.mini.ClockTTL(true)
+		r.clockSet = true
+	}
+}
+
+// acceptPause is the wait after a connection could not be accepted, as when the process has no file descriptor left.
 const acceptPause = 50 * time.Millisecond
 
 func (r *Redis) accept() {

@@ -27,6 +27,24 @@ func TestStart(t *testing.T) {
 	r.Close()
 }
 
+func TestSetTime(t *testing.T) {
+	r := start(t)
+	c := clientOf(t, r, "")
+	at := time.Date(2030, time.January, 1, 0, 0, 0, 1000, time.UTC)
+	r.SetTime(at)
+	const script = "local t = redis.call('TIME'); return t[1] .. '.' .. t[2]"
+	if got, err := c.Eval(t.Context(), script, nil).Result(); got != "1893456000.1" || err != nil {
+		t.Errorf("a script sees the time %v, %v", got, err)
+	}
+	c.Set(t.Context(), "k", "v", time.Minute)
+	for seconds, want := range []int64{59: 1, 60: 0} {
+		r.SetTime(at.Add(time.Duration(seconds) * time.Second))
+		if got := c.Exists(t.Context(), "k").Val(); seconds >= 59 && got != want {
+			t.Errorf("after %d s of the minute, %d keys are left, want %d", seconds, got, want)
+		}
+	}
+}
+
 func TestStartOnlyOnLoopback(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "localhost", "192.0.2.1:0", ":0"} {
 		if r, err := Start(addr); err == nil {

@@ -1,0 +1,206 @@
+package managertest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// lease is the lease of a worker that is lost.
+const lease = tdf.Seconds(30)
+
+// A run is the run of a program, whose result is known when it starts.
+type run struct {
+	redisstate.Claim
+	began    tdf.Time
+	ends     tdf.Time
+	timesOut bool // the worker ends it
+	result   Result
+}
+
+// claim starts the open tasks that are due.
+func (w *world) claim() error {
+	ids, err := w.startable()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	var claims []*redisstate.Claim
+	for i := range ids {
+		c, err := w.claimOne(ids[i])
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			claims = append(claims, c)
+			ids[len(claims)-1] = c.Task.ID
+		}
+	}
+	stored, err := w.store.Read(w.ctx, ids[:len(claims)], redisstate.Want{Fields: redisstate.Whole})
+	if err != nil {
+		return err
+	}
+	var begun []*run
+	for i, x := range stored {
+		if x.Task != nil {
+			begun = append(begun, w.run(claims[i], x.Task))
+		}
+	}
+	return w.renew(begun)
+}
+
+// startable returns the open tasks that are due, in the order of claims. The tasks of one call of Open start a microsecond apart. The clock
+// passes these microseconds, so that the tasks start together.
+func (w *world) startable() ([]int64, error) {
+	const most = 1000
+	open := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}
+	places, all, err := w.store.Find(w.ctx, open, most)
+	var ids []int64
+	last := w.now
+	if w.start = end; !all {
+		w.start = w.now // at once: more may be due
+	}
+	for _, p := range places {
+		start := tdf.Time(p.Order)
+		if start > last.Add(1.5*instant) {
+			w.start = start
+			break
+		}
+		last = max(last, start)
+		if id, ok := p.ID(); ok {
+			ids = append(ids, id)
+		}
+	}
+	if last > w.now {
+		w.set(last)
+	}
+	return ids, err
+}
+
+// claimOne claims the first open task, usually the one with this id, for a worker that it may run on; nil: there is none.
+func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
+	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now)})
+		if len(c.Claims) == 1 {
+			return &c.Claims[0], err
+		}
+		if err != nil || c.Unwanted == 0 {
+			return nil, err
+		}
+	}
+}
+
+// run asks the test how the program of a claimed task ends.
+func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
+	r := &run{Claim: *c, began: w.now, ends: end, result: w.resultOf(t)}
+	if r.result.Duration < Forever {
+		r.ends = w.now.Add(tdf.For(r.result.Duration))
+	}
+	if over := w.now.Add(t.Timeout); r.ends > over {
+		r.ends, r.timesOut = over, true
+	}
+	if r.result.Lost {
+		r.ends = end
+	}
+	w.changed = w.now
+	return r
+}
+
+func (w *world) resultOf(t *tdf.Task) Result {
+	program, ok := w.programs.Load(t.Program)
+	if !ok {
+		w.t.Errorf("managertest: task %d wants the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
+		return Result{Error: "no such program"}
+	}
+	args, err := tdf.SplitInput(t.Input)
+	if err != nil {
+		return Result{Error: err.Error()}
+	}
+	r := program.(func(Run) Result)(Run{Task: view(t), Args: args, Round: t.Round})
+	if r.JSON != "" && !json.Valid([]byte(r.JSON)) {
+		w.t.Errorf("managertest: the result.json of task %d is not JSON, and a worker would refuse it: %q", t.ID, r.JSON)
+	}
+	return r
+}
+
+// renew reports that programs have started, and what they report. It forgets runs that were cancelled meanwhile.
+func (w *world) renew(begun []*run) error {
+	for _, lost := range []bool{false, true} {
+		until := end.Sub(w.now)
+		if lost {
+			until = lease
+		}
+		runs := slices.DeleteFunc(slices.Clone(begun), func(r *run) bool { return r.result.Lost != lost })
+		renewals := make([]redisstate.Renewal, len(runs))
+		for i, r := range runs {
+			report := redisstate.LiveReport{Updates: r.result.Updates, FirstUpdate: 1}
+			if r.result.Checkpoint != "" {
+				report.Checkpoint = &r.result.Checkpoint
+			}
+			renewals[i] = redisstate.Renewal{
+				ID: r.Task.ID, Round: r.Task.Round, Claim: r.ID, Begun: true, Until: r.Task.EndBefore, Report: report,
+			}
+		}
+		renewed, err := w.store.Renew(w.ctx, until, renewals...)
+		if err != nil {
+			return err
+		}
+		for i, r := range runs {
+			if renewed.Lost[i] == nil {
+				w.runs = append(w.runs, r)
+			}
+		}
+	}
+	return nil
+}
+
+// report reports the runs that have ended. Redis sorts tasks that finish at the same time by id as a text. So one call
+// reports only ids with the same number of digits.
+func (w *world) report() error {
+	slices.SortStableFunc(w.runs, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.Task.ID, b.Task.ID))
+	})
+	for first := (*run)(nil); len(w.runs) > 0; w.runs = w.runs[1:] {
+		r := w.runs[0]
+		first = cmp.Or(first, r)
+		if r.ends > w.now || r.ends > first.ends || digits(r) > digits(first) {
+			break
+		}
+		if err := w.execute(r); err != nil {
+			return err
+		}
+		w.changed = w.now
+	}
+	return nil
+}
+
+func digits(r *run) int { return len(strconv.FormatInt(r.Task.ID, 10)) }
+
+// execute has the worker report the end of a run. Redis refuses that if the task was cancelled or requeued meanwhile.
+func (w *world) execute(r *run) error {
+	worker := r.Task.Current().Worker
+	result := tdf.Result{
+		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
+		Started: r.began, Seconds: r.ends.Sub(r.began),
+	}
+	if !r.timesOut {
+		m, err := r.Task.Execute(r.ID, result)
+		if err == nil {
+			_, err = w.store.Execute(w.ctx, worker, m)
+		}
+		return err
+	}
+	m, err := r.Task.TimeOut()
+	if err != nil {
+		return err
+	}
+	result.Exit = "signal: terminated"
+	m = m.WithResult(result)
+	m.Claim = r.ID
+	_, err = w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}})
+	return err
+}
