@@ -65,15 +65,15 @@ func (a *app) tellFindings(findings []admin.Finding, line func(admin.Finding) st
 
 // proposed says what is wrong, and what would be done about it.
 func proposed(f admin.Finding) string {
-	putBack := "put back as " + string(f.Mend.To)
+	putBack := "put back as " + string(f.Repair)
 	wrong, mended, _ := strings.Cut(f.Problem, ": ")
 	switch {
 	case !mendable(f):
 		return remaining(f)
 	case wrong == putBack && mended == "out of place":
-		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Mend.To)
+		return fmt.Sprintf("task %d: in no list, or not in the one of its state; --repair would put it back as %s", f.ID, f.Repair)
 	case wrong == putBack:
-		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Mend.To)
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, mended, f.Repair)
 	case mended != "":
 		return fmt.Sprintf("task %d: %s; --repair would mend that: %s", f.ID, wrong, mended)
 	}
@@ -88,7 +88,7 @@ func remaining(f admin.Finding) string {
 	return f.String() + "; --repair cannot mend that"
 }
 
-func mendable(f admin.Finding) bool { return f.Mend.Verb != "" }
+func mendable(f admin.Finding) bool { return f.Repairable() }
 
 // repair mends what it may, and returns what is left.
 func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {

@@ -73,22 +73,17 @@ func (a *app) doctor(ctx context.Context, asJSON, quiet bool) error {
 
 // tellDiagnosis writes a line, on a terminal with the cure below it.
 func (a *app) tellDiagnosis(d admin.Diagnosis, asJSON bool) error {
-	subject, text, cure := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
+	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix, 0)
 	var err error
 	switch {
 	case asJSON:
-		err = jsonLines(a.stdout).Encode(struct {
-			Severity string `json:"severity"`
-			Subject  string `json:"subject"`
-			Text     string `json:"text"`
-			Cure     string `json:"cure,omitempty"`
-		}{d.Severity, d.Subject, d.Text, d.Cure})
+		err = jsonLines(a.stdout).Encode(d)
 	case !a.style.out:
-		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, cure)
+		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, fix)
 	default:
 		_, err = fmt.Fprintf(a.stdout, "%-8s %s: %s\n", d.Severity, subject, text)
-		if cure != "" && err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%-8s   cure: %s\n", "", cure)
+		if fix != "" && err == nil {
+			_, err = fmt.Fprintf(a.stdout, "%-8s   fix: %s\n", "", fix)
 		}
 	}
 	return err

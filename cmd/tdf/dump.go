@@ -75,7 +75,7 @@ func (a *app) load(ctx context.Context, in io.Reader) error {
 		return err
 	}
 	defer m.Close()
-	done, err := m.admin().Restore(ctx, in)
+	done, err := m.admin().Load(ctx, in)
 	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
 		return usage("%v", err)
 	}

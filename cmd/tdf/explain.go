@@ -48,17 +48,17 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 		return err
 	}
 	if asJSON {
-		err = jsonLines(a.stdout).Encode(explanationToJSON(e))
+		err = jsonLines(a.stdout).Encode(e)
 	} else {
 		err = a.checklist(e)
 	}
-	if err == nil && e.Held() {
+	if err == nil && e.Blocked() {
 		err = errNotWell
 	}
 	return err
 }
 
-var marks = map[admin.GateState]string{admin.Passed: "ok", admin.Holds: "HOLDS", admin.Ahead: "ahead"}
+var marks = map[admin.CheckState]string{admin.Passed: "ok", admin.Blocked: "BLOCKED", admin.Ahead: "ahead"}
 
 func (a *app) checklist(e admin.Explanation) error {
 	var b strings.Builder
@@ -68,34 +68,13 @@ func (a *app) checklist(e admin.Explanation) error {
 	}
 	fmt.Fprintf(&b, "task %d is %s, in round %d\n", e.ID, oneLine(state, 0), e.Round)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, g := range e.Gates {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", marks[g.State], g.Name, oneLine(g.What, 0))
-		if g.Cure != "" {
-			fmt.Fprintf(t, "  \t\t-> %s\n", oneLine(g.Cure, 0))
+	for _, g := range e.Checks {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", marks[g.State], g.Name, oneLine(g.Text, 0))
+		if g.Fix != "" {
+			fmt.Fprintf(t, "  \t\t-> %s\n", oneLine(g.Fix, 0))
 		}
 	}
 	t.Flush()
 	_, err := io.WriteString(a.stdout, b.String())
 	return err
-}
-
-func explanationToJSON(e admin.Explanation) any {
-	type gate struct {
-		Name  string          `json:"name"`
-		State admin.GateState `json:"state"`
-		What  string          `json:"what"`
-		Cure  string          `json:"cure,omitempty"`
-	}
-	all := struct {
-		ID      int64     `json:"id"`
-		State   tdf.State `json:"state"`
-		Outcome string    `json:"outcome,omitempty"`
-		Round   int       `json:"round"`
-		Held    bool      `json:"held"`
-		Gates   []gate    `json:"gates"`
-	}{ID: e.ID, State: e.State, Outcome: e.Outcome, Round: e.Round, Held: e.Held()}
-	for _, g := range e.Gates {
-		all.Gates = append(all.Gates, gate(g))
-	}
-	return all
 }

@@ -105,7 +105,7 @@ func (p *postMortem) print(found admin.Failures) error {
 func (p *postMortem) groups(groups []admin.FailureGroup) error {
 	if p.asJSON {
 		for _, g := range groups {
-			if err := jsonLines(p.a.stdout).Encode(failureToJSON(g)); err != nil {
+			if err := jsonLines(p.a.stdout).Encode(g); err != nil {
 				return err
 			}
 		}
@@ -162,28 +162,4 @@ func counts(of map[string]int) string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// failureToJSON tells all of a group.
-func failureToJSON(g admin.FailureGroup) any {
-	type example struct {
-		ID    int64  `json:"id"`
-		Round int    `json:"round"`
-		Line  string `json:"line,omitempty"`
-	}
-	return struct {
-		ID       string         `json:"id"`
-		How      string         `json:"how"`
-		Line     string         `json:"line,omitempty"`
-		Tasks    int            `json:"tasks"`
-		Rounds   int            `json:"rounds"`
-		Programs map[string]int `json:"programs"`
-		Workers  map[string]int `json:"workers"`
-		First    string         `json:"first,omitempty"`
-		Last     string         `json:"last,omitempty"`
-		Example  example        `json:"example"`
-	}{
-		g.ID, g.How, g.Line, g.Tasks, g.Rounds, g.Programs, g.Workers, stamp(g.First), stamp(g.Last),
-		example{g.Example.ID, g.Example.Round, g.Example.Line},
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newShow(a *app) *cobra.Command {
@@ -238,7 +239,7 @@ func (v *view) updatesText() string {
 	if n == mostUpdates {
 		count += " or more; the last of these"
 	}
-	return fmt.Sprintf("%s, %s ago: %s", count, ago(v.now.Sub(last.Time)), oneLine(last.Line, 200))
+	return fmt.Sprintf("%s, %s ago: %s", count, ago(v.now.Sub(stdtime.TDF(last.Time))), oneLine(last.Line, 200))
 }
 
 // ending says in a word or two how a round ended.
@@ -283,7 +284,7 @@ func (v *view) workerText(round int) string {
 	case w == nil:
 		text += " (nothing is known of it)"
 	case !w.Alive:
-		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, ago(v.now.Sub(w.Seen)))
+		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, ago(v.now.Sub(stdtime.TDF(w.Seen))))
 	default:
 		text += " on " + w.Host
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newStats(a *app) *cobra.Command {
@@ -62,7 +63,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 	}
 	switch {
 	case asJSON:
-		text, err := marshal(statsJSON(tool.Manager.Namespace, &s))
+		text, err := marshal(s)
 		return append(text, '\n'), err
 	case prometheus:
 		return exposition(tool.Manager.Namespace, &s)
@@ -78,10 +79,10 @@ func (a *app) statsSheet(s *admin.Stats) error {
 		sheet.row(string(state), count(s.Counts[state]))
 	}
 	sheet.row("done a second", rate(s.Rate))
-	sheet.row("oldest open waits for", ago(s.Waited))
-	sheet.row("server is behind by", ago(s.DueLag))
-	sheet.row("server seen", seen(s.At, s.Server))
-	for _, state := range admin.WorkerStates {
+	sheet.row("oldest open waits for", ago(stdtime.Seconds(s.Waited)))
+	sheet.row("server is behind by", ago(stdtime.Seconds(s.DueLag)))
+	sheet.row("server seen", seen(stdtime.TDF(s.At), stdtime.TDF(s.Server)))
+	for _, state := range admin.WorkerStates() {
 		sheet.row("workers "+state, strconv.Itoa(s.Workers[state]))
 	}
 	sheet.row("slots busy", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
@@ -123,32 +124,6 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.3g %cB", f, units[unit])
 }
 
-func statsJSON(namespace string, s *admin.Stats) any {
-	counts := map[tdf.State]int64{}
-	for _, state := range tdf.States {
-		counts[state] = s.Counts[state]
-	}
-	return struct {
-		Namespace    string              `json:"namespace"`
-		Time         float64             `json:"time"`
-		Tasks        map[tdf.State]int64 `json:"tasks"`
-		Rate         float64             `json:"done_per_second"`
-		Waited       float64             `json:"oldest_open_wait_seconds"`
-		DueLag       float64             `json:"due_lag_seconds"`
-		Server       float64             `json:"server_seen"` // 0: never
-		Workers      map[string]int      `json:"workers"`
-		Slots        int                 `json:"slots"`
-		Busy         int                 `json:"busy"`
-		Programs     int                 `json:"programs"`
-		ProgramBytes int64               `json:"program_bytes"`
-		Memory       int64               `json:"redis_memory_bytes"`       // 0: it does not say
-		Limit        int64               `json:"redis_memory_limit_bytes"` // 0: none
-	}{
-		namespace, float64(s.At), counts, s.Rate, float64(s.Waited), float64(s.DueLag), float64(s.Server),
-		s.Workers, s.Slots, s.Busy, s.Programs, s.ProgramBytes, s.Memory.Used, s.Memory.Limit,
-	}
-}
-
 // exposition writes the numbers as gauges that are labelled with the namespace.
 func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	e := exporter{namespace: namespace}
@@ -157,14 +132,14 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 		e.add(tasks, float64(s.Counts[state]), "state", string(state))
 	}
 	workers := e.family("tdf_workers", "Workers by state; silent: their leases are over.")
-	for _, state := range admin.WorkerStates {
+	for _, state := range admin.WorkerStates() {
 		e.add(workers, float64(s.Workers[state]), "state", state)
 	}
 	e.gauge("tdf_done_per_second", "Tasks done in a second, over the last minute.", s.Rate)
-	e.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task might have been claimed.", float64(s.Waited))
-	e.gauge("tdf_due_lag_seconds", "Time since the server should have looked at a task.", float64(s.DueLag))
-	e.gauge("tdf_server_seen_timestamp_seconds", "When a server was seen last, by Redis's clock; 0: never.", float64(s.Server))
-	e.gauge("tdf_time_seconds", "When these numbers were read, by Redis's clock.", float64(s.At))
+	e.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task might have been claimed.", s.Waited.Seconds())
+	e.gauge("tdf_due_lag_seconds", "Time since the server should have looked at a task.", s.DueLag.Seconds())
+	e.gauge("tdf_server_seen_timestamp_seconds", "When a server was seen last, by Redis's clock; 0: never.", float64(stdtime.TDF(s.Server)))
+	e.gauge("tdf_time_seconds", "When these numbers were read, by Redis's clock.", float64(stdtime.TDF(s.At)))
 	e.gauge("tdf_slots", "Programs that the living workers can run at once.", float64(s.Slots))
 	e.gauge("tdf_slots_busy", "Tasks that run.", float64(s.Busy))
 	e.gauge("tdf_programs", "Programs that are stored in the namespace.", float64(s.Programs))

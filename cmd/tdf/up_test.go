@@ -2,10 +2,10 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // By default tdf up has one slot per core, whatever the concurrency of a worker is.
@@ -20,7 +20,7 @@ func TestWorkersFor(t *testing.T) {
 // RUNS says how old it is when a heartbeat is overdue.
 func TestRunsText(t *testing.T) {
 	for age, want := range map[tdf.Seconds]string{0: "7 8", 11: "7 8", 25: "7 8 (25s ago)"} {
-		w := admin.Worker{SeenWorker: redisstate.SeenWorker{WorkerInfo: redisstate.WorkerInfo{Lease: 30, Runs: []int64{7, 8}}, Seen: 1000}}
+		w := admin.Worker{Lease: 30 * time.Second, Runs: []int64{7, 8}, Seen: time.Unix(1000, 0)}
 		if got := runsText(w, tdf.Time(1000).Add(age)); got != want {
 			t.Errorf("%v s after its heartbeat: %q, want %q", age, got, want)
 		}

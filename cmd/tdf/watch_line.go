@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -67,8 +68,8 @@ func pieces(s *admin.Status) []piece {
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
-	if p.Until > s.At {
-		text += " for " + ago(p.Until.Sub(s.At))
+	if p.Until.After(s.At) {
+		text += " for " + ago(stdtime.Seconds(p.Until.Sub(s.At)))
 	}
 	return text
 }
@@ -95,7 +96,7 @@ func rate(perSecond float64) string { return fmt.Sprintf("%.3g", perSecond) }
 
 // left says when all will be done that may run now.
 func left(e admin.Estimate) string {
-	low, high := ago(e.Low), ago(e.High)
+	low, high := ago(stdtime.Seconds(e.Low)), ago(stdtime.Seconds(e.High))
 	switch {
 	case e.Unknown != "":
 		return "time left unknown: " + e.Unknown

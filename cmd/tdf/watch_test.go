@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
@@ -16,7 +17,7 @@ func TestTerminalLine(t *testing.T) {
 	s := &admin.Status{
 		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
 		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
-		Estimate: admin.Estimate{Low: 98, High: 180},
+		Estimate: admin.Estimate{Low: 98 * time.Second, High: 180 * time.Second},
 	}
 	for width, want := range map[int]string{
 		10:  "65/400 do…",
@@ -49,14 +50,14 @@ func TestTerminalLine(t *testing.T) {
 // A pause is reported once, with its remedy, and the line shows it.
 func TestAPauseIsTold(t *testing.T) {
 	s := &admin.Status{
-		At: 1_700_000_000, Server: 1_700_000_000, Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
-		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: 1_700_000_045, Why: "exit 4"}},
+		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
+		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
 		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
 	}
 	var told []string
 	w := warnings{campaign: "sweep 7", say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
 	w.about(s)
-	s.Pauses[0].Until++ // as of the next heartbeat
+	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // as of the next heartbeat
 	w.about(s)
 	const want = "program bad is paused on 3 of 3 workers until 22:14:05 UTC, in 45 s: exit 4; " +
 		"tdf failures --campaign 'sweep 7' says what fails, and tdf watch 'sweep 7' --stop-after N gives the campaign up when N tasks have failed"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newWorkers(a *app) *cobra.Command {
@@ -52,13 +53,13 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 		}
 		shown++
 		if asJSON {
-			if err := jsonLines(a.stdout).Encode(workerJSON(w)); err != nil {
+			if err := jsonLines(a.stdout).Encode(w); err != nil {
 				return err
 			}
 			continue
 		}
-		s.row(w.Name, w.Host, strconv.Itoa(w.PID), stateOf(w), strconv.Itoa(w.Slots), runsText(w, now),
-			ago(now.Sub(w.Seen)), w.Version, remarks(w))
+		s.row(w.Name, w.Host, strconv.Itoa(w.PID), w.State, strconv.Itoa(w.Slots), runsText(w, now),
+			ago(now.Sub(stdtime.TDF(w.Seen))), w.Version, remarks(w))
 	}
 	if shown == 0 {
 		a.say("no worker lives in this namespace: start tdf-worker, or tdf up")
@@ -68,13 +69,6 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 		return nil
 	}
 	return s.write()
-}
-
-func stateOf(w admin.Worker) string {
-	if !w.Alive && w.State != "gone" {
-		return "silent"
-	}
-	return w.State
 }
 
 func remarks(w admin.Worker) string {
@@ -93,8 +87,8 @@ const heartbeatSlack = tdf.Seconds(2)
 
 // runsText is what the worker ran at its last heartbeat, and how long ago that was if the next one is overdue.
 func runsText(w admin.Worker, now tdf.Time) string {
-	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
-	if runs != "" && age > w.Lease/3+heartbeatSlack {
+	runs, age := shortIDs(w.Runs), now.Sub(stdtime.TDF(w.Seen))
+	if runs != "" && age > stdtime.Seconds(w.Lease)/3+heartbeatSlack {
 		return fmt.Sprintf("%s (%s ago)", runs, ago(age))
 	}
 	return runs
@@ -128,37 +122,6 @@ func ago(d tdf.Seconds) string {
 	default:
 		return fmt.Sprintf("%.0fd", s/86400)
 	}
-}
-
-func workerJSON(w admin.Worker) any {
-	return struct {
-		Name    string  `json:"name"`
-		Host    string  `json:"host"`
-		PID     int     `json:"pid"`
-		Version string  `json:"version"`
-		State   string  `json:"state"` // starting, working, draining, gone; silent: its lease is over
-		Slots   int     `json:"slots"`
-		Runs    []int64 `json:"runs"` // ids of the tasks that it held at its last heartbeat
-		Seen    string  `json:"seen"`
-		Lease   float64 `json:"lease"`
-		Drained string  `json:"drained,omitempty"`
-		Pauses  []pause `json:"pauses,omitempty"`
-	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, pausesOf(w)}
-}
-
-// A pause is a program of which a worker claims no rounds for a while.
-type pause struct {
-	Program string `json:"program"`
-	Until   string `json:"until"`
-	Why     string `json:"why"`
-}
-
-func pausesOf(w admin.Worker) []pause {
-	var all []pause
-	for _, p := range w.Pauses {
-		all = append(all, pause{p.Program, stamp(w.Seen.Add(p.For)), p.Why})
-	}
-	return all
 }
 
 // completeWorkers offers the names of workers to a shell.
