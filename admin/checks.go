@@ -11,80 +11,80 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// open are the gates of a task that waits to be run, in the order in which it passes them.
-func (c *situation) open() []Gate {
-	gates := []Gate{c.definition(), c.serverGate()}
+// open returns the checks of an open task, in the order in which it passes them.
+func (c *situation) open() []Check {
+	checks := []Check{c.definition(), c.serverCheck()}
 	if c.full {
-		gates = append(gates, fullGate)
+		checks = append(checks, fullCheck)
 	}
-	gates = append(gates, c.start(), c.end())
-	gates = append(gates, c.turn(gates[len(gates)-2].State)...)
-	return append(gates, c.source, Gate{"run", Ahead, c.runText(), ""}, Gate{"judgement", Ahead, "the server judges the round", ""})
+	checks = append(checks, c.start(), c.end())
+	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
+	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 
-// turn are the queue and the workers. Neither holds a task while something before it does, as far as that passes by itself: who is
-// before it and which slots are busy will be another matter by then.
-func (c *situation) turn(start GateState) []Gate {
+// turn returns the checks of the queue and of the workers. They do not block a task that is blocked before, as far as they change by
+// themselves: the queue and the busy slots will be different by then.
+func (c *situation) turn(start CheckState) []Check {
 	queue, worker := c.queue(), c.free()
-	if start == Holds && c.place.Listed {
+	if start == Blocked && c.place.Listed {
 		queue = notYet(queue)
 	}
-	if c.busy() && (start == Holds || queue.State == Holds) {
+	if c.busy() && (start == Blocked || queue.State == Blocked) {
 		worker = notYet(worker)
 	}
-	return []Gate{queue, worker}
+	return []Check{queue, worker}
 }
 
-func notYet(g Gate) Gate {
-	if g.State == Holds {
-		g.State, g.Cure = Ahead, ""
+func notYet(c Check) Check {
+	if c.State == Blocked {
+		c.State, c.Fix = Ahead, ""
 	}
-	return g
+	return c
 }
 
-// running are those of a task whose program runs.
-func (c *situation) running() []Gate {
-	return []Gate{
+// running returns the checks of a running task.
+func (c *situation) running() []Check {
+	return []Check{
 		{"start", Passed, "claimed " + c.since(c.task.Current().Entered[tdf.Running]) + " by " + c.task.Current().Worker, ""},
-		c.holder(), c.lease(), c.run(), c.deadline(), c.serverGate(),
-		{"judgement", Ahead, "the server judges the round", ""},
+		c.holder(), c.lease(), c.run(), c.deadline(), c.serverCheck(),
+		{"settle", Ahead, "the server settles the task", ""},
 	}
 }
 
-// executed are those of a task that waits for its judgement.
-func (c *situation) executed() []Gate {
+// executed returns the checks of an executed task.
+func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
-		return []Gate{
-			{"result", Holds, "the result is not whole: a worker of the original TDF is still writing it, or came too late", "the server's audit mends that; tdf check tells"},
-			c.serverGate(),
+		return []Check{
+			{"result", Blocked, "the result is incomplete: a worker of the original TDF is still writing it, or came too late", "wait for the server's audit, which repairs the task"},
+			c.serverCheck(),
 		}
 	}
-	return []Gate{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverGate()}
+	return []Check{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverCheck()}
 }
 
-// finished says how it ended.
-func (c *situation) finished() []Gate {
+// finished returns how the task ended.
+func (c *situation) finished() []Check {
 	t := c.task
-	ended := Gate{"end", Passed, strings.Join(c.endText(), ": "), ""}
+	ended := Check{"end", Passed, strings.Join(c.endText(), ": "), ""}
 	if listing.Outcome(t) != string(tdf.Succeeded) {
-		ended.Cure = fmt.Sprintf("tdf retry %d%s opens it again", t.ID, c.withLaterEnd())
+		ended.Fix = "retry the task" + c.withLaterEnd()
 	}
 	if t.State == tdf.Archived {
-		return []Gate{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
+		return []Check{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
 	}
-	return []Gate{ended, {"archive", Passed, "not archived: it is kept as it is until somebody does", ""}}
+	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
 }
 
-// withLaterEnd is what a task has to be opened again with whose end_before is past.
+// withLaterEnd adds to the fix of a task whose end_before is past.
 func (c *situation) withLaterEnd() string {
-	if c.task.EndBefore <= c.now {
-		return " --end-before …"
+	if c.task.EndBefore <= c.at {
+		return " with a later end_before"
 	}
 	return ""
 }
 
-// endText says how the task ended, in which way, and what was printed last; nothing twice.
+// endText returns the outcome, how the program ended, and the line of stderr that tells why, each once.
 func (c *situation) endText() []string {
 	t := c.task
 	ended := strings.ReplaceAll(listing.Outcome(t), "_", " ")
@@ -101,7 +101,7 @@ func (c *situation) endText() []string {
 	return parts
 }
 
-// without takes away what a text begins with, where that was said already.
+// without removes a prefix that was said before.
 func without(text, said string) string {
 	rest, cut := strings.CutPrefix(text, said)
 	if !cut || rest != "" && rest[0] != ':' && rest[0] != ' ' {
@@ -110,91 +110,86 @@ func without(text, said string) string {
 	return strings.TrimLeft(rest, ": ")
 }
 
-func (c *situation) definition() Gate {
+func (c *situation) definition() Check {
 	if c.invalid != nil {
-		return Gate{"definition", Holds, "it makes no sense, and the server will fail it: " + c.invalid.Error(), "open one that is right"}
+		return Check{"definition", Blocked, "it is invalid, and the server will fail the task: " + c.invalid.Error(), "open a task with a valid definition"}
 	}
-	return Gate{"definition", Passed, "it makes sense", ""}
+	return Check{"definition", Passed, "it is valid", ""}
 }
 
-func (c *situation) serverGate() Gate {
-	switch silent := c.now.Sub(c.server); {
+func (c *situation) serverCheck() Check {
+	switch silent := c.at.Sub(c.server); {
 	case c.server == 0:
-		return Gate{"server", Holds, "no server was ever seen in this namespace", "start tdf-server, or tdf up"}
+		return Check{"server", Blocked, "no server was ever seen in this namespace", "start a server"}
 	case silent > friend.ServerPatience:
-		return Gate{"server", Holds, fmt.Sprintf("no server has been seen for %s", span(silent)), "start tdf-server, or tdf up"}
+		return Check{"server", Blocked, fmt.Sprintf("no server has been seen for %s", span(silent)), "start a server"}
 	}
-	return Gate{"server", Passed, "there is one", ""}
+	return Check{"server", Passed, "a server is there", ""}
 }
 
-var fullGate = Gate{
-	"memory", Holds, "Redis is full (maxmemory is reached): workers claim nothing",
-	"tdf archive and tdf rm make room, or raise maxmemory",
+var fullCheck = Check{
+	"memory", Blocked, "Redis is full (maxmemory is reached): workers claim nothing",
+	"archive and remove finished tasks, or raise maxmemory",
 }
 
-func (c *situation) start() Gate {
+func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
 	case from >= tdf.Never:
-		return Gate{"start", Holds, "it is never to start (start_after is inf)", fmt.Sprintf("tdf set %d --start-after 0", c.task.ID)}
-	case c.task.StartAfter > c.now:
-		return Gate{"start", Holds, "not before " + c.moment(c.task.StartAfter) + " (start_after)", fmt.Sprintf("wait, or tdf set %d --start-after 0", c.task.ID)}
-	case from > c.now:
-		return Gate{"start", Holds, "not before " + c.moment(from) + ": it was given back, and waits for a little", "wait"}
+		return Check{"start", Blocked, "the task never starts (start_after is inf)", "change its start_after"}
+	case c.task.StartAfter > c.at:
+		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change its start_after"}
+	case from > c.at:
+		return Check{"start", Blocked, "not before " + c.moment(from) + ": the task was released, and waits for a moment", "wait"}
 	}
-	return Gate{"start", Passed, "it may start", ""}
+	return Check{"start", Passed, "the task may start", ""}
 }
 
-func (c *situation) end() Gate {
+func (c *situation) end() Check {
 	switch end := c.task.EndBefore; {
 	case end >= tdf.Never:
-		return Gate{"end", Passed, "it does not expire", ""}
-	case end <= c.now && c.grace.Open > c.now:
-		return Gate{"end", Holds, fmt.Sprintf("it had to be executed by %s (end_before), but Redis's clock may be wrong: it does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
-	case end <= c.now:
-		return Gate{"end", Holds, "it had to be executed by " + c.moment(end) + " (end_before), and will expire", fmt.Sprintf("tdf retry %d --end-before … when it has", c.task.ID)}
+		return Check{"end", Passed, "the task does not expire", ""}
+	case end <= c.at && c.grace.Open > c.at:
+		return Check{"end", Blocked, fmt.Sprintf("the task had to be executed by %s (end_before), but Redis's clock may be wrong: it does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
+	case end <= c.at:
+		return Check{"end", Blocked, "the task had to be executed by " + c.moment(end) + " (end_before), and will expire", "retry it with a later end_before when it has expired"}
 	default:
-		return Gate{"end", Passed, "it has until " + c.moment(end) + " (end_before)", ""}
+		return Check{"end", Passed, "the task has until " + c.moment(end) + " (end_before)", ""}
 	}
 }
 
-func (c *situation) queue() Gate {
+func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
-		return Gate{"queue", Holds, "it is not in the list of open tasks", "the server's audit puts it there; tdf check tells"}
+		return Check{"queue", Blocked, "the task is not in the list of open tasks", "wait for the server's audit, which puts it there"}
 	case c.place.Ahead == 0:
-		return Gate{"queue", Passed, "it is the first", ""}
+		return Check{"queue", Passed, "the task is the first", ""}
 	}
-	behind := Gate{"queue", Passed, fmt.Sprintf("%d are before it", c.place.Ahead), ""}
+	behind := Check{"queue", Passed, fmt.Sprintf("%d tasks are before it", c.place.Ahead), ""}
 	if c.place.Ahead == 1 {
-		behind.What = "1 is before it"
+		behind.Text = "1 task is before it"
 	}
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
-		behind.State = Holds
-		behind.What += fmt.Sprintf("; workers that claim have %d slots in all", slots)
-		behind.Cure = "wait, or start more workers"
+		behind.State = Blocked
+		behind.Text += fmt.Sprintf("; the workers that claim tasks have %d slots", slots)
+		behind.Fix = "wait, or start more workers"
 	}
 	return behind
 }
 
-// slots counts those of the workers that claim, and how many of these are free.
+// slots counts the slots of the workers that claim tasks, and the free ones by their heartbeats.
 func (c *situation) slots() (free, all int64) {
-	for i := range c.workers {
-		if w := &c.workers[i]; w.Alive(c.now) && w.State == "working" && w.Drained == "" {
-			all += int64(w.Slots)
-			free += int64(max(0, w.Slots-len(w.Runs)))
-		}
-	}
-	return free, all
+	n := c.count()
+	return int64(n.free), int64(n.slots)
 }
 
-// free says whether there is a worker that could take the task, and if not why each of them cannot.
-func (c *situation) free() Gate {
+// free says which workers can take the task, or why none can.
+func (c *situation) free() Check {
 	reasons := map[string][]string{}
 	alive := 0
 	for i := range c.workers {
 		w := &c.workers[i]
-		if !w.Alive(c.now) {
+		if !w.Alive(c.at) {
 			continue
 		}
 		alive++
@@ -202,33 +197,33 @@ func (c *situation) free() Gate {
 		reasons[why] = append(reasons[why], w.Name)
 	}
 	if able := reasons[""]; len(able) > 0 {
-		return Gate{"worker", Passed, fmt.Sprintf("%d of %d can take it: %s", len(able), alive, some(able)), ""}
+		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can take the task: %s", len(able), alive, some(able)), ""}
 	}
 	if alive == 0 {
-		return Gate{"worker", Holds, "no worker lives", "start tdf-worker, or tdf up; tdf workers --all lists those that were here"}
+		return Check{"worker", Blocked, "no worker is alive", "start a worker"}
 	}
-	gate := Gate{"worker", Holds, fmt.Sprintf("none of the %d can take it", alive), ""}
-	var cures []string
+	check := Check{"worker", Blocked, fmt.Sprintf("none of %d workers can take the task", alive), ""}
+	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
-			gate.What += "; " + o.why + ": " + some(names)
-			cures = append(cures, strings.ReplaceAll(o.cure, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
+			check.Text += "; " + o.why + ": " + some(names)
+			fixes = append(fixes, strings.ReplaceAll(o.fix, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
 		}
 	}
-	gate.Cure = strings.Join(cures, "; ")
-	return gate
+	check.Fix = strings.Join(fixes, "; ")
+	return check
 }
 
-// Why a worker that lives does not take a task, and what would change that.
-var obstacles = []struct{ why, cure string }{
+// Why a live worker does not take a task, and what to do about it.
+var obstacles = []struct{ why, fix string }{
 	{notOn, "start another worker"},
-	{draining, "tdf drain --undo " + workerNames},
+	{draining, "resume " + workerNames},
 	{stopping, "start another worker"},
-	{avoiding, "tdf workers says why; each tries a round again within a minute"},
+	{avoiding, "find out why the program fails there; each worker tries a round within a minute"},
 	{busy, "wait, or start more workers"},
 }
 
-// workerNames stands for the names of those that it is about.
+// workerNames stands for the names of the workers.
 const workerNames = "WORKER…"
 
 const (
@@ -246,7 +241,7 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 		return notOn
 	case w.Drained != "":
 		return draining
-	case w.State != "working":
+	case w.State != workerWorking:
 		return stopping
 	case pauses:
 		return avoiding
@@ -256,15 +251,15 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 	return ""
 }
 
-// busy says whether a worker could take the task but for those that it runs.
+// busy reports whether a worker would take the task if it had a free slot.
 func (c *situation) busy() bool {
-	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.now) && c.obstacle(&w) == busy })
+	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) && c.obstacle(&w) == busy })
 }
 
-// mostNamed is how many workers are named.
+// mostNamed is how many workers a text names.
 const mostNamed = 5
 
-// some names the first few.
+// some joins the first names.
 func some(names []string) string {
 	if len(names) > mostNamed {
 		return strings.Join(names[:mostNamed], ", ") + ", …"
@@ -272,96 +267,96 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// holder is the worker that has the task.
-func (c *situation) holder() Gate {
+// holder checks the worker that runs the task.
+func (c *situation) holder() Check {
 	name := c.task.Current().Worker
 	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
 	if i < 0 && c.task.Current().Claim == "" {
-		return Gate{"worker", Passed, fmt.Sprintf("nothing is known of %s: a worker of the original TDF?", name), ""}
+		return Check{"worker", Passed, fmt.Sprintf("%s sends no heartbeats; it may be a worker of the original TDF", name), ""}
 	}
 	if i < 0 {
-		return Gate{"worker", Holds, name + " was not seen in this namespace within a week: was the task loaded from a dump?", "wait: the server opens the task again when its lease is over"}
+		return Check{"worker", Blocked, name + " was not seen in this namespace within a week; the task may come from a dump", "wait until the lease is over: then the server reopens the task"}
 	}
 	w := &c.workers[i]
-	if !w.Alive(c.now) {
-		return Gate{"worker", Holds, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.now.Sub(w.Seen))), "wait: the server opens the task again when its lease is over"}
+	if !w.Alive(c.at) {
+		return Check{"worker", Blocked, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), "wait until the lease is over: then the server reopens the task"}
 	}
-	return Gate{"worker", Passed, fmt.Sprintf("%s on %s lives", name, w.Host), ""}
+	return Check{"worker", Passed, fmt.Sprintf("%s on %s is alive", name, w.Host), ""}
 }
 
-func (c *situation) lease() Gate {
+func (c *situation) lease() Check {
 	t := c.task
 	switch {
 	case t.Current().Claim == "":
-		return Gate{"lease", Passed, "it has none: a worker of the original TDF runs it", ""}
-	case t.LeaseUntil > c.now:
-		return Gate{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
-	case c.grace.Running > c.now:
-		return Gate{"lease", Holds, fmt.Sprintf("it is over, but Redis was away: nothing is lost before %s", c.moment(c.grace.Running)), "wait"}
+		return Check{"lease", Passed, "the task has none: a worker of the original TDF runs it", ""}
+	case t.LeaseUntil > c.at:
+		return Check{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
+	case c.grace.Running > c.at:
+		return Check{"lease", Blocked, fmt.Sprintf("it is over, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), "wait"}
 	}
-	return Gate{"lease", Holds, "it is over: the server loses the round", "wait for the server"}
+	return Check{"lease", Blocked, "it is over: the server declares the round lost", "wait for the server"}
 }
 
-// run tells about the program: how it is doing, and how that compares.
-func (c *situation) run() Gate {
+// run describes the running program, and compares it with other runs.
+func (c *situation) run() Check {
 	r := c.task.Current()
 	what := "claimed " + c.since(r.Entered[tdf.Running])
 	switch {
 	case r.Started > 0:
-		what = "the program began " + c.since(r.Started)
+		what = "the program started " + c.since(r.Started)
 	case r.Claim != "" && r.PID == 0 && r.LastOutput == 0:
 		what += "; the program is being fetched, or is about to start"
 	}
 	if r.LastOutput > 0 {
-		what += ", printed something last " + c.since(r.LastOutput)
+		what += ", last printed something " + c.since(r.LastOutput)
 	} else if r.PID > 0 {
 		what += ", and has printed nothing yet"
 	}
 	if r.Progress != (tdf.Progress{}) {
 		what += fmt.Sprintf(", is at %.0f %%", 100*r.Progress.Fraction)
 	}
-	return Gate{"run", Ahead, what + "; " + c.runText(), ""}
+	return Check{"run", Ahead, what + "; " + c.runText(), ""}
 }
 
-// runText says how long rounds of the program take.
+// runText says how long runs of the program take.
 func (c *situation) runText() string {
 	if n := len(c.took); n > 0 {
-		return fmt.Sprintf("others of this program took %s, at most %s (%d rounds)", span(c.took[n/2]), span(c.took[n-1]), n)
+		return fmt.Sprintf("successful runs of this program took %s, at most %s (%d runs)", span(c.took[n/2]), span(c.took[n-1]), n)
 	}
 	return "the program has to end"
 }
 
-func (c *situation) deadline() Gate {
+func (c *situation) deadline() Check {
 	t := c.task
 	switch {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
-		return Gate{"deadline", Passed, "it has none", ""}
-	case t.Deadline < c.now && c.grace.Running > c.now:
-		return Gate{"deadline", Holds, fmt.Sprintf("it is over, but Redis was away: nothing times out before %s", c.moment(c.grace.Running)), "wait"}
-	case t.Deadline < c.now:
-		return Gate{"deadline", Passed, "it is over: the round times out", ""}
+		return Check{"deadline", Passed, "the round has none", ""}
+	case t.Deadline < c.at && c.grace.Running > c.at:
+		return Check{"deadline", Blocked, fmt.Sprintf("it is over, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), "wait"}
+	case t.Deadline < c.at:
+		return Check{"deadline", Passed, "it is over: the round times out", ""}
 	}
-	return Gate{"deadline", Passed, "it has until " + c.moment(t.Deadline), ""}
+	return Check{"deadline", Passed, "the round has until " + c.moment(t.Deadline), ""}
 }
 
-// since says how long a moment is ago.
+// since says how long ago a moment is.
 func (c *situation) since(t tdf.Time) string {
 	if t == 0 {
 		return "at an unknown time"
 	}
-	return span(c.now.Sub(t)) + " ago"
+	return span(c.at.Sub(t)) + " ago"
 }
 
 // moment names a time, and how far off it is.
 func (c *situation) moment(t tdf.Time) string {
 	text := t.Std().UTC().Format("2006-01-02 15:04:05 MST")
-	if d := t.Sub(c.now); d > 0 {
+	if d := t.Sub(c.at); d > 0 {
 		return text + ", in " + span(d)
 	}
 	return text + ", " + c.since(t)
 }
 
-// span writes a time as people do.
+// span writes a duration in the unit that people use.
 func span(s tdf.Seconds) string {
 	switch s = max(s, 0); {
 	case s < 10:

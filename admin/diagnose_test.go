@@ -14,21 +14,21 @@ import (
 // healthy is a namespace in which all is well.
 func healthy() vitals {
 	const now = 1_700_000_000
-	alive := Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4}, Seen: now}, true}
+	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30}, Seen: now}
 	return vitals{
-		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, workers: []Worker{alive},
+		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
 		info: redisstate.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
 		},
-		stats: Stats{
-			At: now, Server: now - 1, Slots: 4, Busy: 4, Counts: manager.Counts{tdf.Open: 10, tdf.Running: 4}, Waited: 500,
-			Memory: Memory{Used: 1e6, Limit: 100e6},
+		numbers: numbers{
+			at: now, counts: manager.Counts{tdf.Open: 10, tdf.Running: 4}, waited: 500,
+			fleet: fleet{at: now, server: now - 1, workers: []redisstate.WorkerStatus{alive}, running: 4},
 		},
 	}
 }
 
-// Each thing that is not well is told by its words, with its cure, and nothing else is.
+// Each problem has its own text and fix, and there is no other diagnosis.
 func TestDiagnose(t *testing.T) {
 	v := healthy()
 	for _, d := range v.diagnose() {
@@ -36,49 +36,50 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("all is well, and it says %+v", d)
 		}
 	}
-	idle := func(v *vitals) { v.stats.Counts = manager.Counts{tdf.Archived: 5}; v.stats.Waited = 0 }
+	idle := func(v *vitals) { v.counts = manager.Counts{tdf.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
 		severity string
 		change   func(*vitals)
 	}{
 		"its version is 6.2.1":                           {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
-		"it is an embedded one":                          {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.stats.Memory = Memory{} }},
-		"it keeps no append-only file":                   {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
+		"it is the embedded Redis":                       {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.memory = Memory{} }},
+		"it has no append-only file":                     {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
 		"could not be written (aof_last_write_status is": {SeverityProblem, func(v *vitals) { v.info["aof_last_write_status"] = "err" }},
 		"could not be written (rdb_last_bgsave_status is": {
 			SeverityProblem, func(v *vitals) { v.info["rdb_last_bgsave_status"] = "err" },
 		},
-		"could not be written anew":            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
-		"throws keys away":                     {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
-		"over a network without a password":    {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
-		"it is a replica":                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
-		"has layout version 0":                 {SeverityNotice, func(v *vitals) { v.schema = "0" }},
-		"a dump is being loaded":               {SeverityProblem, func(v *vitals) { v.loading = true }},
-		"clock is -90 s off":                   {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
-		"none was ever seen":                   {SeverityProblem, func(v *vitals) { v.stats.Server = 0 }},
-		"none has been seen for 60 s":          {SeverityProblem, func(v *vitals) { v.stats.Server = v.stats.At - 60 }},
-		"none has been seen for 61 s":          {SeverityNotice, func(v *vitals) { v.stats.Server = v.stats.At - 61; idle(v) }},
-		"it is 45 s behind":                    {SeverityProblem, func(v *vitals) { v.stats.DueLag = 45 }},
-		"none is there: nothing runs":          {SeverityProblem, func(v *vitals) { v.workers = nil }},
-		"all of them drain, and claim nothing": {SeverityProblem, func(v *vitals) { v.workers[0].Drained = "me" }},
-		"stopped sending heartbeats: w2":       {SeverityProblem, func(v *vitals) { v.workers = append(v.workers, silentSince(v, "w2", 60)) }},
+		"could not be rewritten":                                 {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
+		"it evicts keys":                                         {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"it has no password and is on a network":                 {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"it is a replica":                                        {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
+		"has layout version 0":                                   {SeverityNotice, func(v *vitals) { v.schema = "0" }},
+		"a dump is being loaded":                                 {SeverityProblem, func(v *vitals) { v.loading = true }},
+		"clock is -90 s off":                                     {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
+		"none was ever seen":                                     {SeverityProblem, func(v *vitals) { v.fleet.server = 0 }},
+		"none has been seen for 60 s":                            {SeverityProblem, func(v *vitals) { v.fleet.server = v.at - 60 }},
+		"none has been seen for 61 s":                            {SeverityNotice, func(v *vitals) { v.fleet.server = v.at - 61; idle(v) }},
+		"it is 45 s late with due tasks":                         {SeverityProblem, func(v *vitals) { v.dueLag = 45 }},
+		"no worker is alive: nothing runs":                       {SeverityProblem, func(v *vitals) { v.fleet.workers = nil }},
+		"all of them drain, start or stop":                       {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
+		"stopped sending heartbeats without ending properly: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
 		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
-			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
+			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
 		}},
 		"program p is paused on 1 of 2 workers until a trial round: why": {SeverityNotice, func(v *vitals) {
-			v.workers = append(v.workers, v.workers[0])
-			v.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
+			v.fleet.workers = append(v.fleet.workers, v.fleet.workers[0])
+			v.fleet.running = 8
+			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
 		}},
-		"waited for 500 s, though 3 slots are":    {SeverityProblem, func(v *vitals) { v.stats.Busy = 1 }},
-		"waited for 500 s, though 1 slot is free": {SeverityProblem, func(v *vitals) { v.stats.Busy = 3 }},
-		"waited for 501 s, though 2 slots are": {SeverityProblem, func(v *vitals) {
-			v.stats.Busy, v.stats.Waited, v.moved = 1, 501, v.stats.At-31
-			v.workers[0].Runs = []int64{1, 2}
+		"waited for 500 s though 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
+		"waited for 500 s though 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},
+		"waited for 501 s though 2 slots are": {SeverityProblem, func(v *vitals) {
+			v.fleet.running, v.waited, v.moved = 1, 501, v.at-31
+			v.fleet.workers[0].Runs = []int64{1, 2}
 		}},
-		"7 has run for 900 s on w1, and most":     {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
-		"5.0 MB are left of maxmemory":            {SeverityProblem, func(v *vitals) { v.stats.Memory.Used = 95e6 }},
-		"199.0 MB are left of the machine's":      {SeverityNotice, func(v *vitals) { v.stats.Memory = Memory{Used: 1e6, System: 200e6} }},
-		"0.0 MB are left of maxmemory; an open t": {SeverityProblem, func(v *vitals) { v.stats.Memory.Used = 101e6 }},
+		"task 7 has run for 900 s on w1, and most": {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
+		"5.0 MB are left of maxmemory":             {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
+		"199.0 MB are left of the machine's":       {SeverityNotice, func(v *vitals) { v.memory = Memory{Used: 1e6, System: 200e6} }},
+		"0.0 MB are left of maxmemory; an open t":  {SeverityProblem, func(v *vitals) { v.memory.Used = 101e6 }},
 	} {
 		v := healthy()
 		c.change(&v)
@@ -88,7 +89,7 @@ func TestDiagnose(t *testing.T) {
 				told = append(told, d)
 			}
 		}
-		if len(told) != 1 || !strings.Contains(told[0].Text, text) || told[0].Severity != c.severity || told[0].Cure == "" {
+		if len(told) != 1 || !strings.Contains(told[0].Text, text) || told[0].Severity != c.severity || told[0].Fix == "" {
 			t.Errorf("%s: it says %+v", text, told)
 		}
 	}
@@ -97,16 +98,15 @@ func TestDiagnose(t *testing.T) {
 // A slot is free between any two tasks, and one of a worker that drains is for nobody: no alarm is raised.
 func TestDiagnoseABusyCampaign(t *testing.T) {
 	for name, change := range map[string]func(*vitals){
-		"something was claimed": func(v *vitals) { v.moved = v.stats.At - 29 },
-		"the workers are full":  func(v *vitals) { v.workers[0].Runs = []int64{1, 2, 3, 4} },
+		"something was claimed": func(v *vitals) { v.moved = v.at - 29 },
+		"the workers are full":  func(v *vitals) { v.fleet.workers[0].Runs = []int64{1, 2, 3, 4} },
 		"the free ones drain": func(v *vitals) {
-			v.workers[0].Runs = []int64{1, 2, 3, 4}
-			v.workers = append(v.workers, Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4}}, true})
-			v.stats.Slots = 8
+			v.fleet.workers[0].Runs = []int64{1, 2, 3, 4}
+			v.fleet.workers = append(v.fleet.workers, redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4, Lease: 30}, Seen: v.at})
 		},
 	} {
 		v := healthy()
-		v.stats.Busy = 2
+		v.fleet.running = 2
 		change(&v)
 		for _, d := range v.diagnose() {
 			if d.Severity != SeverityOK {
@@ -146,15 +146,15 @@ func TestVitalsOfMoves(t *testing.T) {
 		if _, err := s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
 			t.Fatal(err)
 		}
-		v := vitals{stats: Stats{At: now}}
+		v := vitals{numbers: numbers{at: now}}
 		if err := vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
 			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
 		}
 	}
 }
 
-func silentSince(v *vitals, name string, ago tdf.Seconds) Worker {
-	return Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.stats.At.Add(-ago)}, false}
+func silentSince(v *vitals, name string, ago tdf.Seconds) redisstate.WorkerStatus {
+	return redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.at.Add(-ago)}
 }
 
 func aLongRun(id int64) longRun {
@@ -164,14 +164,14 @@ func aLongRun(id int64) longRun {
 func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 	v := healthy()
 	for i := range 30 {
-		v.workers = append(v.workers, silentSince(&v, fmt.Sprint("silent-", i), 60), silentSince(&v, "old", 90_000))
+		v.fleet.workers = append(v.fleet.workers, silentSince(&v, fmt.Sprint("silent-", i), 60), silentSince(&v, "old", 90_000))
 		v.long = append(v.long, aLongRun(int64(i)))
 	}
 	texts := ""
 	for _, d := range v.diagnose() {
 		texts += d.Text + "\n"
 	}
-	for _, want := range []string{"silent-4 and 25 more", "10 more run for far longer"} {
+	for _, want := range []string{"silent-4 and 25 more", "10 more tasks have run for far longer"} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("%q is not said:\n%s", want, texts)
 		}

@@ -13,32 +13,33 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// How bad something is.
+// Severities of diagnoses.
 const (
 	SeverityOK      = "ok"
-	SeverityNotice  = "notice"  // good to know
-	SeverityProblem = "problem" // tasks are not done, or may be lost, or others may get in
+	SeverityNotice  = "notice"
+	SeverityProblem = "problem" // tasks do not finish, or may be lost, or others may run programs
 )
 
-// A Diagnosis is something that was looked at, and what to do about it.
+// A Diagnosis is what [Admin.Diagnose] found out about one subject.
 type Diagnosis struct {
-	Severity string
-	Subject  string // redis, server, workers, memory, tasks, clock
-	Text     string
-	Cure     string // "" for none
+	Severity string `json:"severity"`
+	Subject  string `json:"subject"` // redis, server, workers, memory, tasks or clock
+	Text     string `json:"text"`
+	Fix      string `json:"fix,omitempty"` // what to do; "": nothing
 }
 
 // Vitals are what diagnoses are made from.
 type vitals struct {
+	numbers
+	census
 	redis    config.Redis
 	info     redisstate.Info // empty: the embedded Redis
+	memory   Memory
 	schema   string
-	loading  bool        // a dump is being loaded, or was not loaded to its end
-	clockOff tdf.Seconds // how far this machine's clock is before Redis's
-	stats    Stats
-	moved    tdf.Time // when a task was claimed or ended last, as far as that was lately
-	workers  []Worker
-	taskSize int64 // bytes of one task that is open; 0: not known
+	loading  bool        // a dump is being loaded, or the load was interrupted
+	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's
+	moved    tdf.Time    // when a task was last claimed or executed, if that was lately
+	taskSize int64       // bytes of one open task; 0: unknown
 	long     []longRun
 }
 
@@ -46,39 +47,32 @@ type vitals struct {
 type longRun struct {
 	task  *tdf.Task
 	runs  tdf.Seconds
-	usual tdf.Seconds // 95 of 100 took no longer
+	usual tdf.Seconds // 95 of 100 runs took no longer
 }
 
-// Diagnose looks at Redis and its settings, at server, workers and tasks, and says of each what is the matter, and what to
-// do about it (docs/tdf.md). Of the embedded Redis, which tells little about itself, less is said.
+// Diagnose looks at Redis and its settings, at the server, the workers and the tasks. It returns a diagnosis for each subject that it
+// looked at. The embedded Redis says little about itself, so there are fewer diagnoses about it.
 func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
-	v, err := a.vitals(ctx)
+	s, err := a.redis(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("examining the namespace: %w", err)
+		return nil, err
 	}
-	return v.diagnose(), nil
-}
-
-func (a *Admin) vitals(ctx context.Context) (v vitals, err error) {
-	r, err := a.redis(ctx)
-	if err != nil {
-		return v, err
-	}
-	v.redis = a.Config.Redis
+	v := vitals{redis: a.Config.Redis}
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
 		vitalsOfRedis, vitalsOfTasks, vitalsOfMoves, vitalsOfRuns,
 	} {
-		if err := step(ctx, r, &v); err != nil {
-			return v, err
+		if err := step(ctx, s, &v); err != nil {
+			return nil, fmt.Errorf("diagnose the namespace: %w", err)
 		}
 	}
-	return v, nil
+	return v.diagnose(), nil
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
 	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
 		return err
 	}
+	v.memory = memoryOf(v.info)
 	if v.schema, err = r.SchemaOf(ctx); err != nil {
 		return err
 	}
@@ -96,14 +90,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 const sampledSizes = 20
 
 func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
-	if err := statsOfTasks(ctx, r, &v.stats); err != nil {
-		return err
-	}
-	v.stats.Workers, v.stats.Memory = map[string]int{}, memoryOf(v.info)
-	if err := statsOfWorkers(ctx, r, &v.stats); err != nil {
-		return err
-	}
-	if v.workers, err = workersOf(ctx, r); err != nil {
+	if v.numbers, err = readNumbers(ctx, r); err != nil {
 		return err
 	}
 	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
@@ -119,8 +106,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	return err
 }
 
-// places is about what a task's places in the lists take: among the open ones, in its group, and among those that
-// are due.
+// places is about how many bytes the entries of a task take in the lists of open tasks, of its group, and of due tasks.
 const places = 350
 
 func meanSize(sizes []int64) int64 {
@@ -136,18 +122,18 @@ func meanSize(sizes []int64) int64 {
 	return sum/n + places
 }
 
-// idle is for how long no task has to be claimed or end before a slot counts as one that has nothing to do.
+// idle is how long no task must have been claimed or executed before free slots are suspicious.
 const idle = tdf.Seconds(30)
 
-// sampledOpened is how many of the newest open tasks tell whether rounds have ended.
+// sampledOpened is how many of the newest open tasks are read to tell whether rounds have ended.
 const sampledOpened = 50
 
-// vitalsOfMoves looks for tasks that were claimed or ended lately, those too whose rounds are forgiven.
+// vitalsOfMoves looks for tasks that were claimed or executed lately, also if they are open again.
 func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
-	since := v.stats.At.Add(-idle)
+	since := v.at.Add(-idle)
 	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
 	if err != nil || moved > 0 {
-		v.moved = v.stats.At
+		v.moved = v.at
 		return err
 	}
 	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
@@ -158,12 +144,12 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	return err
 }
 
-// Bounds of the look for long runs.
+// Bounds of the search for long runs.
 const (
 	sampledEnded   = 1000
 	sampledRunning = 500
-	leastEnded     = 10 // of a program, to say what is usual
-	farLonger      = 10 // times as long as what is usual
+	leastEnded     = 10 // finished tasks of a program, to know the usual run time
+	farLonger      = 10 // times the usual run time
 	leastLong      = tdf.Seconds(60)
 )
 
@@ -176,7 +162,7 @@ func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	if err != nil {
 		return err
 	}
-	v.long = longRuns(v.stats.At, running.Tasks, ended.Tasks)
+	v.long = longRuns(v.at, running.Tasks, ended.Tasks)
 	return nil
 }
 
@@ -202,7 +188,7 @@ func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
 	return long
 }
 
-// number reads one of Redis's figures; 0 for none.
+// number reads a number from the output of INFO; 0 if it is not there.
 func number(info redisstate.Info, name string) int64 {
 	n, _ := strconv.ParseInt(info[name], 10, 64)
 	return n

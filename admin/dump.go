@@ -18,7 +18,7 @@ import (
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
 const dumpFormat = 1
 
-// A dumpLine is one line of a dump: it has one of these.
+// A dumpLine is one line of a dump. It has one of these fields.
 type dumpLine struct {
 	Header  *dumpHeader  `json:"dump,omitempty"` // the first line
 	Program *dumpProgram `json:"program,omitempty"`
@@ -42,7 +42,7 @@ type dumpProgram struct {
 type dumpTask struct {
 	ID      int64               `json:"id"`
 	Hash    map[string]dumpText `json:"hash"`
-	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are no UTF-8
+	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are not UTF-8
 	Updates []dumpUpdate        `json:"updates,omitempty"`
 }
 
@@ -69,13 +69,13 @@ func (t *dumpTime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Dumped is how many programs and tasks a dump has.
+// Dumped is the number of programs and tasks in a dump.
 type Dumped struct {
 	Programs int64 `json:"programs"`
 	Tasks    int64 `json:"tasks"`
 }
 
-// A dumpText is a string of JSON, or where it is no UTF-8 {"base64":…}.
+// A dumpText is a JSON string, or {"base64":…} if it is not UTF-8.
 type dumpText string
 
 type binary struct {
@@ -99,13 +99,12 @@ func (t *dumpText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// dumpPage is how many tasks are looked for at once.
+// dumpPage is how many tasks are read at once.
 const dumpPage = 500
 
-// Dump writes the namespace as JSON lines: its tasks, with all that they printed and reported, and the
-// programs that are stored in it (docs/tdf.md, "Dumps"). It may be written while work goes on: each task is as it
-// was at one moment. Redis is read in pages, and w written as they come. What could not be loaded is left out,
-// with a warning.
+// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs (docs/tdf.md, "Dumps"). It
+// may run beside all other work; each task is dumped as it was at one moment. It reads Redis page by page. It logs a warning for
+// a task or program that could not be loaded again, and leaves it out.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -119,12 +118,12 @@ func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 		err = buffer.Flush()
 	}
 	if err != nil {
-		return d.done, fmt.Errorf("dumping namespace %s: %w", a.Config.Namespace, err)
+		return d.done, fmt.Errorf("dump namespace %s: %w", a.Config.Namespace, err)
 	}
 	return d.done, nil
 }
 
-// A dump is one that is being written.
+// A dump is a dump that is being written.
 type dump struct {
 	*Admin
 	store   *redisstate.Store
@@ -143,7 +142,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last = min(max(last, 0), redisstate.MaxID) // whatever somebody has made of the counter
+	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt
 	header := dumpHeader{dumpFormat, redisstate.Schema, d.Config.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.tasks(ctx); err != nil {
 		return err
 	}
-	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // stored meanwhile, or by other hands
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // stored meanwhile, or not listed
 		if err := d.program(ctx, sha256); err != nil {
 			return err
 		}
@@ -175,7 +174,7 @@ func (d *dump) programs(ctx context.Context) error {
 	return nil
 }
 
-// program writes one, once, and leaves out what no worker would run.
+// program writes a program once. It leaves out archives that no worker would run.
 func (d *dump) program(ctx context.Context, sha256 string) error {
 	if d.met[sha256] {
 		return nil

@@ -96,8 +96,8 @@ func TestDumpAndRestore(t *testing.T) {
 	population(t, from)
 	source, target := newManager(t, from), newManager(t, to)
 	dump := dumped(t, source)
-	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
-	if want := (admin.Restored{Dumped: admin.Dumped{Programs: 1, Tasks: 12}}); restored != want || err != nil {
+	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
+	if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 12}}); restored != want || err != nil {
 		t.Fatalf("restored %+v, %v, want %+v", restored, err, want)
 	}
 	if again := dumped(t, target); body(again, to) != body(dump, from) {
@@ -116,7 +116,7 @@ func TestDumpAndRestore(t *testing.T) {
 	if ids, err := target.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil || ids[0].ID != 13 {
 		t.Errorf("the next task is %v, %v", ids, err)
 	}
-	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
+	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
 		t.Errorf("a second time: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.New(newManager(t, to)).Restore(t.Context(), strings.NewReader(dumped(t, m))); err != nil {
+	if _, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dumped(t, m))); err != nil {
 		t.Fatal(err)
 	}
 	c := claimed.Claims[0]
@@ -155,19 +155,19 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 type pipe struct{ io.Reader }
 
 // A load that was broken off goes on with the same dump, and with no other.
-func TestRestoreGoesOn(t *testing.T) {
+func TestLoadGoesOn(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
 	dump := dumped(t, newManager(t, from))
 	lines := strings.SplitAfter(dump, "\n")
 	target := newManager(t, to)
 
-	_, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
-	if wrong := new(admin.DumpError); !errors.As(err, &wrong) || wrong.Line != 10 || !strings.Contains(err.Error(), "load the whole dump here again") {
+	_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
+	if wrong := new(admin.DumpError); !errors.As(err, &wrong) || wrong.Line != 10 || !strings.Contains(err.Error(), "load the whole dump again") {
 		t.Fatalf("broken off: %v", err)
 	}
 	other := strings.Replace(dump, `"last_id":12`, `"last_id":13`, 1)
-	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
+	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
 		!strings.Contains(err.Error(), "another dump") {
 		t.Errorf("another dump: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
+	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 || restored.There != 1 {
 		t.Errorf("going on: %+v, %v", restored, err)
 	}
@@ -187,26 +187,26 @@ func TestRestoreGoesOn(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesWhatIsNoDump(t *testing.T) {
+func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	target := newManager(t, cfg)
 	const header = `{"dump":{"format":1,"schema":1,"namespace":"x","time":1,"last_id":3}}` + "\n"
 	const task = `{"task":{"id":1,"hash":{"state":"open"}}}` + "\n"
 	const end = `{"end":{"programs":0,"tasks":1}}` + "\n"
 	for problem, text := range map[string]string{
-		"line 1: the dump ends here":                   "",
+		"line 1: the dump ends before":                 "",
 		"line 1: it is not a line of a dump: invalid":  "\x00\xff\n",
-		"line 1: it is not a line of a dump: it has":   "{}\n",
-		"line 1: the line with \"dump\" is the first":  task,
-		"line 2: the line with \"dump\" is the first":  header + header,
+		"line 1: it is not a line of a dump: want":     "{}\n",
+		"line 1: only the first line":                  task,
+		"line 2: only the first line":                  header + header,
 		"line 1: it names no format":                   strings.Replace(header, `"format":1`, `"format":0`, 1),
 		"line 1: the dump has format 2, and this":      strings.Replace(header, `"format":1`, `"format":2`, 1),
 		"line 1: the dump has layout version 99":       strings.Replace(header, `"schema":1`, `"schema":99`, 1),
 		"line 1: the last id is -1":                    strings.Replace(header, `"last_id":3`, `"last_id":-1`, 1),
 		"line 1: it is not a line of a dump: json: un": strings.Replace(header, `"time"`, `"date"`, 1),
-		"line 3: the dump ends here":                   header + task,
+		"line 3: the dump ends before":                 header + task,
 		"line 2: it is not a line of a dump: unexpect": header + task[:20],
-		"line 2: it is not a line of a dump: somethin": header + strings.TrimSpace(task) + task,
+		"line 2: it is not a line of a dump: more":     header + strings.TrimSpace(task) + task,
 		"line 2: the dump had 1 tasks":                 header + end,
 		"line 4: the dump had 1 tasks":                 header + task + strings.Replace(task, ":1,", ":2,", 1) + end,
 		"line 4: something follows":                    header + task + end + "x",
@@ -214,11 +214,11 @@ func TestRestoreRefusesWhatIsNoDump(t *testing.T) {
 		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
 		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
 		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
-		"line 2: task 1: update 0-0":                   header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
-		"line 2: the program \"00\" is not the one":    header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
+		"line 2: task 1: the update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
+		"line 2: the archive of program \"00\"":        header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
-			_, err := admin.New(target).Restore(t.Context(), r)
+			_, err := admin.New(target).Load(t.Context(), r)
 			if wrong := new(admin.DumpError); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), problem) {
 				t.Errorf("%q: got %v", problem, err)
 			}
@@ -233,12 +233,12 @@ func TestRestoreRefusesWhatIsNoDump(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesANamespaceWithTasks(t *testing.T) {
+func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
 	m := newManager(t, cfg)
 	before := dumped(t, m)
-	_, err := admin.New(m).Restore(t.Context(), strings.NewReader(before))
+	_, err := admin.New(m).Load(t.Context(), strings.NewReader(before))
 	if !errors.Is(err, admin.ErrOccupied) || !strings.Contains(err.Error(), "has 12 tasks") {
 		t.Errorf("got %v", err)
 	}

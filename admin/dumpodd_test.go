@@ -50,7 +50,7 @@ func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 }
 
 // What is opened while a dump is loaded takes the place of none of its tasks.
-func TestRestoreWhileTasksAreOpened(t *testing.T) {
+func TestLoadWhileTasksAreOpened(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
 	dump := dumped(t, newManager(t, from))
@@ -66,7 +66,7 @@ func TestRestoreWhileTasksAreOpened(t *testing.T) {
 		to := redisConfig(t, redistest.Shared(t))
 		target := newManager(t, to)
 		var opened []int64
-		restored, err := admin.New(target).Restore(t.Context(), reader(func() {
+		restored, err := admin.New(target).Load(t.Context(), reader(func() {
 			var err error
 			if opened, err = testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
 				t.Error(err)
@@ -86,13 +86,13 @@ func TestRestoreWhileTasksAreOpened(t *testing.T) {
 
 // A task of which the header of a dump knows nothing can meet another one of its id. That is told, and once
 // it is away the load goes on.
-func TestRestoreMeetsAnotherTask(t *testing.T) {
+func TestLoadMeetsAnotherTask(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
 	dump := strings.Replace(dumped(t, newManager(t, from)), `"last_id":12`, `"last_id":5`, 1)
 	target := newManager(t, to)
 	first := int64(strings.Index(dump, "\n") + 1)
-	_, err := admin.New(target).Restore(t.Context(), pipe{&meddled{strings.NewReader(dump), first, func() {
+	_, err := admin.New(target).Load(t.Context(), pipe{&meddled{strings.NewReader(dump), first, func() {
 		if _, err := testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
 			t.Error(err)
 		}
@@ -109,7 +109,7 @@ func TestRestoreMeetsAnotherTask(t *testing.T) {
 	if a, err := target.Remove(t.Context(), manager.Ref{ID: 6}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	restored, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump))
+	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 {
 		t.Errorf("then: %+v, %v", restored, err)
 	}
@@ -120,7 +120,7 @@ func TestRestoreMeetsAnotherTask(t *testing.T) {
 
 // Blank lines are no part of a dump, wherever they stand; and what follows its end is met before the load
 // counts as done.
-func TestRestoreOfBlankLines(t *testing.T) {
+func TestLoadOfBlankLines(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
 	dump := dumped(t, newManager(t, from))
@@ -128,11 +128,11 @@ func TestRestoreOfBlankLines(t *testing.T) {
 	for _, text := range []string{spread, dump + "\n", strings.TrimSpace(dump)} {
 		to := redisConfig(t, redistest.Shared(t))
 		target := newManager(t, to)
-		_, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(dump + "\nx")})
-		if err == nil || !strings.Contains(err.Error(), "something follows") || !strings.Contains(err.Error(), "load the whole dump here again") {
+		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
+		if err == nil || !strings.Contains(err.Error(), "something follows") || !strings.Contains(err.Error(), "load the whole dump again") {
 			t.Errorf("with an x behind it: %v", err)
 		}
-		if _, err := admin.New(target).Restore(t.Context(), pipe{strings.NewReader(text)}); err != nil {
+		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
 		if again := dumped(t, target); body(again, to) != body(dump, from) {
@@ -154,7 +154,7 @@ func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
 	target := newManager(t, to)
-	if _, err := admin.New(target).Restore(t.Context(), strings.NewReader(dump)); err != nil {
+	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); err != nil {
 		t.Fatalf("loading: %v\n%s", err, dump)
 	}
 	if again := dumped(t, target); body(again, to) != body(dump, from) {
@@ -191,7 +191,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 		t.Errorf("logged %s", log)
 	}
 	to := redisConfig(t, redistest.Shared(t))
-	if _, err := admin.New(newManager(t, to)).Restore(t.Context(), strings.NewReader(dump)); err != nil {
+	if _, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump)); err != nil {
 		t.Fatal(err)
 	}
 	if archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:")); string(archive) != "stored" || err != nil {

@@ -1,4 +1,4 @@
-package admin_test
+package admin
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
 )
 
 func constant(n int, s tdf.Seconds) []tdf.Seconds {
@@ -17,32 +16,42 @@ func constant(n int, s tdf.Seconds) []tdf.Seconds {
 
 func TestEstimate(t *testing.T) {
 	for name, c := range map[string]struct {
-		work      admin.Work
+		work      work
 		low, high float64
 		unknown   string
 	}{
-		"nothing left":             {work: admin.Work{}},
-		"no worker":                {work: admin.Work{Waiting: 5, Runs: constant(9, 1)}, unknown: "no worker"},
-		"nothing done":             {work: admin.Work{Waiting: 5, Slots: 2}, unknown: "too few"},
-		"two done":                 {work: admin.Work{Waiting: 5, Slots: 2, Runs: constant(2, 1)}, unknown: "too few"},
-		"stalled":                  {work: admin.Work{Running: 1, Slots: 1, Runs: constant(9, 10), Over: 30, Still: 81}, unknown: "nothing has ended"},
-		"slow, not stalled":        {work: admin.Work{Waiting: 6, Slots: 1, Runs: constant(9, 100), Over: 30, Still: 200}, low: 600, high: 600},
-		"all start later":          {work: admin.Work{Later: 5, Slots: 2, Runs: constant(9, 1)}, unknown: "starts later"},
-		"some start later":         {work: admin.Work{Waiting: 10, Later: 5, Slots: 1, Runs: constant(9, 3)}, low: 30, high: 30},
-		"one slot":                 {work: admin.Work{Waiting: 10, Slots: 1, Runs: constant(9, 3)}, low: 30, high: 30},
-		"those that run are half":  {work: admin.Work{Waiting: 8, Running: 4, Slots: 1, Runs: constant(9, 3)}, low: 30, high: 30},
-		"four slots and a tail":    {work: admin.Work{Waiting: 40, Slots: 4, Runs: constant(9, 2)}, low: 20, high: 21.5},
-		"more slots than tasks":    {work: admin.Work{Waiting: 2, Slots: 100, Runs: constant(9, 2)}, low: 2, high: 3},
-		"half of the slots work":   {work: admin.Work{Waiting: 100, Slots: 4, Runs: constant(200, 1), Done: 400, Over: 200}, low: 46.9, high: 54.2},
-		"too few to tell the rate": {work: admin.Work{Waiting: 100, Slots: 1, Runs: constant(9, 1), Done: 5, Over: 50}, low: 100, high: 100},
-		"runs of no time at all":   {work: admin.Work{Waiting: 100, Slots: 1, Runs: constant(9, 0), Done: 50, Over: 5}, low: 0, high: 0},
+		"nothing left":             {work: work{}},
+		"no worker":                {work: work{waiting: 5, runs: constant(9, 1)}, unknown: "no worker"},
+		"nothing done":             {work: work{waiting: 5, slots: 2}, unknown: "too few"},
+		"two done":                 {work: work{waiting: 5, slots: 2, runs: constant(2, 1)}, unknown: "too few"},
+		"stalled":                  {work: work{running: 1, slots: 1, runs: constant(9, 10), over: 30, still: 81}, unknown: "no task has finished"},
+		"slow, not stalled":        {work: work{waiting: 6, slots: 1, runs: constant(9, 100), over: 30, still: 200}, low: 600, high: 600},
+		"all start later":          {work: work{later: 5, slots: 2, runs: constant(9, 1)}, unknown: "start later"},
+		"some start later":         {work: work{waiting: 10, later: 5, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
+		"one slot":                 {work: work{waiting: 10, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
+		"those that run are half":  {work: work{waiting: 8, running: 4, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
+		"four slots and a tail":    {work: work{waiting: 40, slots: 4, runs: constant(9, 2)}, low: 20, high: 21.5},
+		"more slots than tasks":    {work: work{waiting: 2, slots: 100, runs: constant(9, 2)}, low: 2, high: 3},
+		"half of the slots work":   {work: work{waiting: 100, slots: 4, runs: constant(200, 1), done: 400, over: 200}, low: 46.9, high: 54.2},
+		"too few to tell the rate": {work: work{waiting: 100, slots: 1, runs: constant(9, 1), done: 5, over: 50}, low: 100, high: 100},
+		"runs of no time at all":   {work: work{waiting: 100, slots: 1, runs: constant(9, 0), done: 50, over: 5}, low: 0, high: 0},
 	} {
-		e := c.work.Estimate()
+		e := estimated(c.work)
 		if !(math.Abs(float64(e.Low)-c.low) < 0.1) || !(math.Abs(float64(e.High)-c.high) < 0.1) ||
 			(e.Unknown == "") != (c.unknown == "") || !strings.Contains(e.Unknown, c.unknown) {
 			t.Errorf("%s: got %.1f to %.1f, %q; want %.1f to %.1f, %q", name, e.Low, e.High, e.Unknown, c.low, c.high, c.unknown)
 		}
 	}
+}
+
+type estimation struct {
+	Low, High tdf.Seconds
+	Unknown   string
+}
+
+func estimated(w work) estimation {
+	low, high, unknown := w.estimate()
+	return estimation{low, high, unknown}
 }
 
 // lognormal are times of runs, most of them short, few long.
@@ -72,7 +81,7 @@ func TestEstimateHolds(t *testing.T) {
 	for range tries {
 		sigma := 0.1 + 0.7*r.Float64()
 		slots, left := 1+r.IntN(40), 5+r.IntN(500)
-		e := admin.Work{Waiting: int64(left), Slots: slots, Runs: lognormal(r, 10+r.IntN(190), sigma)}.Estimate()
+		e := estimated(work{waiting: int64(left), slots: slots, runs: lognormal(r, 10+r.IntN(190), sigma)})
 		switch took := makespan(lognormal(r, left, sigma), slots); {
 		case took < e.Low:
 			early++
@@ -87,12 +96,12 @@ func TestEstimateHolds(t *testing.T) {
 	}
 }
 
-func anyWork(r *rand.Rand) admin.Work {
-	w := admin.Work{
-		Waiting: r.Int64N(1000), Running: r.Int64N(20), Slots: 1 + r.IntN(50), Runs: lognormal(r, 3+r.IntN(200), r.Float64()),
+func anyWork(r *rand.Rand) work {
+	w := work{
+		waiting: r.Int64N(1000), running: r.Int64N(20), slots: 1 + r.IntN(50), runs: lognormal(r, 3+r.IntN(200), r.Float64()),
 	}
 	if r.IntN(2) == 0 {
-		w.Done, w.Over = r.Int64N(500), tdf.Seconds(1+r.IntN(300))
+		w.done, w.over = r.Int64N(500), tdf.Seconds(1+r.IntN(300))
 	}
 	return w
 }
@@ -101,7 +110,7 @@ func TestEstimateMakesSense(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {
 		w := anyWork(r)
-		e := w.Estimate()
+		e := estimated(w)
 		if e.Unknown != "" {
 			continue
 		}
@@ -109,16 +118,16 @@ func TestEstimateMakesSense(t *testing.T) {
 			t.Fatalf("%+v: %+v", w, e)
 		}
 		more := w
-		more.Waiting += 100
-		if m := more.Estimate(); m.High < e.High {
+		more.waiting += 100
+		if m := estimated(more); m.High < e.High {
 			t.Fatalf("%+v: %v to %v, and with 100 more %v to %v", w, e.Low, e.High, m.Low, m.High)
 		}
 		slower := w
-		slower.Runs, slower.Over = slices.Clone(w.Runs), 7*w.Over
-		for i := range slower.Runs {
-			slower.Runs[i] *= 7
+		slower.runs, slower.over = slices.Clone(w.runs), 7*w.over
+		for i := range slower.runs {
+			slower.runs[i] *= 7
 		}
-		if s := slower.Estimate(); s.Unknown == "" && (!near(s.High/7, e.High) || !near(s.Low/7, e.Low)) {
+		if s := estimated(slower); s.Unknown == "" && (!near(s.High/7, e.High) || !near(s.Low/7, e.Low)) {
 			t.Fatalf("%+v: %v to %v, and seven times as slow %v to %v", w, e.Low, e.High, s.Low, s.High)
 		}
 	}

@@ -6,44 +6,54 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Gate is one thing on a task's way.
-type Gate struct {
-	Name  string
-	State GateState
-	What  string // is so, in words
-	Cure  string // what would change that; "" where nothing has to be done
+// A Check is one condition that a task must meet until it is finished.
+type Check struct {
+	Name  string     `json:"name"`
+	State CheckState `json:"state"`
+	Text  string     `json:"text"`          // what is so
+	Fix   string     `json:"fix,omitempty"` // what to do; "": nothing
 }
 
-// A GateState says where a task stands before a gate.
-type GateState string
+// A CheckState says whether a task meets a condition.
+type CheckState string
 
-// The states of gates.
+// The states of checks.
 const (
-	Passed GateState = "passed"
-	Holds  GateState = "holds" // it keeps the task from going on
-	Ahead  GateState = "ahead" // not reached yet
+	Passed  CheckState = "passed"
+	Blocked CheckState = "blocked" // the task cannot go on before this changes
+	Ahead   CheckState = "ahead"   // the task has not come so far
 )
 
-// An Explanation says where a task stands, and what it has to pass until it is done.
+// An Explanation says which conditions a task meets, in the order in which they matter.
 type Explanation struct {
-	ID      int64
-	State   tdf.State
-	Outcome string
-	Round   int
-	Gates   []Gate
+	ID      int64     `json:"id"`
+	State   tdf.State `json:"state"`
+	Outcome string    `json:"outcome,omitempty"`
+	Round   int       `json:"round"`
+	Checks  []Check   `json:"checks"`
 }
 
-// Held says whether a gate holds the task.
-func (e *Explanation) Held() bool {
-	return slices.ContainsFunc(e.Gates, func(g Gate) bool { return g.State == Holds })
+// Blocked reports whether a check blocks the task.
+func (e *Explanation) Blocked() bool {
+	return slices.ContainsFunc(e.Checks, func(c Check) bool { return c.State == Blocked })
 }
 
-// Explain says what a task waits for. An http source is asked for from here, for up to 5 s. The error is
-// [tdf.ErrNoTask] where there is no such task.
+// MarshalJSON also writes whether the task is blocked.
+func (e Explanation) MarshalJSON() ([]byte, error) {
+	o := jsonview.Of(e)
+	o.Delete("checks")
+	o.Set("blocked", e.Blocked())
+	o.Set("checks", e.Checks)
+	return o.MarshalJSON()
+}
+
+// Explain says what a task waits for. It asks the web server of an http source whether the program is there, for up to 5 s. The error
+// wraps [tdf.ErrNoTask] if there is no such task.
 func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	c, err := a.situation(ctx, id)
 	if err != nil {
@@ -51,31 +61,29 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	}
 	t := c.task
 	e := Explanation{ID: id, State: t.State, Outcome: t.Outcome, Round: t.Round}
-	switch {
-	case t.State == tdf.Open:
-		e.Gates = c.open()
-	case t.State == tdf.Running:
-		e.Gates = c.running()
-	case t.State == tdf.Executed:
-		e.Gates = c.executed()
+	switch t.State {
+	case tdf.Open:
+		e.Checks = c.open()
+	case tdf.Running:
+		e.Checks = c.running()
+	case tdf.Executed:
+		e.Checks = c.executed()
 	default:
-		e.Gates = c.finished()
+		e.Checks = c.finished()
 	}
 	return e, nil
 }
 
-// A situation is all that the gates of a task depend on.
+// A situation is what the checks of a task depend on.
 type situation struct {
+	fleet
 	task    *tdf.Task
 	invalid error
-	now     tdf.Time
-	server  tdf.Time // was seen last; 0: never
 	grace   redisstate.Grace
 	full    bool // Redis has reached its maxmemory
 	place   redisstate.QueuePosition
-	source  Gate
-	workers []redisstate.WorkerStatus
-	took    []tdf.Seconds // rounds of its program that succeeded, from short to long
+	source  Check
+	took    []tdf.Seconds // successful rounds of the program, from short to long
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
@@ -91,24 +99,24 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c.task, c.invalid = stored.Task, stored.Invalid
+	var now tdf.Time
 	for _, ask := range []func() error{
-		func() (err error) { c.now, err = s.Now(ctx); return err },
-		func() (err error) { c.server, err = s.LastServerHeartbeat(ctx); return err },
+		func() (err error) { now, err = s.Now(ctx); return err },
+		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, id); return err },
-		func() (err error) { c.workers, err = s.Workers(ctx); return err },
-		func() (err error) { c.source, err = c.sourceGate(ctx, s); return err },
+		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
 		func() (err error) { c.took, err = took(ctx, s, c.task); return err },
 	} {
 		if err := ask(); err != nil {
-			return nil, fmt.Errorf("explaining task %d: %w", id, err)
+			return nil, fmt.Errorf("explain task %d: %w", id, err)
 		}
 	}
 	return c, nil
 }
 
-// errorOfEnd returns the error text of the round in which a task finished.
+// errorOfEnd returns the stderr of the round in which a task failed.
 func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	if f := listing.LastFailure(t); !t.State.Finished() || f == nil || f.Round != t.Round {
 		return nil
@@ -116,10 +124,10 @@ func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
 }
 
-// mostTook is how many rounds are compared with.
+// mostTook is how many rounds are read for comparison.
 const mostTook = 200
 
-// took returns how long rounds of a running task's program took that succeeded, of those that ended last.
+// took returns the run times of successful rounds of a running task's program, of those that ended last.
 func took(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
 	if t.State != tdf.Running {
 		return nil, nil

@@ -17,9 +17,9 @@ const testNow = tdf.Time(1_800_000_000)
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
-		task: &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, now: testNow, server: testNow - 1,
-		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: Gate{"source", Passed, "", ""},
-		workers: []redisstate.WorkerStatus{working("w1"), working("w2")},
+		fleet: fleet{at: testNow, server: testNow - 1, workers: []redisstate.WorkerStatus{working("w1"), working("w2")}},
+		task:  &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}},
+		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: Check{"source", Passed, "", ""},
 	}
 	change(c)
 	return c
@@ -41,40 +41,40 @@ func busyWith(change func(*situation)) *situation {
 	})
 }
 
-// holding returns the gates that hold, and what they say.
-func holding(gates []Gate) string {
+// holding returns the checks that hold, and what they say.
+func holding(checks []Check) string {
 	var parts []string
-	for _, g := range gates {
-		if g.State == Holds {
-			parts = append(parts, g.Name+": "+g.What)
+	for _, g := range checks {
+		if g.State == Blocked {
+			parts = append(parts, g.Name+": "+g.Text)
 		}
 	}
 	return strings.Join(parts, " | ")
 }
 
-func TestGatesOfAnOpenTask(t *testing.T) {
+func TestChecksOfAnOpenTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*situation)
 		want   string // what holds; "": nothing
 	}{
 		"nothing":      {func(*situation) {}, ""},
-		"no sense":     {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it makes no sense, and the server will fail it: input: bad"},
+		"no sense":     {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it is invalid, and the server will fail the task: input: bad"},
 		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
 		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
-		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: it is never to start (start_after is inf)"},
-		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: it was given back, and waits for a little"},
-		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: it had to be executed by 2027-01-15 07:59:59 UTC, 1.0 s ago (end_before), and will expire"},
+		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
+		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task was released, and waits for a moment"},
+		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: the task had to be executed by 2027-01-15 07:59:59 UTC, 1.0 s ago (end_before), and will expire"},
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
-		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: it is not in the list of open tasks"},
+		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: the task is not in the list of open tasks"},
 		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
-		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 are before it; workers that claim have 4 slots in all"},
+		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are before it; the workers that claim tasks have 4 slots"},
 		"queue, all busy": {func(c *situation) {
 			c.place.Ahead = 4
 			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}
-		}, "queue: 4 are before it; workers that claim have 4 slots in all"},
-		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of the 2 can take it; has no free slot: w1, w2"},
+		}, "queue: 4 tasks are before it; the workers that claim tasks have 4 slots"},
+		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of 2 workers can take the task; has no free slot: w1, w2"},
 		"not its time, all busy": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Runs, c.workers[1].Drained = []int64{1, 2}, "me"
@@ -82,9 +82,9 @@ func TestGatesOfAnOpenTask(t *testing.T) {
 		"not its time, all drained": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
-		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of the 2 can take it; told to drain: w1, w2"},
-		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker lives"},
-		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker lives"},
+		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can take the task; told to drain: w1, w2"},
+		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive"},
+		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
 		"each has its reason": {func(c *situation) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
@@ -93,12 +93,12 @@ func TestGatesOfAnOpenTask(t *testing.T) {
 			c.workers[2].Drained = "somebody"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
-		}, "worker: none of the 5 can take it; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
+		}, "worker: none of 5 workers can take the task; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
 		"avoids another": {func(c *situation) {
 			c.workers = c.workers[:1]
 			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
 		}, ""},
-		"source": {func(c *situation) { c.source = Gate{"source", Holds, "gone", ""} }, "source: gone"},
+		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -106,16 +106,16 @@ func TestGatesOfAnOpenTask(t *testing.T) {
 	}
 }
 
-func TestGatesOfARunningTask(t *testing.T) {
+func TestChecksOfARunningTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*situation)
 		want   string
 	}{
 		"well":           {func(*situation) {}, ""},
 		"silent worker":  {func(c *situation) { c.workers[0].Seen = testNow - 40 }, "worker: w1 on h has been silent for 40 s"},
-		"lease over":     {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server loses the round"},
-		"calm":           {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: nothing is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
-		"late, in calm":  {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: nothing times out before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"lease over":     {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server declares the round lost"},
+		"calm":           {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late, in calm":  {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
 		"late":           {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
 		"no server":      {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"unknown worker": {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
@@ -125,29 +125,29 @@ func TestGatesOfARunningTask(t *testing.T) {
 		}
 	}
 	loaded := busyWith(func(c *situation) { c.workers = nil })
-	if got := holding(loaded.running()); got != "worker: w1 was not seen in this namespace within a week: was the task loaded from a dump?" {
+	if got := holding(loaded.running()); got != "worker: w1 was not seen in this namespace within a week; the task may come from a dump" {
 		t.Errorf("loaded: %q", got)
 	}
 	fetching := busyWith(func(c *situation) { c.took = nil })
-	if got := fetching.run().What; got != "claimed 60 s ago; the program is being fetched, or is about to start; the program has to end" {
+	if got := fetching.run().Text; got != "claimed 60 s ago; the program is being fetched, or is about to start; the program has to end" {
 		t.Errorf("it is being fetched, and it says %q", got)
 	}
 	c := busyWith(func(c *situation) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
-	const want = "claimed 60 s ago, printed something last 30 s ago, is at 40 %; others of this program took 10 s, at most 15 s (3 rounds)"
-	if got := c.run().What; got != want {
+	const want = "claimed 60 s ago, last printed something 30 s ago, is at 40 %; successful runs of this program took 10 s, at most 15 s (3 runs)"
+	if got := c.run().Text; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 }
 
-func TestGatesOfTasksThatRan(t *testing.T) {
+func TestChecksOfTasksThatRan(t *testing.T) {
 	ended := func(state tdf.State, outcome string, r tdf.Round) *situation {
 		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, &r })
 	}
 	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
 	torn := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
-	if got := holding(torn.executed()); !strings.HasPrefix(got, "result: the result is not whole") {
+	if got := holding(torn.executed()); !strings.HasPrefix(got, "result: the result is incomplete") {
 		t.Errorf("torn: %q", got)
 	}
 	unjudged := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
@@ -156,7 +156,7 @@ func TestGatesOfTasksThatRan(t *testing.T) {
 		t.Errorf("executed: %q", got)
 	}
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
-	if failed[0].What != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Cure != "tdf retry 7 opens it again" || holding(failed) != "" {
+	if failed[0].Text != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Fix != "retry the task" || holding(failed) != "" {
 		t.Errorf("failed: %+v", failed)
 	}
 	for want, c := range map[string]struct {
@@ -169,24 +169,24 @@ func TestGatesOfTasksThatRan(t *testing.T) {
 		"expired 1.0 s ago: before it ran":                {tdf.Expired, "expired", tdf.Round{Entered: map[tdf.State]tdf.Time{tdf.Expired: testNow - 1}}},
 		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
 	} {
-		gates := ended(c.state, c.outcome, c.round).finished()
-		if gates[0].What != want {
-			t.Errorf("it says %q, want %q", gates[0].What, want)
+		checks := ended(c.state, c.outcome, c.round).finished()
+		if checks[0].Text != want {
+			t.Errorf("it says %q, want %q", checks[0].Text, want)
 		}
 	}
 	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
 	late.task.EndBefore = testNow - 1
-	if cure := late.finished()[0].Cure; cure != "tdf retry 7 --end-before … opens it again" {
-		t.Errorf("its time is over, and the cure is %q", cure)
+	if fix := late.finished()[0].Fix; fix != "retry the task with a later end_before" {
+		t.Errorf("its end_before is past, and the fix is %q", fix)
 	}
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
-	if cancelled[0].What != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
+	if cancelled[0].Text != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
 		t.Errorf("cancelled: %+v", cancelled)
 	}
 }
 
-// Only a plain no of a web server holds a task, and no password comes into what is said.
-func TestSourceGate(t *testing.T) {
+// Only "not found" of a web server blocks a task, and the text has no password.
+func TestSourceCheck(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
 			t.Errorf("asked by %s", r.Method)
@@ -202,23 +202,23 @@ func TestSourceGate(t *testing.T) {
 	defer server.Close()
 	const closed = "http://127.0.0.1:1" // a port that nobody listens on
 	withPassword := func(url string) string { return strings.Replace(url, "http://", "http://user:secret@", 1) }
-	for source, want := range map[string]GateState{
-		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Holds,
+	for source, want := range map[string]CheckState{
+		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Blocked,
 		withPassword(server.URL) + "/broken.zip": Ahead, withPassword(closed) + "/x.zip": Ahead,
 	} {
 		src, err := tdf.ParseSource(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := httpGate(t.Context(), src)
-		if got.State != want || strings.Contains(got.What+got.Cure, "secret") {
+		got := httpCheck(t.Context(), src)
+		if got.State != want || strings.Contains(got.Text+got.Fix, "secret") {
 			t.Errorf("%s: %+v, want %s", source, got, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	src, _ := tdf.ParseSource(server.URL + "/here.zip")
-	if got := httpGate(ctx, src); got.State != Ahead {
+	if got := httpCheck(ctx, src); got.State != Ahead {
 		t.Errorf("told to stop: %+v", got)
 	}
 }
@@ -243,11 +243,11 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 			h["state"], h["outcome"], h["meta"] = "open", "", strings.Repeat("x", 5000)
 		}
 	})
-	for id, want := range map[int64]string{1: "exit status 3: no luck", 2: "ended ", 3: "the result is not whole", 4: "it makes no sense"} {
+	for id, want := range map[int64]string{1: "exit status 3: no luck", 2: "ended ", 3: "the result is incomplete", 4: "it is invalid"} {
 		e, err := a.Explain(t.Context(), id)
 		said := ""
-		for _, g := range e.Gates {
-			said += g.What + "\n"
+		for _, g := range e.Checks {
+			said += g.Text + "\n"
 		}
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("task %d: %v, %q is not said:\n%s", id, err, want, said)

@@ -5,57 +5,65 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A FailureGroup is failed rounds that have in common how they ended and what they said last.
+// A FailureGroup is a group of failed rounds that ended in the same way and printed a similar last line.
 type FailureGroup struct {
-	ID   string // 8 hex digits, the same wherever and whenever: what Query.Failure names
-	How  string // "exit status 3", "signal: killed", "timed out", …
-	Line string // the telling line of stderr, with placeholders for numbers, names and the like; "" for none
+	ID   string `json:"id"`             // 8 hex digits, the same everywhere and always; Query.Failure selects by it
+	How  string `json:"how"`            // such as "exit status 3", "signal: killed" or "timed out"
+	Line string `json:"line,omitempty"` // the line of stderr that tells why, with placeholders for numbers, names and paths
 
-	Tasks  int // whose last failure is of this group
-	Rounds int // failed rounds of the group, forgiven ones too
+	Tasks  int `json:"tasks"`  // tasks whose last failure is in the group
+	Rounds int `json:"rounds"` // failed rounds in the group, forgiven ones included
 
-	Workers, Programs map[string]int // and how many of the rounds each had
+	Programs map[string]int `json:"programs"` // the number of rounds by program
+	Workers  map[string]int `json:"workers"`  // the number of rounds by worker
 
-	Example     FailureExample // the first that was found
-	First, Last tdf.Time       // when the earliest and the latest of the rounds had failed
+	First time.Time `json:"first,omitzero"` // when the earliest round had failed
+	Last  time.Time `json:"last,omitzero"`  // when the latest round had failed
+
+	Example FailureExample `json:"example"`
 }
+
+// MarshalJSON writes times as in docs/tdf.md, "JSON".
+func (g FailureGroup) MarshalJSON() ([]byte, error) { return jsonview.Marshal(g) }
 
 // A FailureExample is a failed round.
 type FailureExample struct {
-	ID    int64
-	Round int
-	Line  string // its own telling line, whole
+	ID    int64  `json:"id"` // of the task
+	Round int    `json:"round"`
+	Line  string `json:"line,omitempty"` // its own line, without placeholders
 }
 
-// Failures is what failed rounds have in common, as far as tasks were looked at.
+// Failures is a page of the failed rounds of tasks, in groups.
 type Failures struct {
 	Groups []FailureGroup // those of most tasks first
-	// Suspects are workers on which a program fails far more often than on others, among the rounds that
-	// ended last. Only the first page tells.
+	// Suspects are workers on which a program fails far more often than on others. Only the first page has them.
 	Suspects []Suspect
-	Looked   int    // how many tasks were looked at
-	Of       int64  // how many there are to look at, as of the page that came last
-	Next     string // names the next page; "": this is the last one
+	Looked   int    // how many tasks were read
+	Of       int64  // how many tasks there are to read, as of the last page
+	Next     string // the cursor of the next page; "": this is the last page
 }
 
-// Failures groups the failed rounds of tasks that failed, timed out or expired, archived or not, or of those that q
-// means, where that names states, outcomes or ids. Where it names a worker, only the rounds of that worker count. Pages are those of [manager.Manager.Find], and put together
-// by [Failures.Merge].
-func (a *Admin) Failures(ctx context.Context, q manager.Query, after string) (Failures, error) {
+// Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor ids, these are
+// the tasks that failed, timed out or expired, archived ones included. If it has a worker, only rounds of that worker count.
+// Failures reads a page of tasks, like [manager.Manager.Page]. [Failures.Merge] puts pages together.
+func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
 		return Failures{}, err
 	}
-	all, err := failures(ctx, s, friend.QueryOf(q), after, listing.PageBounds)
-	if err == nil && after == "" {
+	all, err := failures(ctx, s, friend.QueryOf(q), cursor, listing.PageBounds)
+	if err == nil && cursor == "" {
 		all.Suspects, err = suspects(ctx, s, friend.QueryOf(q))
 	}
 	return all, err
@@ -80,7 +88,7 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 	return all, err
 }
 
-// errorsOf are the texts that tell why a task's rounds failed.
+// errorsOf returns the texts that tell why rounds of a task failed.
 func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	for _, f := range listing.FailuresOf(t) {
@@ -89,7 +97,7 @@ func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	return texts
 }
 
-// toLookAt counts the tasks that a query has to look at.
+// toLookAt counts the tasks that a query has to read.
 func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	if len(q.IDs) > 0 {
 		return int64(len(q.IDs)), nil
@@ -102,7 +110,7 @@ func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	return n, err
 }
 
-// Merge adds what a later page has found.
+// Merge adds a later page.
 func (f *Failures) Merge(page Failures) {
 	groups := grouping{}
 	for _, g := range slices.Concat(f.Groups, page.Groups) {
@@ -113,10 +121,10 @@ func (f *Failures) Merge(page Failures) {
 	f.Looked, f.Of, f.Next = f.Looked+page.Looked, page.Of, page.Next
 }
 
-// A grouping is groups by their ids.
+// A grouping has groups by their ids.
 type grouping map[string]*FailureGroup
 
-// add takes the failed rounds of a task, those of one worker alone if that is named; it always wants more.
+// add adds the failed rounds of a task, or only those of one worker. It returns true to get more tasks.
 func (g grouping) add(t *tdf.Task, worker string) bool {
 	all := listing.FailuresOf(t)
 	for i := range all {
@@ -132,14 +140,14 @@ func (g grouping) add(t *tdf.Task, worker string) bool {
 	return true
 }
 
-// groupOf returns the group of this round alone.
+// groupOf returns a group that has only this round.
 func groupOf(f *listing.Failure) FailureGroup {
 	line := f.Line()
 	s, r := f.FingerprintOf(line), f.Task.Rounds.At(f.Round)
 	g := FailureGroup{
 		ID: s.ID(), How: s.How, Line: s.Line, Rounds: 1,
 		Workers: map[string]int{}, Programs: map[string]int{f.Task.Program: 1},
-		Example: FailureExample{f.Task.ID, f.Round, line}, First: f.At(), Last: f.At(),
+		Example: FailureExample{f.Task.ID, f.Round, line}, First: stdtime.Time(f.At()), Last: stdtime.Time(f.At()),
 	}
 	if r.Worker != "" {
 		g.Workers[r.Worker] = 1
@@ -158,7 +166,12 @@ func (g grouping) merge(other FailureGroup) {
 	own.Rounds += other.Rounds
 	addUp(own.Workers, other.Workers)
 	addUp(own.Programs, other.Programs)
-	own.First, own.Last = min(own.First, other.First), max(own.Last, other.Last)
+	if other.First.Before(own.First) {
+		own.First = other.First
+	}
+	if other.Last.After(own.Last) {
+		own.Last = other.Last
+	}
 }
 
 func addUp(sum, more map[string]int) {

@@ -4,26 +4,48 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Finding is something about a task that is not as it should be (docs/guarantees.md, "The audit").
-type Finding = redisstate.Finding
+// A Finding is an inconsistent task that [Admin.Check] found (docs/guarantees.md, "The audit").
+type Finding struct {
+	ID      int64     `json:"id"`
+	Problem string    `json:"problem"`
+	Repair  tdf.State `json:"repair,omitempty"` // the state in which a repair leaves the task; "": it cannot be repaired
+	Sure    bool      `json:"sure"`             // no move that is under way looks like this, so it can be repaired at once
 
-// Check walks through all tasks and returns what is wrong with them at this moment. It may be run beside
-// the work; what components of the original TDF are about to do looks wrong until they have done it.
+	finding redisstate.Finding
+}
+
+// String names the task and the problem.
+func (f Finding) String() string { return f.finding.String() }
+
+// Repairable reports whether [Admin.Repair] can repair the task.
+func (f Finding) Repairable() bool { return f.Repair != "" }
+
+// Check reads all tasks and returns the inconsistent ones. It may run beside all other work. A move that a component of the original
+// TDF has not completed looks inconsistent, too.
 func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.Check(ctx)
+	found, err := s.Check(ctx)
+	findings := make([]Finding, len(found))
+	for i, f := range found {
+		findings[i] = Finding{ID: f.ID, Problem: f.Problem, Sure: f.Certain, finding: f}
+		if f.Repair.Verb != "" {
+			findings[i].Repair = f.Repair.To
+		}
+	}
+	return findings, err
 }
 
-// Repair mends what Check found, as far as the tasks still are as it found them, and returns how many it
-// mended. Give it what was found twice, some time apart, or is Sure: else a move that is under way
-// might be taken for something wrong. During the grace after an outage it ends no running round, and after a leap
-// of Redis's clock no open task expires (docs/guarantees.md, "After an outage").
+// Repair repairs the tasks that Check found, unless they have changed since, and returns how many it repaired. Give it findings that
+// are Sure, or that two checks some time apart have found ([Unchanged]): others may be moves that are under way. During the
+// grace period after an outage it ends no running round, and after a leap of Redis's clock it expires no open task
+// (docs/guarantees.md, "After an outage").
 func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -37,21 +59,24 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	findings = slices.Clone(findings)
-	return s.Repair(ctx, a.Name, slices.DeleteFunc(findings, func(f Finding) bool { return now < grace.Holds(&f.Repair) }))
-}
-
-// Unchanged returns the findings of now that were there before, too, with nothing changed between.
-func Unchanged(before, now []Finding) []Finding {
-	signs := map[int64]string{}
-	for _, f := range before {
-		signs[f.ID] = f.Problem + f.Snapshot
-	}
-	var both []Finding
-	for _, f := range now {
-		if sign, found := signs[f.ID]; found && sign == f.Problem+f.Snapshot {
-			both = append(both, f)
+	var found []redisstate.Finding
+	for _, f := range findings {
+		if now >= grace.Holds(&f.finding.Repair) {
+			found = append(found, f.finding)
 		}
 	}
-	return both
+	return s.Repair(ctx, a.Name, found)
+}
+
+// Unchanged returns the findings of now that an earlier check has found, too, if the tasks have not changed between.
+func Unchanged(before, now []Finding) []Finding {
+	type sight struct {
+		id            int64
+		problem, sign string
+	}
+	seen := map[sight]bool{}
+	for _, f := range before {
+		seen[sight{f.ID, f.Problem, f.finding.Snapshot}] = true
+	}
+	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !seen[sight{f.ID, f.Problem, f.finding.Snapshot}] })
 }

@@ -60,7 +60,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(55); e.Unknown != "" || e.High == 0 {
 		t.Errorf("there has not been much time yet, and it says %+v", e)
 	}
-	if e := look(20); !strings.HasPrefix(e.Unknown, "nothing has ended") {
+	if e := look(20); !strings.HasPrefix(e.Unknown, "no task has finished") {
 		t.Errorf("nothing has ended for 75 s, and it says %+v", e)
 	}
 	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
@@ -72,8 +72,8 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 }
 
 // Without a server no time is told, though tasks are run: at once where one was missed already, else as soon as it should have come.
-func TestWatchSaysThatNothingIsJudged(t *testing.T) {
-	const none = "no server judges what has run"
+func TestWatchSaysThatNothingIsSettled(t *testing.T) {
+	const none = "no server settles executed tasks"
 	a := onEmbedded(t)
 	for name, c := range map[string]struct {
 		counts manager.Counts
@@ -89,33 +89,10 @@ func TestWatchSaysThatNothingIsJudged(t *testing.T) {
 	} {
 		w := a.Watch("")
 		w.runs = []tdf.Seconds{1, 1, 1}
-		s := Status{At: 1000, Server: 1000 - tdf.Time(c.silent), Counts: c.counts, Slots: 1}
-		if w.judge(&s); s.Estimate.Unknown != c.want {
+		worker := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
+		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []redisstate.WorkerStatus{worker}}
+		if s := w.status(&look{at: testNow, counts: c.counts, fleet: fleet}); s.Estimate.Unknown != c.want {
 			t.Errorf("%s: %+v, want %q", name, s.Estimate, c.want)
-		}
-	}
-}
-
-// Never are more slots busy than there are: what runs on a worker that is lost or drains is left out.
-func TestStatusOfWorkers(t *testing.T) {
-	worker := func(state string, alive bool, slots int, runs ...int64) Worker {
-		return Worker{redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs}}, alive}
-	}
-	for name, c := range map[string]struct {
-		workers []Worker
-		running int
-		want    string
-	}{
-		"one":             {[]Worker{worker("working", true, 3)}, 2, "1 0: 2/3"},
-		"one drains":      {[]Worker{worker("working", true, 3), worker("draining", true, 4, 1, 2)}, 3, "2 1: 1/3"},
-		"one is silent":   {[]Worker{worker("working", true, 3), worker("working", false, 4, 1, 2)}, 5, "1 0: 3/3"},
-		"one was unheard": {[]Worker{worker("working", true, 3)}, 5, "1 0: 3/3"},
-		"one said more":   {[]Worker{worker("working", true, 3), worker("gone", false, 4, 1, 2)}, 1, "1 0: 0/3"},
-	} {
-		s := Status{}
-		s.attend(c.workers, c.running)
-		if got := fmt.Sprintf("%d %d: %d/%d", s.Workers, s.Drained, s.Busy, s.Slots); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
@@ -134,7 +111,7 @@ func (s *archiving) Counts(ctx context.Context, groups ...string) (redisstate.Co
 
 func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
-	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
+	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		t.Fatal(err)
 	}

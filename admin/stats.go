@@ -3,95 +3,141 @@ package admin
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Stats are the numbers by which a namespace is watched over.
+// Stats are the metrics of a namespace.
 type Stats struct {
-	At     tdf.Time
-	Counts manager.Counts
+	Namespace string         `json:"namespace"`
+	At        time.Time      `json:"time,unix"` // when they were read, by Redis's clock
+	Counts    manager.Counts `json:"tasks"`
 
-	Waited tdf.Seconds // since the oldest open task might have been claimed; 0: none might, or it is not known
-	DueLag tdf.Seconds // since the server should have looked at the task that it must look at first
-	Rate   float64     // tasks done in a second, over the last minute
+	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
+	Waited time.Duration `json:"oldest_open_wait_seconds"` // for how long the oldest open task might have been claimed; 0: unknown, or there is none
+	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
 
-	Server  tdf.Time       // when a server was seen last; 0: never
-	Workers map[string]int // by their states: starting, working, draining; silent: their leases are over
-	Slots   int            // of those that live
-	Busy    int            // slots that run a task: a task whose lease is over holds none
+	Server  time.Time      `json:"server_seen,unix"` // when a server was seen last; zero: never
+	Workers map[string]int `json:"workers"`          // by state: starting, working, draining, silent
+	Slots   int            `json:"slots"`            // of the workers that claim tasks
+	Busy    int            `json:"busy"`             // slots in which a task runs
 
-	Programs     int // that are stored in the namespace
-	ProgramBytes int64
+	Programs     int   `json:"programs"` // stored in the namespace
+	ProgramBytes int64 `json:"program_bytes"`
 
-	Memory Memory
+	Memory Memory `json:"-"`
 }
 
-// Memory is that of Redis, in bytes; all 0 for the embedded one.
+// Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
 type Memory struct {
-	Used   int64
-	Limit  int64 // maxmemory; 0: none
-	System int64 // what the machine has
+	Used   int64 // by all that Redis holds
+	Limit  int64 // maxmemory; 0: no limit
+	System int64 // of the machine
 }
 
-// The workers' states, with the one that no worker says of itself.
-const workerSilent = "silent"
+// WorkerStates returns the states by which [Stats] counts workers.
+func WorkerStates() []string {
+	return []string{workerStarting, workerWorking, workerDraining, workerSilent}
+}
 
-// WorkerStates are those by which [Stats] counts workers.
-var WorkerStates = []string{"starting", "working", "draining", workerSilent}
+// MarshalJSON writes all states, and times as seconds.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	o := jsonview.Of(s)
+	o.Set("tasks", allStates(s.Counts))
+	o.Set("redis_memory_bytes", s.Memory.Used)
+	o.Set("redis_memory_limit_bytes", s.Memory.Limit)
+	return o.MarshalJSON()
+}
+
+// allStates returns the counts of all states, also of those without tasks.
+func allStates(c manager.Counts) map[tdf.State]int64 {
+	all := map[tdf.State]int64{}
+	for _, state := range tdf.States {
+		all[state] = c[state]
+	}
+	return all
+}
 
 const rateSpan = tdf.Seconds(60)
 
-// Stats asks Redis for the numbers. It takes the same time however many tasks there are.
+// Stats reads the metrics. It takes the same time however many tasks there are.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
-	redis, err := a.redis(ctx)
+	s, err := a.redis(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
-	s := Stats{Workers: map[string]int{}}
-	for _, step := range []func(context.Context, *redisstate.Store, *Stats) error{
-		statsOfTasks, statsOfWorkers, statsOfPrograms, statsOfRedis,
-	} {
-		if err := step(ctx, redis, &s); err != nil {
-			return s, fmt.Errorf("reading the statistics: %w", err)
-		}
+	n, err := readNumbers(ctx, s)
+	stats := Stats{Namespace: a.Config.Namespace}
+	n.fill(&stats)
+	if err == nil {
+		err = readPrograms(ctx, s, &stats)
 	}
-	return s, nil
+	if err == nil {
+		var info redisstate.Info
+		info, err = s.Info(ctx, "memory")
+		stats.Memory = memoryOf(info)
+	}
+	if err != nil {
+		err = fmt.Errorf("read statistics: %w", err)
+	}
+	return stats, err
 }
 
-func statsOfTasks(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
-	if s.At, err = r.Now(ctx); err != nil {
-		return err
+// numbers are the metrics of tasks and fleet.
+type numbers struct {
+	at             tdf.Time
+	counts         manager.Counts
+	waited, dueLag tdf.Seconds
+	rate           float64
+	fleet          fleet
+}
+
+func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error) {
+	if n.at, err = s.Now(ctx); err != nil {
+		return n, err
 	}
-	counts, err := r.Counts(ctx)
+	counts, err := s.Counts(ctx)
 	if err != nil {
-		return err
+		return n, err
 	}
-	s.Counts = manager.Counts(counts)
-	due, err := r.NextDue(ctx)
+	n.counts = manager.Counts(counts)
+	due, err := s.NextDue(ctx)
 	if err != nil {
-		return err
+		return n, err
 	}
-	s.DueLag = max(0, s.At.Sub(due))
-	if s.Waited, err = waited(ctx, r, s.At); err != nil {
-		return err
+	n.dueLag = max(0, n.at.Sub(due))
+	if n.waited, err = waited(ctx, s, n.at); err != nil {
+		return n, err
 	}
-	n, err := doneSince(ctx, r, s.At.Add(-rateSpan), s.At)
-	s.Rate = n / float64(rateSpan)
-	return err
+	finished, err := finishedSince(ctx, s, n.at.Add(-rateSpan), n.at)
+	if err != nil {
+		return n, err
+	}
+	n.rate = finished / float64(rateSpan)
+	n.fleet, err = readFleet(ctx, s, n.at, counts[tdf.Running])
+	return n, err
+}
+
+func (n *numbers) fill(s *Stats) {
+	c := n.fleet.count()
+	s.At, s.Counts, s.Waited, s.DueLag, s.Rate = stdtime.Time(n.at), n.counts, stdtime.Duration(n.waited), stdtime.Duration(n.dueLag), n.rate
+	s.Server, s.Workers, s.Slots, s.Busy = stdtime.Time(n.fleet.server), c.states, c.slots, c.busy
 }
 
 // Bounds of waited.
 const (
-	firstOpen = 50                      // so many are looked at, since what others opened may come first and tell nothing
-	longAgo   = tdf.Time(1_000_000_000) // the year 2001: times before it are none
+	firstOpen = 50                      // how many tasks are read: those that others opened may come first and have no time
+	longAgo   = tdf.Time(1_000_000_000) // the year 2001: an earlier time is none
 )
 
-// waited returns since when the oldest of the first open tasks might have been claimed, as far as they tell. Tasks that were
-// opened by hand, or by a component of the original TDF, may have a score that is no time at all.
+// waited returns for how long the oldest of the first open tasks might have been claimed. A task that was opened by hand, or by a
+// component of the original TDF, may have a score that is no time.
 func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds
@@ -103,12 +149,12 @@ func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	return longest, err
 }
 
-// sampledArchived is how many of the archived tasks say what part of them was done when.
+// sampledArchived is how many archived tasks are read to tell which part of them finished in the span.
 const sampledArchived = 200
 
-// doneSince returns how many tasks were judged in a span. Those that were archived in it count as far as they were judged in
-// it, too: of many, by a sample.
-func doneSince(ctx context.Context, s store, from, to tdf.Time) (float64, error) {
+// finishedSince returns how many tasks finished in a span. Of many tasks that were archived in the span, a sample tells how many
+// finished in it.
+func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, error) {
 	waiting, err := s.Between(ctx, from, to, listing.Settled...)
 	if err != nil {
 		return 0, err
@@ -127,57 +173,12 @@ func doneSince(ctx context.Context, s store, from, to tdf.Time) (float64, error)
 	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(page.Tasks))), err
 }
 
-func statsOfWorkers(ctx context.Context, r *redisstate.Store, s *Stats) (err error) {
-	if s.Server, err = r.LastServerHeartbeat(ctx); err != nil {
-		return err
-	}
-	workers, err := workersOf(ctx, r)
-	if err != nil {
-		return err
-	}
-	for _, w := range workers {
-		switch {
-		case w.State == "gone":
-			continue
-		case !w.Alive:
-			s.Workers[workerSilent]++
-			continue
-		}
-		s.Workers[w.State]++
-		s.Slots += w.Slots
-	}
-	lost, err := lost(ctx, r, s.At)
-	s.Busy = min(max(0, int(s.Counts[tdf.Running])-lost), s.Slots) // tasks and workers are read one after the other
-	return err
-}
-
-// mostLost is how many of the running tasks, those that have run for the longest time, are asked for their leases.
-const mostLost = 1000
-
-// lost counts the running tasks whose leases are over: their workers are gone, and the server is yet to settle them.
-func lost(ctx context.Context, s store, now tdf.Time) (int, error) {
-	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
-	n := 0
-	for _, t := range page.Tasks {
-		if t.LeaseExpired(now) {
-			n++
-		}
-	}
-	return n, err
-}
-
-func statsOfPrograms(ctx context.Context, r *redisstate.Store, s *Stats) error {
-	programs, err := r.Programs(ctx)
-	s.Programs = len(programs)
+func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {
+	programs, err := s.Programs(ctx)
+	stats.Programs = len(programs)
 	for _, p := range programs {
-		s.ProgramBytes += p.Bytes
+		stats.ProgramBytes += p.Bytes
 	}
-	return err
-}
-
-func statsOfRedis(ctx context.Context, r *redisstate.Store, s *Stats) error {
-	info, err := r.Info(ctx, "memory")
-	s.Memory = memoryOf(info)
 	return err
 }
 

@@ -12,27 +12,30 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Suspect is a worker on which a program fails far more often than on the others, so that most likely it is the
-// worker's fault.
+// A Suspect is a worker on which a program fails far more often than on other workers. Most likely something is wrong with the
+// worker.
 type Suspect struct {
-	Worker, Program            string
-	Failed, Rounds             int     // of the program on this worker
-	OthersFailed, OthersRounds int     // on all others
-	P                          float64 // how likely that is if all workers are alike
+	Worker       string  `json:"worker"`
+	Program      string  `json:"program"`
+	Failed       int     `json:"failed"`        // failed rounds of the program on this worker
+	Rounds       int     `json:"rounds"`        // all its rounds there
+	OthersFailed int     `json:"others_failed"` // the same on all other workers
+	OthersRounds int     `json:"others_rounds"`
+	P            float64 `json:"p"` // the probability of such a difference if all workers were alike
 }
 
-// What makes a worker suspect. The probability is that of any of a program's workers looking like that, so more of
-// them do not make for more suspects.
+// What makes a worker suspect. The probability is that of any worker of the program looking like this, so that more workers do not
+// mean more suspects.
 const (
-	suspectFailures = 3     // it has failed so often at least,
-	suspectRatio    = 2     // so many times as often as the others,
-	suspectP        = 0.001 // and by chance that would be rarer
+	suspectFailures = 3     // failed rounds, at least,
+	suspectRatio    = 2     // times the part of failed rounds of the others, at least,
+	suspectP        = 0.001 // and a smaller probability
 )
 
-// suspectSample bounds what is looked at to tell.
+// suspectSample limits how many tasks are read.
 var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, Bytes: 1 << 20}
 
-// suspects compares workers by the tasks that ended last, well or not, among those that q can mean.
+// suspects compares workers by the tasks that finished last, among those that q may select.
 func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
 	f, err := listing.New(ctx, s, listing.Query{
 		IDs: q.IDs, States: listing.Finished,
@@ -48,13 +51,12 @@ func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) 
 	return scores.suspects(), err
 }
 
-// A scoreboard says how rounds ended, by program and worker.
+// A scoreboard counts rounds by program and worker.
 type scoreboard map[string]map[string]score
 
 type score struct{ failed, rounds int }
 
-// add counts the rounds of a task that ended as they would by fault or merit of program or worker; it always wants
-// more.
+// add counts the rounds of a task whose end tells something about the program or the worker. It returns true to get more tasks.
 func (b scoreboard) add(t *tdf.Task) bool {
 	for i, r := range t.Rounds.All() {
 		failed := 0
@@ -107,8 +109,8 @@ func (b scoreboard) suspects() []Suspect {
 
 func (s score) ratio() float64 { return float64(s.failed) / max(1, float64(s.rounds)) }
 
-// chance returns how likely at least so many of all failures fall on this worker's rounds, if they fall
-// anywhere: Fisher's exact test, one-sided.
+// chance returns the probability that at least as many of all failures fall on this worker's rounds, if they fall anywhere: Fisher's
+// exact test, one-sided.
 func (s score) chance(others score) float64 {
 	rounds, failed := s.rounds+others.rounds, s.failed+others.failed
 	p := 0.0

@@ -5,22 +5,25 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A Watch looks at the tasks of a group, or at all tasks, again and again. It may be used by one goroutine.
+// A Watch reads the progress of a group's tasks, or of all tasks, again and again. Only one goroutine may use it.
 type Watch struct {
 	admin  *Admin
 	store  store // nil: before the first look
 	groups []string
-	query  listing.Query // of the tasks that have ended
+	query  listing.Query // of the tasks that ran to their end
 	seen   []seenDone
 	first  seenDone
-	moved  tdf.Time // when a task was seen to end last, or nothing was there that could have
+	moved  tdf.Time // when a task was last seen to finish, or when none could have
 	runs   []tdf.Seconds
 	open   programsSample
 	share  float64  // of the group's open tasks that start later
@@ -32,34 +35,74 @@ type seenDone struct {
 	done int64
 }
 
-// A Status is how things stand at a time.
+// A Status is the progress of tasks at a time.
 type Status struct {
-	At     tdf.Time
+	At     time.Time
+	Group  string // "": all tasks
 	Counts manager.Counts
 
-	Rate      float64 // tasks done in a second, over the last half minute
-	RateSoFar float64 // likewise, since the first look
+	Rate      float64 // tasks that finished per second, over the last half minute
+	RateSoFar float64 // the same since the first look
 
-	Later int64 // open tasks that start later; of a group with more than 400 open ones, as far as a sample tells
+	// Later is how many open tasks start later. Of a group with more than 400 open tasks it is estimated by a sample.
+	Later int64
 
-	Server  tdf.Time // when a server was seen last; 0: never
-	Workers int      // that live
-	Drained int      // of these, those that claim nothing
-	Slots   int      // how many programs they can run at once, as far as they claim any
-	Busy    int      // how many of these run a task, of any group
+	Server  time.Time // when a server was seen last; zero: never
+	Workers int       // that are alive
+	Drained int       // of these, workers that do not claim tasks
+	Slots   int       // of the workers that claim tasks
+	Busy    int       // slots in which a task of any group runs
 
-	Pauses []Pause // of programs that open tasks have, as far as a sample tells; those of most workers first
+	// Pauses are programs of open tasks that workers pause, those of most workers first. A sample tells which programs the tasks have.
+	Pauses []Pause
 
 	Estimate Estimate
 }
 
-// Done is how many tasks wait for nothing but their manager, or not even that.
-func (s *Status) Done() int64 { return s.Counts.Total() - s.Counts.Unfinished() }
+// Done returns the number of finished tasks.
+func (s *Status) Done() int64 { return s.Counts.Finished() }
 
-// ServerMissing says whether no server was seen for so long that nothing will be judged.
-func (s *Status) ServerMissing() bool { return s.At.Sub(s.Server) > friend.ServerPatience }
+// ServerMissing reports whether no server has been seen for 10 s, so that no task will finish.
+func (s *Status) ServerMissing() bool {
+	return s.At.Sub(s.Server) > stdtime.Duration(friend.ServerPatience)
+}
 
-// Watch returns one for a group; "" is for all tasks.
+// MarshalJSON writes the fields that tdf.md lists for a look, with times as seconds.
+func (s *Status) MarshalJSON() ([]byte, error) {
+	o := jsonview.Object{}
+	o.Set("time", unix(s.At))
+	if s.Group != "" {
+		o.Set("campaign", s.Group)
+	}
+	o.Set("counts", allStates(s.Counts))
+	o.Set("done", s.Done())
+	o.Set("total", s.Counts.Total())
+	o.Set("rate", s.Rate)
+	o.Set("rate_so_far", s.RateSoFar)
+	o.Set("workers", s.Workers)
+	o.Set("slots", s.Slots)
+	o.Set("busy", s.Busy)
+	o.Set("server_seen", unix(s.Server))
+	o.Set("later", s.Later)
+	if len(s.Pauses) > 0 {
+		var pauses []jsonview.Object
+		for _, p := range s.Pauses {
+			pauses = append(pauses, jsonview.Of(p))
+		}
+		o.Set("pauses", pauses)
+	}
+	if s.Estimate.Unknown != "" {
+		o.Set("eta", nil)
+		o.Set("eta_unknown", s.Estimate.Unknown)
+	} else {
+		o.Set("eta", jsonview.Object{{Name: "low", Value: s.Estimate.Low.Seconds()}, {Name: "high", Value: s.Estimate.High.Seconds()}})
+	}
+	return o.MarshalJSON()
+}
+
+func unix(t time.Time) float64 { return float64(stdtime.TDF(t)) }
+
+// Watch returns a Watch for a group; "" stands for all tasks.
 func (a *Admin) Watch(group string) *Watch {
 	return &Watch{admin: a, groups: groupsOf(group), query: ranToTheEnd(group)}
 }
@@ -74,142 +117,140 @@ const (
 	sampledRuns  = 200
 	sampledOpen  = 200             // from each end
 	samplePauses = tdf.Seconds(10) // between two readings of the samples
-	soon         = tdf.Seconds(1)  // what starts by then counts as waiting: it may have been opened just now
+	soon         = tdf.Seconds(1)  // a task that starts by then counts as waiting: it may have been opened just now
 )
 
-// Look asks Redis how things stand. It takes the same time however many tasks there are.
+// A look is what one look reads.
+type look struct {
+	at     tdf.Time
+	counts manager.Counts
+	later  int64
+	fleet  fleet
+	pauses []Pause
+}
+
+// Look reads the progress. It takes the same time however many tasks there are.
 func (w *Watch) Look(ctx context.Context) (Status, error) {
-	if w.store == nil {
-		redis, err := w.admin.redis(ctx)
-		if err != nil {
-			return Status{}, fmt.Errorf("watching: %w", err)
-		}
-		w.store = redis
-	}
-	s, err := w.read(ctx)
+	l, err := w.look(ctx)
 	if err != nil {
-		return s, fmt.Errorf("watching: %w", err)
+		return Status{}, fmt.Errorf("watch tasks: %w", err)
 	}
-	if len(w.runs) < leastRuns || s.At.Sub(w.sought) >= samplePauses {
-		if err := w.sample(ctx, &s); err != nil {
-			return s, fmt.Errorf("watching: %w", err)
+	return w.status(&l), nil
+}
+
+func (w *Watch) look(ctx context.Context) (l look, err error) {
+	if w.store == nil {
+		if w.store, err = w.admin.redis(ctx); err != nil {
+			return l, err
 		}
 	}
-	if err := w.keepOwnPauses(ctx, &s); err != nil {
-		return s, fmt.Errorf("watching: %w", err)
+	if l, err = w.read(ctx); err != nil {
+		return l, err
 	}
-	w.judge(&s)
-	return s, nil
+	if len(w.runs) < leastRuns || l.at.Sub(w.sought) >= samplePauses {
+		if err := w.sample(ctx, &l); err != nil {
+			return l, err
+		}
+	}
+	return l, w.keepOwnPauses(ctx, &l)
 }
 
-// sample reads what is looked at in a few tasks only.
-func (w *Watch) sample(ctx context.Context, s *Status) (err error) {
-	if w.runs, err = lastRuns(ctx, w.store, w.query); err != nil {
-		return err
-	}
-	if w.query.Group != "" && s.Later > 0 {
-		w.share, err = shareOfLater(ctx, w.store, w.query.Group, s.At.Add(soon))
-	}
-	w.sought = s.At
-	return err
-}
-
-// judge says how it goes, by what was read now and before.
-func (w *Watch) judge(s *Status) {
-	open := s.Counts[tdf.Open]
-	s.Later = min(s.Later, open)
-	if w.query.Group != "" {
-		s.Later = min(s.Later, int64(math.Round(w.share*float64(open))))
-	}
-	work := Work{Waiting: open - s.Later, Running: s.Counts[tdf.Running], Later: s.Later, Slots: s.Slots, Runs: w.runs}
-	w.note(s.At, s.Done(), &work)
-	if work.Over > 0 {
-		s.Rate = float64(work.Done) / float64(work.Over)
-	}
-	if so := s.At.Sub(w.first.at); so > 0 {
-		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
-	}
-	if s.Estimate = work.Estimate(); s.unjudged() {
-		s.Estimate = Estimate{Unknown: "no server judges what has run"}
-	} else if i := slices.IndexFunc(s.Pauses, func(p Pause) bool { return p.All() }); i >= 0 {
-		s.Estimate = Estimate{Unknown: "all workers pause " + s.Pauses[i].Program}
-	}
-}
-
-// unjudged says whether what runs will not be done: there is no server, or what has run waits already for one that has been
-// silent for longer than a living one is.
-func (s *Status) unjudged() bool {
-	const lively = tdf.Seconds(5)
-	return s.Counts.Unfinished() > 0 && s.ServerMissing() || s.Counts[tdf.Executed] > 0 && s.At.Sub(s.Server) > lively
-}
-
-func (w *Watch) read(ctx context.Context) (s Status, err error) {
-	if s.At, err = w.store.Now(ctx); err != nil {
-		return s, err
+func (w *Watch) read(ctx context.Context) (l look, err error) {
+	if l.at, err = w.store.Now(ctx); err != nil {
+		return l, err
 	}
 	counts, err := w.store.Counts(ctx, w.groups...)
 	if err != nil {
-		return s, err
+		return l, err
 	}
-	s.Counts = manager.Counts(counts)
-	if s.Server, err = w.store.LastServerHeartbeat(ctx); err != nil {
-		return s, err
+	l.counts = manager.Counts(counts)
+	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
+		return l, err
 	}
-	if s.Later, err = w.store.Between(ctx, s.At.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
-		return s, err
-	}
-	all := counts
 	if len(w.groups) > 0 {
-		if all, err = w.store.Counts(ctx); err != nil {
-			return s, err
+		if counts, err = w.store.Counts(ctx); err != nil {
+			return l, err
 		}
 	}
-	workers, err := workersOf(ctx, w.store)
-	s.attend(workers, int(all[tdf.Running]))
-	if s.Counts[tdf.Open] > 0 {
-		s.Pauses = pausesOf(workers)
+	if l.fleet, err = readFleet(ctx, w.store, l.at, counts[tdf.Running]); err != nil {
+		return l, err
 	}
-	return s, err
+	if l.counts[tdf.Open] > 0 {
+		l.pauses = l.fleet.pauses()
+	}
+	return l, nil
 }
 
-// attend counts workers and slots. What runs elsewhere, as on workers that drain or are silent, keeps none of the slots busy.
-func (s *Status) attend(workers []Worker, running int) {
-	for i := range workers {
-		w := &workers[i]
-		if w.Alive {
-			s.Workers++
-		}
-		switch {
-		case w.Alive && w.claims():
-			s.Slots += w.Slots
-			continue
-		case w.Alive:
-			s.Drained++
-		}
-		running -= len(w.Runs)
+// sample reads a few tasks only.
+func (w *Watch) sample(ctx context.Context, l *look) (err error) {
+	if w.runs, err = lastRuns(ctx, w.store, w.query); err != nil {
+		return err
 	}
-	s.Busy = min(max(0, running), s.Slots)
+	if w.query.Group != "" && l.later > 0 {
+		w.share, err = shareOfLater(ctx, w.store, w.query.Group, l.at.Add(soon))
+	}
+	w.sought = l.at
+	return err
 }
 
-// claims: it takes tasks, as long as it lives.
-func (w *Worker) claims() bool { return w.Drained == "" && w.State != "draining" && w.State != "gone" }
+// status estimates by this look and those before it.
+func (w *Watch) status(l *look) Status {
+	c := l.fleet.count()
+	s := Status{
+		At: stdtime.Time(l.at), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses,
+		Server: stdtime.Time(l.fleet.server), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
+	}
+	open := s.Counts[tdf.Open]
+	if w.query.Group != "" {
+		s.Later = min(s.Later, int64(math.Round(w.share*float64(open))))
+	}
+	left := work{waiting: open - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots, runs: w.runs}
+	w.note(l.at, s.Done(), &left)
+	if left.over > 0 {
+		s.Rate = float64(left.done) / float64(left.over)
+	}
+	if so := l.at.Sub(w.first.at); so > 0 {
+		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
+	}
+	s.Estimate = estimate(&left, l)
+	return s
+}
 
-// note says how many tasks have ended in how many seconds, lately, and since when none has. Tasks that are opened again,
-// or removed, are as if they had not ended.
-func (w *Watch) note(now tdf.Time, done int64, work *Work) {
+// estimate knows no time if there is no server, or if all workers pause a program of the tasks.
+func estimate(left *work, l *look) Estimate {
+	if l.unsettled() {
+		return Estimate{Unknown: "no server settles executed tasks"}
+	}
+	if i := slices.IndexFunc(l.pauses, func(p Pause) bool { return p.All() }); i >= 0 {
+		return Estimate{Unknown: "all workers pause " + l.pauses[i].Program}
+	}
+	low, high, unknown := left.estimate()
+	return Estimate{Low: stdtime.Duration(low), High: stdtime.Duration(high), Unknown: unknown}
+}
+
+// unsettled reports whether tasks will not finish: no server is there, or executed tasks wait for one that has been silent for longer than
+// a live one is.
+func (l *look) unsettled() bool {
+	const lively = tdf.Seconds(5)
+	return l.counts.Unfinished() > 0 && l.fleet.serverMissing() || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
+}
+
+// note adds how many tasks finished lately, in which time, and for how long none has. Tasks that were reopened or removed count
+// as if they had not finished.
+func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
-	} else if idle := work.Waiting+work.Running == 0 || work.Slots == 0; idle || done > w.seen[len(w.seen)-1].done {
+	} else if idle := left.waiting+left.running == 0 || left.slots == 0; idle || done > w.seen[len(w.seen)-1].done {
 		w.moved = now
 	}
 	w.seen = append(w.seen, seenDone{now, done})
 	for len(w.seen) > 2 && now.Sub(w.seen[1].at) >= watchWindow {
 		w.seen = w.seen[1:]
 	}
-	work.Done, work.Over, work.Still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
+	left.done, left.over, left.still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
 }
 
-// shareOfLater returns what part of a group's open tasks starts later, by those with the lowest and the highest ids.
+// shareOfLater returns which part of a group's open tasks starts later, by the tasks with the lowest and the highest ids.
 func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (float64, error) {
 	later, looked := 0, 0
 	for _, oldest := range []bool{false, true} {
@@ -227,7 +268,7 @@ func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (fl
 	return float64(later) / float64(max(1, looked)), nil
 }
 
-// lastRuns returns how long the last tasks ran that ended.
+// lastRuns returns the run times of the tasks that finished last.
 func lastRuns(ctx context.Context, s store, q listing.Query) ([]tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, q, "", sampledRuns)
 	var runs []tdf.Seconds
@@ -239,7 +280,7 @@ func lastRuns(ctx context.Context, s store, q listing.Query) ([]tdf.Seconds, err
 	return runs, err
 }
 
-// runTime is how long a round ran: by its worker's account, or else by when it was reported.
+// runTime is how long a round ran: as its worker says, or else by the times of its states.
 func runTime(r *tdf.Round) (took tdf.Seconds, ran bool) {
 	end := max(r.Entered[tdf.Executed], r.TimedOutAt)
 	switch {

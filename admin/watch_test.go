@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -68,7 +69,7 @@ func TestWatch(t *testing.T) {
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)
 	status, err := admin.New(m).Watch("g").Look(t.Context())
-	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server judges what has run" {
+	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server settles executed tasks" {
 		t.Errorf("there is no server, and it says %+v, %v", status, err)
 	}
 	serves(t, s)
@@ -78,7 +79,7 @@ func TestWatch(t *testing.T) {
 	if status.Counts.String() != "open 4 running 2 succeeded 5" || status.Done() != 5 || status.Workers != 2 || status.Slots != 2 || status.Busy != 2 {
 		t.Errorf("got %+v", status)
 	}
-	if e := status.Estimate; e.Unknown != "" || e.Low != 25 || e.High != 30 { // 5 runs of 10 s on two slots, and half a run's tail
+	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 5 runs of 10 s on two slots, and half a run's tail
 		t.Errorf("the estimate is %+v", e)
 	}
 	if status.ServerMissing() {
@@ -104,8 +105,8 @@ func TestWatchRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 7 / float64(second.At.Sub(first.At))
-	if second.Rate != want || second.RateSoFar != want {
+	want := 7 / second.At.Sub(first.At).Seconds()
+	if math.Abs(second.Rate/want-1) > 0.01 || math.Abs(second.RateSoFar/want-1) > 0.01 {
 		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
 	}
 	if _, err := m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...); err != nil {
@@ -220,12 +221,12 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || stats.Server != now ||
+	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || stdtime.TDF(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
 		t.Errorf("got %+v", stats)
 	}
-	since := stats.At.Sub(now)
-	if stats.Waited < 500 || stats.Waited > 500+since+1e-3 || stats.DueLag < 40 || stats.DueLag > 40+since+1e-3 {
+	since := stdtime.TDF(stats.At).Sub(now)
+	if w, d := stdtime.Seconds(stats.Waited), stdtime.Seconds(stats.DueLag); w < 500 || w > 500+since+1e-3 || d < 40 || d > 40+since+1e-3 {
 		t.Errorf("waited %v, behind by %v", stats.Waited, stats.DueLag)
 	}
 	if stats.Rate*60 < 1 || stats.Rate*60 > 2.01 {
@@ -291,7 +292,7 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 		estimate bool
 	}{"": {310, 310, true}, "g": {300, 300, true}, "later": {10, 0, false}, "soon": {0, 10, true}} {
 		s, err := admin.New(m).Watch(group).Look(t.Context())
-		if e := s.Estimate; err != nil || s.Later != want.later || math.Abs(float64(e.Low-want.low)) > 0.001 || (e.Unknown == "") != want.estimate {
+		if e := s.Estimate; err != nil || s.Later != want.later || math.Abs(e.Low.Seconds()-float64(want.low)) > 0.001 || (e.Unknown == "") != want.estimate {
 			t.Errorf("group %q: %d start later, %+v, %v; want %+v", group, s.Later, s.Estimate, err, want)
 		}
 	}
@@ -338,7 +339,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100 || stats.Waited > 100+stats.At.Sub(now)+1e-3 {
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100*time.Second || stdtime.Seconds(stats.Waited) > 100+stdtime.TDF(stats.At).Sub(now)+1e-3 {
 		t.Errorf("waited %v, %v", stats.Waited, err)
 	}
 }
@@ -415,7 +416,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	if len(got.Pauses) != 1 || !got.Pauses[0].All() || got.Estimate.Unknown != "all workers pause bad" {
 		t.Fatalf("both: %+v, %+v", got.Pauses, got.Estimate)
 	}
-	if left := got.Pauses[0].Until.Sub(got.At); left > 50 || got.Pauses[0].Why != "exit 4" {
+	if left := got.Pauses[0].Until.Sub(got.At); left > 50*time.Second || got.Pauses[0].Why != "exit 4" {
 		t.Errorf("until in %v: %s", left, got.Pauses[0].Why)
 	}
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {

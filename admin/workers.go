@@ -2,48 +2,84 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Worker is what a worker last said about itself, and who has told it to drain.
+// A Worker is what a worker said about itself in its last heartbeat.
 type Worker struct {
-	redisstate.WorkerStatus
-	Alive bool // it has not said goodbye, and its lease is not over
+	Name    string        `json:"name"`
+	Host    string        `json:"host"`
+	PID     int           `json:"pid"`
+	Version string        `json:"version"`
+	State   string        `json:"state"` // starting, working, draining or gone; silent: its lease is over
+	Slots   int           `json:"slots"`
+	Runs    []int64       `json:"runs"`  // the ids of the tasks that it ran
+	Seen    time.Time     `json:"seen"`  // when the heartbeat came
+	Lease   time.Duration `json:"lease"` // a heartbeat is due every third of it
+
+	// Drained says who told the worker to drain, and when; "": nobody did.
+	Drained string `json:"drained,omitempty"`
+
+	// Pauses are the programs that the worker does not claim for a while, because their rounds failed there.
+	Pauses []WorkerPause `json:"pauses,omitempty"`
+
+	Alive bool `json:"-"` // it is neither gone nor silent
+	// InProcess says that the worker runs rounds in its own process, and fetches no programs.
+	InProcess bool `json:"-"`
 }
 
-// Workers returns the workers that sent a heartbeat within a week, by their names.
+// A WorkerPause is a program that a worker pauses.
+type WorkerPause struct {
+	Program string    `json:"program"`
+	Until   time.Time `json:"until"` // when it tries one round
+	Why     string    `json:"why"`
+}
+
+// MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
+func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
+
+// Workers returns the workers that sent a heartbeat within a week, by name.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return workersOf(ctx, s)
-}
-
-func workersOf(ctx context.Context, s store) ([]Worker, error) {
-	now, err := s.Now(ctx)
-	if err != nil {
+	f := fleet{}
+	if f.at, err = s.Now(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := s.Workers(ctx)
-	if err != nil {
+	if f.workers, err = s.Workers(ctx); err != nil {
 		return nil, err
 	}
-	workers := make([]Worker, len(seen))
-	for i, w := range seen {
-		workers[i] = Worker{w, w.Alive(now)}
+	workers := make([]Worker, len(f.workers))
+	for i := range f.workers {
+		workers[i] = f.view(&f.workers[i])
 	}
 	return workers, nil
 }
 
-// ErrNoWorker says that no worker of that name is known.
-var ErrNoWorker = fmt.Errorf("no worker of that name was seen within a week")
+func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
+	v := Worker{
+		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
+		Seen: stdtime.Time(w.Seen), Lease: stdtime.Duration(w.Lease), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
+	}
+	for _, p := range w.Pauses {
+		v.Pauses = append(v.Pauses, WorkerPause{p.Program, stdtime.Time(w.Seen.Add(p.For)), p.Why})
+	}
+	return v
+}
 
-// Drain tells a worker to claim nothing more, by its next heartbeat (every third of its lease): what
-// it runs goes on to its end, and the worker stays, so that nothing starts it again. It holds for whoever
-// starts under its name, too, until [Admin.Resume]. The error may be [ErrNoWorker].
+// ErrNoWorker is the error for the name of a worker that sent no heartbeat within a week.
+var ErrNoWorker = errors.New("no worker of that name was seen within a week")
+
+// Drain tells a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes what it runs, and stays. The order
+// also holds for a worker that starts under the same name later, until [Admin.Resume]. The error may wrap [ErrNoWorker].
 func (a *Admin) Drain(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -53,17 +89,19 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 	if err != nil {
 		return err
 	}
-	return a.drain(ctx, worker, fmt.Sprintf("%s at %s", a.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
+	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
 }
 
-// Resume has a worker that drains claim again. The error may be [ErrNoWorker].
-func (a *Admin) Resume(ctx context.Context, worker string) error { return a.drain(ctx, worker, "") }
-
-func (a *Admin) drain(ctx context.Context, worker, by string) error {
+// Resume lets a worker that was told to drain claim tasks again. The error may wrap [ErrNoWorker].
+func (a *Admin) Resume(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
 		return err
 	}
+	return drain(ctx, s, worker, "")
+}
+
+func drain(ctx context.Context, s *redisstate.Store, worker, by string) error {
 	known, err := s.Drain(ctx, worker, by)
 	if err == nil && !known {
 		err = fmt.Errorf("worker %q: %w", worker, ErrNoWorker)

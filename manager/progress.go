@@ -16,7 +16,7 @@ const (
 	rateWindow   = 30 * time.Second
 )
 
-// progress shows summaries: in one line of a terminal that is written anew, else in lines.
+// progress shows summaries: in one line of a terminal that is rewritten, elsewhere in plain lines.
 type progress struct {
 	w     io.Writer // nil: it shows nothing
 	width int       // of the terminal; 0: it is none
@@ -24,12 +24,12 @@ type progress struct {
 
 	shown   string    // the last line, without its rate
 	at      time.Time // when that was
-	pending Summary   // what came too soon after it
-	late    bool      // there is such
+	pending Summary   // the summary that came too soon after it
+	late    bool      // there is a pending summary
 	samples []sample
 }
 
-// A sample is how many tasks were done at a time.
+// A sample is the number of done tasks at a time.
 type sample struct {
 	at   time.Time
 	done int64
@@ -82,7 +82,7 @@ func (p *progress) write(now time.Time, s Summary, rate float64) {
 	fmt.Fprint(p.w, "\r\x1b[K", line)
 }
 
-// end writes what was not shown yet, and ends a terminal's line.
+// end writes the pending summary, and ends a terminal's line.
 func (p *progress) end() {
 	if p.w == nil {
 		return
@@ -95,7 +95,7 @@ func (p *progress) end() {
 	}
 }
 
-// rate returns the tasks done in a second, over the last half minute.
+// rate returns how many tasks were done per second, over the last half minute.
 func (p *progress) rate(now time.Time, done int64) float64 {
 	for len(p.samples) > 1 && now.Sub(p.samples[0].at) > rateWindow {
 		p.samples = p.samples[1:]

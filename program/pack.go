@@ -20,20 +20,20 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Packed is a program's directory as an archive.
+// A Packed is an archive of a program's directory.
 type Packed struct {
-	Name    string // of the directory, with the beginning of the archive's sum: another content is another program
-	Source  string // redis:SHA256, once it is stored
+	Name    string // the directory's name and the first digits of the archive's SHA-256, so other content is another program
+	Source  string // redis:SHA256, the source when it is stored
 	Archive []byte
 	Files   int   // files and links in it
 	Bytes   int64 // of the files, unpacked
 }
 
-// Pack makes an archive of a program's directory, which has run.sh at its top. The same content gives the same
-// bytes, whatever its times, owners and permissions: of these only counts whether a file is executable. Symbolic
-// links are kept where they stay inside. Left out are .git, what a .tdfignore at the top names, and
-// what workers keep beside a program (docs/tdf.md, "Programs"). What cannot be fetched again is an error that names it, and so
-// is an archive of more than 64 MiB.
+// Pack makes an archive of a program's directory, which has run.sh at its top (docs/tdf.md, "Programs").
+//
+// The same content gives the same archive. Times, owners and permissions do not count, except whether a file is executable. Symbolic links
+// are kept if they stay inside. Pack leaves out .git, the files that .tdfignore names, and what workers keep beside a program.
+// The error names a file that workers could not unpack, or says that the archive has more than 64 MiB.
 func Pack(dir string) (Packed, error) {
 	p, err := pack(dir)
 	if err != nil {
@@ -70,7 +70,7 @@ func pack(dir string) (Packed, error) {
 
 const hashDigits = 8
 
-// nameAfter makes a directory's name one that a program can have, and that needs no quotes.
+// nameAfter returns a name for the program, made from the directory's name, that needs no quotes.
 func nameAfter(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -93,8 +93,8 @@ func nameAfter(dir string) (string, error) {
 	return name, nil
 }
 
-// Workers refuse what unpacks to more than 200 times its size, once that is more than 1 MiB (docs/programs.md,
-// "Limits"). What comes near is not compressed at all.
+// Workers refuse an archive that unpacks to more than 1 MiB and 200 times its size (docs/programs.md, "Limits"). A directory that comes
+// near this is not compressed.
 const (
 	mostRatio = 100
 	ratioFrom = 1 << 20
@@ -140,7 +140,7 @@ func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser
 
 var errTooLarge = errors.New("too large")
 
-// boundedBuffer takes what can be stored in Redis.
+// boundedBuffer is a buffer for at most redisstate.MaxProgram bytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {

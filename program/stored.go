@@ -11,21 +11,24 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Stored is an archive that is stored in the namespace (docs/tdf.md, "Programs").
-type Stored = redisstate.StoredProgram
+// A Stored is a program that is stored in the namespace (docs/tdf.md, "Programs").
+type Stored struct {
+	SHA256 string // of the archive
+	Bytes  int64  // of the archive
+}
 
-// A Use says which tasks name a stored program.
+// A Use says which tasks use a stored program.
 type Use struct {
-	Names      []string // of the program, as these tasks have it: the first few
-	Tasks      int64
-	Unfinished int64 // how many of the tasks may still run
-	ID         int64 // of one of the tasks
+	Names      []string // the names of the program in these tasks, at most 3
+	Tasks      int64    // how many tasks use it
+	Unfinished int64    // how many of them are open, running or executed
+	ID         int64    // the id of one of the tasks
 }
 
 // mostNames is how many names a [Use] has at most.
 const mostNames = 3
 
-// A UsedError says that a stored program is needed: unfinished tasks name it.
+// A UsedError is the error of removing a program that unfinished tasks use.
 type UsedError struct {
 	SHA256 string
 	Use
@@ -44,18 +47,22 @@ const (
 // unfinished are the states of tasks that need their programs.
 var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
-// List lists the programs that are stored in the namespace, the smallest first.
+// List returns the programs that are stored in the namespace, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	return redis.Programs(ctx)
+	stored, err := redis.Programs(ctx)
+	programs := make([]Stored, len(stored))
+	for i, p := range stored {
+		programs[i] = Stored(p)
+	}
+	return programs, err
 }
 
-// Uses counts the tasks that name stored programs, by the programs' SHA-256: tasks in these states, or all tasks if there
-// are none. It reads three properties of each task, a page at a time, so a million tasks take some seconds and
-// little memory. A task that moves meanwhile may count twice.
+// Uses counts the tasks that use stored programs, by the SHA-256 of the program: tasks in some states, or all tasks. It reads all tasks page by
+// page; a million tasks take some seconds. A task that moves meanwhile may count twice.
 func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {
@@ -117,9 +124,9 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 	return u
 }
 
-// Remove removes stored programs by their SHA-256. It removes none if unfinished tasks name one of them: the error is a
-// *[UsedError]. Finished tasks that name it cannot run again until it is stored again, and neither can a task
-// that is opened while this runs: storing the same directory again gives the same source.
+// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes none, and the error is a
+// *[UsedError]. Finished tasks of a removed program cannot run again until it is stored again, and neither can a task that is opened
+// meanwhile. Storing the same directory again gives the same source.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {

@@ -129,10 +129,10 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
 	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.StartAfter = 9e9 })
-	explained := func() admin.Gate {
+	explained := func() admin.Check {
 		e, err := admin.New(w.manager()).Explain(t.Context(), id)
 		must(t, err)
-		return e.Gates[slices.IndexFunc(e.Gates, func(g admin.Gate) bool { return g.Name == "source" })]
+		return e.Checks[slices.IndexFunc(e.Checks, func(g admin.Check) bool { return g.Name == "source" })]
 	}
 	if got := explained(); got.State != admin.Ahead {
 		t.Errorf("without a worker: %+v", got)
@@ -140,7 +140,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
-	if got := explained(); got.State != admin.Passed || !strings.Contains(got.What, "in their own process: w1") {
+	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "in their own process: w1") {
 		t.Errorf("with one: %+v", got)
 	}
 	stop()

@@ -64,15 +64,15 @@ func (a *app) printFindings(findings []admin.Finding, line func(admin.Finding) s
 
 // beforeRepair describes a finding and its repair.
 func beforeRepair(f admin.Finding) string {
-	putBack := "put back as " + string(f.Repair.To)
+	putBack := "put back as " + string(f.Repair)
 	problem, repair, _ := strings.Cut(f.Problem, ": ")
 	switch {
 	case !repairable(f):
 		return afterRepair(f)
 	case problem == putBack && repair == "out of place":
-		return fmt.Sprintf("task %d: not in the list of its state; --repair would put it back as %s", f.ID, f.Repair.To)
+		return fmt.Sprintf("task %d: not in the list of its state; --repair would put it back as %s", f.ID, f.Repair)
 	case problem == putBack:
-		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, repair, f.Repair.To)
+		return fmt.Sprintf("task %d: %s; --repair would put it back as %s", f.ID, repair, f.Repair)
 	case repair != "":
 		return fmt.Sprintf("task %d: %s; --repair would repair it: %s", f.ID, problem, repair)
 	}
@@ -87,7 +87,7 @@ func afterRepair(f admin.Finding) string {
 	return f.String() + "; --repair cannot repair this"
 }
 
-func repairable(f admin.Finding) bool { return f.Repair.Verb != "" }
+func repairable(f admin.Finding) bool { return f.Repairable() }
 
 // repair repairs what it can, and returns the findings that are left.
 func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
@@ -95,7 +95,7 @@ func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, p
 	for _, f := range findings {
 		switch {
 		case !repairable(f):
-		case f.Certain:
+		case f.Sure:
 			sure = append(sure, f)
 		default:
 			others = append(others, f)

@@ -67,16 +67,11 @@ func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
 
 // printDiagnosis prints a line; on a terminal, the fix is on a line of its own.
 func (a *app) printDiagnosis(d admin.Diagnosis, asJSON bool) error {
-	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Cure, 0)
+	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix, 0)
 	var err error
 	switch {
 	case asJSON:
-		err = jsonLines(a.stdout).Encode(struct {
-			Severity string `json:"severity"`
-			Subject  string `json:"subject"`
-			Text     string `json:"text"`
-			Fix      string `json:"fix,omitempty"`
-		}{d.Severity, d.Subject, d.Text, d.Cure})
+		err = jsonLines(a.stdout).Encode(d)
 	case !a.terminal.out:
 		_, err = fmt.Fprintf(a.stdout, "%s\t%s\t%s\t%s\n", d.Severity, subject, text, fix)
 	default:

@@ -43,17 +43,17 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 		return err
 	}
 	if asJSON {
-		err = jsonLines(a.stdout).Encode(explanationToJSON(e))
+		err = jsonLines(a.stdout).Encode(e)
 	} else {
 		err = a.printChecks(e)
 	}
-	if err == nil && e.Held() {
+	if err == nil && e.Blocked() {
 		err = errNotWell
 	}
 	return err
 }
 
-// printChecks prints each check with its result, and fixes below.
+// printChecks prints each check with its state, and fixes below.
 func (a *app) printChecks(e admin.Explanation) error {
 	var b strings.Builder
 	state := string(e.State)
@@ -66,10 +66,10 @@ func (a *app) printChecks(e admin.Explanation) error {
 	}
 	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, g := range e.Gates {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(resultOf(g)), g.Name, oneLine(g.What, 0))
-		if g.Cure != "" {
-			fmt.Fprintf(t, "  \t\tfix: %s\n", oneLine(g.Cure, 0))
+	for _, c := range e.Checks {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(string(c.State)), c.Name, oneLine(c.Text, 0))
+		if c.Fix != "" {
+			fmt.Fprintf(t, "  \t\tfix: %s\n", oneLine(c.Fix, 0))
 		}
 	}
 	t.Flush()
@@ -77,42 +77,13 @@ func (a *app) printChecks(e admin.Explanation) error {
 	return err
 }
 
-// resultOf returns the result of a check: passed, blocked, or ahead if the task has not reached it.
-func resultOf(check admin.Gate) string {
-	if check.State == admin.Holds {
-		return "blocked"
-	}
-	return string(check.State)
-}
-
 // blockedBy returns the names of the checks that block the task.
 func blockedBy(e admin.Explanation) []string {
 	var names []string
-	for _, g := range e.Gates {
-		if g.State == admin.Holds {
-			names = append(names, g.Name)
+	for _, c := range e.Checks {
+		if c.State == admin.Blocked {
+			names = append(names, c.Name)
 		}
 	}
 	return names
-}
-
-func explanationToJSON(e admin.Explanation) any {
-	type check struct {
-		Name   string `json:"name"`
-		Result string `json:"result"` // passed, blocked or ahead
-		Text   string `json:"text"`
-		Fix    string `json:"fix,omitempty"`
-	}
-	all := struct {
-		ID      int64     `json:"id"`
-		State   tdf.State `json:"state"`
-		Outcome string    `json:"outcome,omitempty"`
-		Round   int       `json:"round"`
-		Blocked bool      `json:"blocked"`
-		Checks  []check   `json:"checks"`
-	}{ID: e.ID, State: e.State, Outcome: e.Outcome, Round: e.Round, Blocked: e.Held()}
-	for _, g := range e.Gates {
-		all.Checks = append(all.Checks, check{g.Name, resultOf(g), g.What, g.Cure})
-	}
-	return all
 }

@@ -105,7 +105,7 @@ func (r *failureReport) print(found admin.Failures) error {
 func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	if r.asJSON {
 		for _, g := range groups {
-			if err := jsonLines(r.a.stdout).Encode(failureToJSON(g)); err != nil {
+			if err := jsonLines(r.a.stdout).Encode(g); err != nil {
 				return err
 			}
 		}
@@ -162,27 +162,4 @@ func topCounts(of map[string]int) string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func failureToJSON(g admin.FailureGroup) any {
-	type example struct {
-		ID    int64  `json:"id"`
-		Round int    `json:"round"`
-		Line  string `json:"line,omitempty"`
-	}
-	return struct {
-		ID       string         `json:"id"`
-		How      string         `json:"how"`
-		Line     string         `json:"line,omitempty"`
-		Tasks    int            `json:"tasks"`
-		Rounds   int            `json:"rounds"`
-		Programs map[string]int `json:"programs"`
-		Workers  map[string]int `json:"workers"`
-		First    string         `json:"first,omitempty"`
-		Last     string         `json:"last,omitempty"`
-		Example  example        `json:"example"`
-	}{
-		g.ID, g.How, g.Line, g.Tasks, g.Rounds, g.Programs, g.Workers, stamp(g.First), stamp(g.Last),
-		example{g.Example.ID, g.Example.Round, g.Example.Line},
-	}
 }

@@ -45,7 +45,7 @@ func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done f
 }
 
 func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
-	done, err := m.admin().Restore(ctx, in)
+	done, err := m.admin().Load(ctx, in)
 	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
 		return usage("%v", err)
 	}

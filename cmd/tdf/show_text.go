@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // write writes the view as text.
@@ -105,7 +106,7 @@ func (v *view) updatesText() string {
 	if n == maxUpdates {
 		count = "the first " + count + "; the last of these"
 	}
-	return fmt.Sprintf("%s, %s ago: %s", count, span(v.now.Sub(last.Time)), oneLine(last.Line, 200))
+	return fmt.Sprintf("%s, %s ago: %s", count, span(v.now.Sub(stdtime.TDF(last.Time))), oneLine(last.Line, 200))
 }
 
 // ending says how a round ended.
@@ -151,7 +152,7 @@ func (v *view) workerText(round int) string {
 	case w == nil:
 		text += " (unknown)"
 	case !w.Alive:
-		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, span(v.now.Sub(w.Seen)))
+		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, span(v.now.Sub(stdtime.TDF(w.Seen))))
 	default:
 		text += " on " + w.Host
 	}

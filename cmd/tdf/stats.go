@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newStats(a *app) *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 	}
 	switch {
 	case asJSON:
-		text, err := marshal(statsJSON(tool.Manager.Namespace, &s))
+		text, err := marshal(s)
 		return append(text, '\n'), err
 	case prometheus:
 		return exposition(tool.Manager.Namespace, &s)
@@ -73,10 +74,10 @@ func (a *app) statsTable(s *admin.Stats) error {
 		t.row(string(state), number(s.Counts[state]))
 	}
 	t.row("finished per second", perSecond(s.Rate))
-	t.row("longest wait", span(s.Waited))
-	t.row("server lag", span(s.DueLag))
-	t.row("server seen", seenText(s.At, s.Server))
-	for _, state := range admin.WorkerStates {
+	t.row("longest wait", span(stdtime.Seconds(s.Waited)))
+	t.row("server lag", span(stdtime.Seconds(s.DueLag)))
+	t.row("server seen", seenText(stdtime.TDF(s.At), stdtime.TDF(s.Server)))
+	for _, state := range admin.WorkerStates() {
 		t.row("workers "+state, number(s.Workers[state]))
 	}
 	t.row("busy slots", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
@@ -100,30 +101,4 @@ func memoryOfRedis(m admin.Memory) string {
 		return size(m.Used) + ", no limit"
 	}
 	return fmt.Sprintf("%s of %s", size(m.Used), size(m.Limit))
-}
-
-func statsJSON(namespace string, s *admin.Stats) any {
-	counts := map[tdf.State]int64{}
-	for _, state := range tdf.States {
-		counts[state] = s.Counts[state]
-	}
-	return struct {
-		Namespace    string              `json:"namespace"`
-		Time         float64             `json:"time"`
-		Tasks        map[tdf.State]int64 `json:"tasks"`
-		Rate         float64             `json:"done_per_second"`
-		Waited       float64             `json:"oldest_open_wait_seconds"`
-		DueLag       float64             `json:"due_lag_seconds"`
-		Server       float64             `json:"server_seen"` // 0: never
-		Workers      map[string]int      `json:"workers"`
-		Slots        int                 `json:"slots"`
-		Busy         int                 `json:"busy"`
-		Programs     int                 `json:"programs"`
-		ProgramBytes int64               `json:"program_bytes"`
-		Memory       int64               `json:"redis_memory_bytes"`       // 0: unknown
-		Limit        int64               `json:"redis_memory_limit_bytes"` // 0: none
-	}{
-		namespace, float64(s.At), counts, s.Rate, float64(s.Waited), float64(s.DueLag), float64(s.Server),
-		s.Workers, s.Slots, s.Busy, s.Programs, s.ProgramBytes, s.Memory.Used, s.Memory.Limit,
-	}
 }

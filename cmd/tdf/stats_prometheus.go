@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // exposition returns the metrics as gauges with the label namespace.
@@ -20,14 +21,14 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 		e.add(tasks, float64(s.Counts[state]), "state", string(state))
 	}
 	workers := e.family("tdf_workers", "Workers by state; silent: no heartbeat for the length of a lease.")
-	for _, state := range admin.WorkerStates {
+	for _, state := range admin.WorkerStates() {
 		e.add(workers, float64(s.Workers[state]), "state", state)
 	}
 	e.gauge("tdf_done_per_second", "Tasks finished per second, over the last minute.", s.Rate)
-	e.gauge("tdf_oldest_open_wait_seconds", "Time for which the oldest open task could have been claimed.", float64(s.Waited))
-	e.gauge("tdf_due_lag_seconds", "Time by which the server is late to settle due tasks.", float64(s.DueLag))
-	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0: never.", float64(s.Server))
-	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(s.At))
+	e.gauge("tdf_oldest_open_wait_seconds", "Time for which the oldest open task could have been claimed.", s.Waited.Seconds())
+	e.gauge("tdf_due_lag_seconds", "Time by which the server is late to settle due tasks.", s.DueLag.Seconds())
+	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0: never.", float64(stdtime.TDF(s.Server)))
+	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(stdtime.TDF(s.At)))
 	e.gauge("tdf_slots", "Programs that the live workers can run at once.", float64(s.Slots))
 	e.gauge("tdf_slots_busy", "Running tasks.", float64(s.Busy))
 	e.gauge("tdf_programs", "Stored programs of the namespace.", float64(s.Programs))

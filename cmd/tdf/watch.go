@@ -177,7 +177,7 @@ func (w *watching) endLine() {
 
 func (w *watching) line(s *admin.Status) string {
 	if w.json {
-		text, _ := marshal(w.object(s))
+		text, _ := marshal(s)
 		return string(text)
 	}
 	return printable(joined(pieces(s)))

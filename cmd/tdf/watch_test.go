@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
@@ -16,7 +17,7 @@ func TestTerminalLine(t *testing.T) {
 	s := &admin.Status{
 		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
 		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
-		Estimate: admin.Estimate{Low: 98, High: 180},
+		Estimate: admin.Estimate{Low: 98 * time.Second, High: 180 * time.Second},
 	}
 	for width, want := range map[int]string{
 		14:  "65/400 finish…",
@@ -49,14 +50,14 @@ func TestTerminalLine(t *testing.T) {
 // A pause is reported once, with a remedy, and the line shows it.
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
-		At: 1_700_000_000, Server: 1_700_000_000, Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
-		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: 1_700_000_045, Why: "exit 4"}},
+		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
+		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
 		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
 	}
 	var said []string
 	w := watchWarnings{campaign: "sweep 7", say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 	w.check(s)
-	s.Pauses[0].Until++ // the next heartbeat reports a later time
+	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next heartbeat reports a later time
 	w.check(s)
 	if len(said) != 1 {
 		t.Fatalf("said %q, want one warning", said)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newWorkers(a *app) *cobra.Command {
@@ -44,13 +45,13 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 		}
 		shown++
 		if asJSON {
-			if err := jsonLines(a.stdout).Encode(workerJSON(w)); err != nil {
+			if err := jsonLines(a.stdout).Encode(w); err != nil {
 				return err
 			}
 			continue
 		}
-		t.row(w.Name, w.Host, number(w.PID), stateOf(w), number(w.Slots), runsText(w, now),
-			span(now.Sub(w.Seen)), w.Version, remarks(w))
+		t.row(w.Name, w.Host, number(w.PID), w.State, number(w.Slots), runsText(w, now),
+			span(now.Sub(stdtime.TDF(w.Seen))), w.Version, remarks(w))
 	}
 	if shown == 0 {
 		a.say("no live workers in this namespace; start tdf-worker, or tdf up")
@@ -60,14 +61,6 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 		return nil
 	}
 	return t.write()
-}
-
-// stateOf returns the state of a worker: starting, working, draining, silent or gone.
-func stateOf(w admin.Worker) string {
-	if !w.Alive && w.State != "gone" {
-		return "silent"
-	}
-	return w.State
 }
 
 func remarks(w admin.Worker) string {
@@ -86,8 +79,8 @@ const heartbeatSlack = tdf.Seconds(2)
 
 // runsText returns the tasks at the last heartbeat, with their age if the next heartbeat is overdue.
 func runsText(w admin.Worker, now tdf.Time) string {
-	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
-	if runs != "" && age > w.Lease/3+heartbeatSlack {
+	runs, age := shortIDs(w.Runs), now.Sub(stdtime.TDF(w.Seen))
+	if runs != "" && age > stdtime.Seconds(w.Lease)/3+heartbeatSlack {
 		return fmt.Sprintf("%s (%s ago)", runs, span(age))
 	}
 	return runs
@@ -105,35 +98,4 @@ func shortIDs(ids []int64) string {
 		parts = append(parts, number(id))
 	}
 	return strings.Join(parts, " ")
-}
-
-func workerJSON(w admin.Worker) any {
-	return struct {
-		Name    string  `json:"name"`
-		Host    string  `json:"host"`
-		PID     int     `json:"pid"`
-		Version string  `json:"version"`
-		State   string  `json:"state"` // starting, working, draining, silent or gone
-		Slots   int     `json:"slots"`
-		Runs    []int64 `json:"runs"` // ids of its tasks at the last heartbeat
-		Seen    string  `json:"seen"`
-		Lease   float64 `json:"lease"`
-		Drained string  `json:"drained,omitempty"`
-		Pauses  []pause `json:"pauses,omitempty"`
-	}{w.Name, w.Host, w.PID, w.Version, stateOf(w), w.Slots, w.Runs, stamp(w.Seen), float64(w.Lease), w.Drained, pausesOf(w)}
-}
-
-// A pause is a program that a worker pauses.
-type pause struct {
-	Program string `json:"program"`
-	Until   string `json:"until"`
-	Why     string `json:"why"`
-}
-
-func pausesOf(w admin.Worker) []pause {
-	var all []pause
-	for _, p := range w.Pauses {
-		all = append(all, pause{p.Program, stamp(w.Seen.Add(p.For)), p.Why})
-	}
-	return all
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Credentials are for the scheme, host and port that they were given for.
-func TestSourceGateKeepsCredentialsWithTheirOrigin(t *testing.T) {
+func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	var told atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		told.Store(r.Header.Get("Authorization") + r.Header.Get("Referer"))
@@ -23,7 +23,7 @@ func TestSourceGateKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := httpGate(t.Context(), src); got.State != Passed {
+	if got := httpCheck(t.Context(), src); got.State != Passed {
 		t.Errorf("%+v", got)
 	}
 	if got := told.Load(); got != "" {
@@ -32,7 +32,7 @@ func TestSourceGateKeepsCredentialsWithTheirOrigin(t *testing.T) {
 }
 
 // What a server sends as a Location is shown without its credentials and its query, however malformed it is.
-func TestSourceGateShowsNothingOfALocation(t *testing.T) {
+func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",
 		"http://u:hush@h.example:x/?k=hush":    "redirected to a Location that is not a valid URL",
@@ -48,9 +48,9 @@ func TestSourceGateShowsNothingOfALocation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := httpGate(t.Context(), src)
+		got := httpCheck(t.Context(), src)
 		server.Close()
-		if got.State != Ahead || strings.Contains(got.What, "hush") || !strings.Contains(got.What, want) {
+		if got.State != Ahead || strings.Contains(got.Text, "hush") || !strings.Contains(got.Text, want) {
 			t.Errorf("%s: %+v; want %q", location, got, want)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A DumpError says what is wrong with a dump, and in which line.
+// A DumpError says which line of a dump is invalid, and why.
 type DumpError struct {
 	Line    int
 	Problem string
@@ -23,39 +23,38 @@ type DumpError struct {
 
 func (e *DumpError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
 
-// ErrOccupied says that a dump cannot be loaded into a namespace because there is something in it.
-var ErrOccupied = errors.New("a dump is only loaded into a namespace without tasks")
+// ErrOccupied is the error of loading a dump into a namespace that has tasks.
+var ErrOccupied = errors.New("a dump can only be loaded into a namespace without tasks")
 
-// Restored is what came of loading a dump.
-type Restored struct {
+// Loaded is how many programs and tasks were loaded.
+type Loaded struct {
 	Dumped
-	There int64 // tasks that an earlier load of the same dump, which was broken off, had written already
+	There int64 `json:"there"` // tasks that an earlier, interrupted load of the same dump had written
 }
 
-// Restore loads what [Admin.Dump] wrote into this namespace, which must be without tasks (else the error
-// wraps [ErrOccupied]), and need not be the one that was dumped. What is wrong with the dump is a *[DumpError]; where
-// r can be read twice, like a file, nothing is written then. Tasks keep their ids, and stand where they stood:
-// those that ran still belong to their workers, until their leases are over. Tasks may be opened meanwhile: they get
-// other ids. A load that was broken off goes on when the same dump is loaded again.
-func (a *Admin) Restore(ctx context.Context, r io.Reader) (Restored, error) {
+// Load loads a dump that [Admin.Dump] wrote, of this namespace or of another one. The namespace must have no tasks; otherwise the error
+// wraps [ErrOccupied]. If the dump is invalid, the error is a *[DumpError]. If r is a file, nothing is written then.
+//
+// Tasks keep their ids and states. Running tasks belong to their workers until their leases are over. Tasks that are opened meanwhile get
+// other ids. To continue a load that was interrupted, load the same dump again.
+func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
-		return Restored{}, err
+		return Loaded{}, err
 	}
 	highest, err := checkDump(ctx, r)
 	if err != nil {
-		return Restored{}, err
+		return Loaded{}, err
 	}
-	l := &restore{Admin: a, store: s, last: highest}
+	l := &loading{Admin: a, store: s, last: highest}
 	err = readDump(ctx, r, l.take)
 	if errors.As(err, new(*DumpError)) && l.begun {
-		err = fmt.Errorf("%w; %d of its tasks were loaded: load the whole dump here again, or use another namespace", err, l.done.Tasks)
+		err = fmt.Errorf("%w; %d of its tasks were loaded; load the whole dump again, or use another namespace", err, l.done.Tasks)
 	}
 	return l.done, err
 }
 
-// checkDump reads a dump to its end, and goes back to its beginning, where that is possible. It returns the
-// highest id.
+// checkDump reads a dump to its end and returns to its beginning, if r can seek. It returns the highest id.
 func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	file, ok := r.(io.Seeker)
 	if !ok {
@@ -78,11 +77,10 @@ func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	return highest, err
 }
 
-// maxDumpLine is how long a line of a dump may be: what a task may have printed in all its rounds.
+// maxDumpLine limits a line of a dump: a task with the outputs of all its rounds.
 const maxDumpLine = 1 << 30
 
-// readDump calls take for each line of a dump, the last of them only if it is the end of a whole one, and nothing
-// follows it. Blank lines count for nothing.
+// readDump calls take for each line of a dump that is not blank. It takes the last line only if nothing follows it.
 func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	check := dumpCheck{}
@@ -92,7 +90,7 @@ func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, l
 			return err
 		}
 		if text == nil {
-			return check.wrong("the dump ends here, before its last line: it was cut off")
+			return check.wrong("the dump ends before its last line: it is cut off")
 		}
 		line, err := check.parse(text)
 		if err != nil {
@@ -111,7 +109,7 @@ func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, l
 	return nil
 }
 
-// next reads the next line that is not blank, without what is blank around it; nil: there is none.
+// next reads the next line that is not blank, and trims it. It returns nil at the end.
 func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -155,7 +153,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// A dumpCheck knows what may come next.
+// A dumpCheck knows which line may come next.
 type dumpCheck struct {
 	line  int
 	begun bool
@@ -173,12 +171,12 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&line); err != nil {
 		if unpacker := compressedBy(text); unpacker != "" && !c.begun {
-			return line, c.wrong("it is compressed: %s < FILE | tdf load", unpacker)
+			return line, c.wrong("it is compressed: unpack it with %s first", unpacker)
 		}
 		return line, c.wrong("it is not a line of a dump: %v", err)
 	}
 	if decoder.More() {
-		return line, c.wrong("it is not a line of a dump: something follows the first value")
+		return line, c.wrong("it is not a line of a dump: more than one JSON value")
 	}
 	parts := 0
 	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil} {
@@ -188,15 +186,15 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	}
 	switch {
 	case parts != 1:
-		return line, c.wrong(`it is not a line of a dump: it has none, or several, of "dump", "program", "task", "end"`)
+		return line, c.wrong(`it is not a line of a dump: want exactly one of "dump", "program", "task", "end"`)
 	case (line.Header != nil) == c.begun:
-		return line, c.wrong(`the line with "dump" is the first one of a dump, and no other`)
+		return line, c.wrong(`only the first line of a dump has "dump"`)
 	}
 	c.begun = true
 	return line, c.check(line)
 }
 
-// compressedBy returns what unpacks a file that begins so; "": nothing that is known.
+// compressedBy returns the program that unpacks a file, by its first bytes; "": it is not compressed, or unknown.
 func compressedBy(text []byte) string {
 	for _, is := range []struct{ magic, unpacker string }{
 		{"\x1f\x8b", "gunzip"}, {"\x28\xb5\x2f\xfd", "unzstd"}, {"\xfd7zXZ", "unxz"}, {"BZh", "bunzip2"},
@@ -215,7 +213,7 @@ func (c *dumpCheck) check(line dumpLine) error {
 	case line.Program != nil:
 		c.found.Programs++
 		if programName(line.Program.Archive) != line.Program.SHA256 {
-			return c.wrong("the program %q is not the one that its sum names", line.Program.SHA256)
+			return c.wrong("the archive of program %q has another SHA-256", line.Program.SHA256)
 		}
 	case line.Task != nil:
 		c.found.Tasks++
@@ -224,7 +222,7 @@ func (c *dumpCheck) check(line dumpLine) error {
 			return c.wrong("%v", err)
 		}
 	case c.found != *line.End:
-		return c.wrong("the dump had %d tasks and %d programs, and there are %d and %d: lines are missing, or too many",
+		return c.wrong("the dump had %d tasks and %d programs, and has %d and %d now: lines are missing, or too many",
 			line.End.Tasks, line.End.Programs, c.found.Tasks, c.found.Programs)
 	default:
 		c.ended = true
@@ -235,9 +233,9 @@ func (c *dumpCheck) check(line dumpLine) error {
 func (c *dumpCheck) header(h dumpHeader) error {
 	switch {
 	case h.Format < 1:
-		return c.wrong("it names no format of dumps")
+		return c.wrong("it names no format")
 	case h.Format > dumpFormat:
-		return c.wrong("the dump has format %d, and this release knows format %d: use a newer one", h.Format, dumpFormat)
+		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format, dumpFormat)
 	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
 		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
 	case h.LastID < 0 || h.LastID > redisstate.MaxID:
@@ -265,24 +263,24 @@ func (t *dumpTask) record() redisstate.Record {
 	return r
 }
 
-// A restore is a dump that is being loaded.
-type restore struct {
+// A loading is a dump that is being loaded.
+type loading struct {
 	*Admin
 	store   *redisstate.Store
 	begun   bool
-	last    int64 // the highest id that is known so far to be one of the dump
+	last    int64 // the highest id of the dump that is known so far
 	pending []redisstate.Record
 	bytes   int
-	done    Restored
+	done    Loaded
 }
 
-// Bounds of what is held back, to be written in few calls.
+// How many tasks and bytes are collected before they are written.
 const (
 	pendingTasks = 1000
 	pendingBytes = 16 << 20
 )
 
-func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
+func (l *loading) take(ctx context.Context, line dumpLine, text []byte) error {
 	switch {
 	case line.Header != nil:
 		return l.begin(ctx, *line.Header, text)
@@ -299,8 +297,8 @@ func (l *restore) take(ctx context.Context, line dumpLine, text []byte) error {
 	return l.store.EndRestore(ctx)
 }
 
-// begin takes the namespace, and the ids, for this dump.
-func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
+// begin reserves the namespace and the ids for this dump.
+func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
 	l.last = max(l.last, h.LastID)
 	mark := programName(text)
 	before, err := l.store.RestoreUnderWay(ctx)
@@ -314,22 +312,22 @@ func (l *restore) begin(ctx context.Context, h dumpHeader, text []byte) error {
 		return err
 	}
 	if before != mark {
-		return fmt.Errorf("another dump is being loaded into the namespace %s, or was not loaded to its end: %w; load that one again, or choose another namespace",
+		return fmt.Errorf("another dump is being loaded into namespace %s, or its load was interrupted: %w; load that dump again, or use another namespace",
 			l.Config.Namespace, ErrOccupied)
 	}
 	l.begun = true
 	return nil
 }
 
-func (l *restore) mustBeEmpty(ctx context.Context) error {
+func (l *loading) mustBeEmpty(ctx context.Context) error {
 	counts, err := l.store.Counts(ctx)
 	if n := counts.Total(); n > 0 {
-		return fmt.Errorf("the namespace %s has %d tasks: %w; choose another by --namespace", l.Config.Namespace, n, ErrOccupied)
+		return fmt.Errorf("namespace %s has %d tasks: %w; use another namespace", l.Config.Namespace, n, ErrOccupied)
 	}
 	return err
 }
 
-func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) error {
+func (l *loading) task(ctx context.Context, r redisstate.Record, bytes int) error {
 	if _, has := r.Hash["namespace"]; has {
 		r.Hash["namespace"] = l.Config.Namespace
 	}
@@ -341,10 +339,10 @@ func (l *restore) task(ctx context.Context, r redisstate.Record, bytes int) erro
 	return l.flush(ctx)
 }
 
-func (l *restore) flush(ctx context.Context) error {
+func (l *loading) flush(ctx context.Context) error {
 	written, err := l.store.Restore(ctx, l.pending...)
 	if errors.Is(err, redisstate.ErrIDTaken) {
-		return fmt.Errorf("%w, which is not the dump's: remove that one and load the dump again, or load it into another namespace", err)
+		return fmt.Errorf("%w, which is not of the dump; remove that task and load the dump again, or use another namespace", err)
 	}
 	if err != nil {
 		return err

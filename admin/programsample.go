@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+)
+
+// A programsSample has the programs of the open tasks of a watch, by a sample.
+type programsSample struct {
+	programs map[string]bool
+	at       tdf.Time
+}
+
+// keepOwnPauses drops the pauses of programs that no watched open task has.
+func (w *Watch) keepOwnPauses(ctx context.Context, l *look) error {
+	if len(l.pauses) == 0 {
+		return nil
+	}
+	if w.open.programs == nil || l.at.Sub(w.open.at) >= samplePauses {
+		programs, err := openPrograms(ctx, w.store, w.query.Group)
+		if err != nil {
+			return err
+		}
+		w.open = programsSample{programs, l.at}
+	}
+	l.pauses = slices.DeleteFunc(l.pauses, func(p Pause) bool { return !w.open.programs[p.Program] })
+	return nil
+}
+
+// openPrograms returns the programs of the open tasks with the lowest and the highest ids.
+func openPrograms(ctx context.Context, s store, group string) (map[string]bool, error) {
+	programs := map[string]bool{}
+	for _, oldest := range []bool{false, true} {
+		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", sampledOpen)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tasks {
+			programs[t.Program] = true
+		}
+	}
+	return programs, nil
+}

@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/origin"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// noProgram is the hash of a source that names no program: the rounds of its task run in the process of a worker (docs/programs.md,
+// "Rounds without a process").
+var noProgram = strings.Repeat("0", 64)
+
+// sourceCheck says whether workers can get the program of an open task. Workers that run rounds in their own process need none.
+func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check, error) {
+	t := c.task
+	src, err := tdf.ParseSource(t.Source)
+	serving := c.inProcess()
+	switch {
+	case t.State != tdf.Open:
+		return Check{}, nil
+	case err == nil && len(serving) > 0:
+		return Check{"source", Passed, "not needed by workers that run rounds in their own process: " + some(serving), ""}, nil
+	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
+		return c.noProgramCheck(), nil
+	case err != nil:
+		return Check{"source", Blocked, err.Error(), "change its source"}, nil
+	case src.Scheme == tdf.SchemeRedis:
+		return storedCheck(ctx, s, src)
+	case src.Scheme == tdf.SchemeRsync:
+		return Check{"source", Ahead, src.String() + ": only a worker can tell whether the program is there", ""}, nil
+	}
+	return httpCheck(ctx, src), nil
+}
+
+// noProgramCheck blocks a task only if the live workers cannot run it: the next worker may.
+func (c *situation) noProgramCheck() Check {
+	check := Check{"source", Ahead, "it names no program: only a worker that runs rounds in its own process can run the task", ""}
+	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
+		check.State, check.Fix = Blocked, "start such a worker, or change the source"
+	}
+	return check
+}
+
+// inProcess returns the names of the live workers that run rounds in their own process.
+func (c *situation) inProcess() []string {
+	var names []string
+	for i := range c.workers {
+		if w := &c.workers[i]; w.InProcess && w.Alive(c.at) {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Check, error) {
+	stored, err := s.HasProgram(ctx, src.Location)
+	if err != nil || stored {
+		return Check{"source", Passed, "the program is stored in this namespace", ""}, err
+	}
+	return Check{
+		"source", Blocked, src.String() + " is not stored in this namespace: a worker that lacks the program cannot get it",
+		"store the program, and change the source to the stored one",
+	}, nil
+}
+
+// headTimeout is how long a web server may take to answer.
+const headTimeout = 5 * time.Second
+
+// httpCheck asks for the headers of an http source. Only "not found" blocks the task: workers may reach servers that this machine does
+// not reach, and the other way round.
+func httpCheck(ctx context.Context, src tdf.Source) Check {
+	ctx, cancel := context.WithTimeout(ctx, headTimeout)
+	defer cancel()
+	request, err := origin.NewRequest(ctx, http.MethodHead, src.Location)
+	if err != nil {
+		return Check{"source", Ahead, src.String() + ": " + err.Error(), ""}
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	defer transport.CloseIdleConnections()
+	response, err := origin.Client(transport).Do(request)
+	if err != nil {
+		return Check{"source", Ahead, src.String() + ": from here: " + origin.Reason(err).Error(), ""}
+	}
+	response.Body.Close()
+	check := Check{"source", Ahead, src.String() + ": from here: " + response.Status, ""}
+	switch code := response.StatusCode; {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		check.State, check.Fix = Blocked, "put the program there; workers that have it already do not need it"
+	case code < 300:
+		check.State = Passed
+	}
+	return check
+}
