@@ -39,10 +39,17 @@ func (t *Task) object() jsonview.Object {
 	if t.whole {
 		o.Set("source", tdf.HideCredentials(t.Source))
 	}
-	if last := t.LastRun(); last != nil {
-		o.Set("run", last.Number)
+	if t.Deadline.Equal(stdtime.Never()) {
+		o.Delete("deadline")
+	}
+	if last := t.RoundNumber(t.task.LastRun()); last != nil {
 		of := last.object()
 		of.Delete("round", "entered")
+		if last.Worker != "" {
+			o.Set("run", last.Number)
+		} else { // the server wrote why it never ran
+			of.Delete("started", "ended", "output_bytes", "error_bytes")
+		}
 		o.Merge(of)
 	}
 	if current := t.RoundNumber(t.Round); running && current != nil {
