@@ -232,7 +232,7 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 
 func TestARoundIsBounded(t *testing.T) {
 	tm, _ := newTester(t)
-	const many = 2500
+	const many = 1100
 	open(t, tm.Manager, slices.Repeat([]string{"ok"}, many)...)
 	rounds, archived := 0, 0
 	run(t, tm.Manager, manager.Callbacks{

@@ -66,7 +66,7 @@ func (w *world) startable() ([]int64, error) {
 	}
 	for _, p := range places {
 		start := tdf.Time(p.Order)
-		if start > last.Add(1.5*instant) {
+		if start > last.Add(aboutInstant) {
 			w.start = start
 			break
 		}

@@ -86,7 +86,7 @@ func (w *world) settle() (tdf.Time, error) {
 		for _, r := range w.runs {
 			next = min(next, r.ends)
 		}
-		if next > w.now.Add(instant) {
+		if next > w.now.Add(aboutInstant) {
 			return next, nil
 		}
 		w.set(w.now.Add(instant))

@@ -22,8 +22,11 @@ var (
 	end   = begin.Add(1e10)
 )
 
-// instant is the smallest step of the clock.
-const instant = tdf.Seconds(1e-6)
+// instant is the smallest step of the clock. Times that differ by less than aboutInstant differ by one step at most.
+const (
+	instant      = tdf.Seconds(1e-6)
+	aboutInstant = 1.5 * instant
+)
 
 // A world is everything but the managers: Redis, its clock, the server and the workers.
 type world struct {
@@ -92,9 +95,15 @@ func (w *world) connect(namespace string) *redisstate.Store {
 	return store
 }
 
+// set moves the clock to a time, rounded up to a microsecond, as Redis stores it. Otherwise a task that is due now could seem
+// to be due later.
 func (w *world) set(now tdf.Time) {
-	w.now = now
-	w.redis.SetTime(now.Std())
+	at := now.Std()
+	if tdf.At(at) < now {
+		at = at.Add(time.Microsecond)
+	}
+	w.now = tdf.At(at)
+	w.redis.SetTime(at)
 }
 
 func (w *world) tasks() []*tdf.Task {
