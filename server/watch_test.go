@@ -210,7 +210,7 @@ func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error)
 // A server that starts slowly does not mistake another server's heartbeat for a leap of the clock.
 func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet()}
+		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
 		if _, g, err := w.look(t.Context()); g != (redisstate.Grace{}) || err != nil {
 			t.Errorf("%+v, %v", g, err)
 		}
