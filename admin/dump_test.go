@@ -214,7 +214,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
 		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
 		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
-		"line 2: task 1: the update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
+		"line 2: task 1: update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
 		"line 2: the archive of program \"00\"":        header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {

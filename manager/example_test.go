@@ -139,7 +139,7 @@ func ExampleManager_Retry() {
 	fmt.Println(t.State, t.Outcome, t.Round)
 	// Output:
 	// {1 []} <nil>
-	// {0 [cancel task 1: it is open in round 1 by now]} <nil>
+	// {0 [cancel task 1: it is open in round 1]} <nil>
 	// {1 [cancel task 99: there is no such task]} <nil>
 	// expired cancelled 1
 }

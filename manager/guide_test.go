@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,8 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
+	"github.com/tdf-framework/tdf/worker"
+	"github.com/tdf-framework/tdf/worker/workertest"
 )
 
 // The code of docs/manager.md. What has no output is compiled, and not run.
@@ -181,6 +184,92 @@ func TestCountdown(t *testing.T) {
 	}
 	if n := len(tm.In(tdf.Archived)); n != 3 {
 		t.Errorf("%d tasks, want 3", n)
+	}
+}
+
+func sumOfSquares(ctx context.Context, m *manager.Manager, source string) (string, error) {
+	var squares []manager.Definition
+	for n := range 5 {
+		squares = append(squares, manager.Definition{Program: "square", Source: source, Input: strconv.Itoa(n)})
+	}
+	results, err := stage(ctx, m, "squares", squares...)
+	if err != nil {
+		return "", err
+	}
+	sum := manager.Definition{Program: "sum", Source: source, Input: strings.Join(results, " ")}
+	results, err = stage(ctx, m, "sum", sum)
+	return strings.Join(results, ""), err
+}
+
+// stage runs the tasks of a group and returns their outputs. The first task that fails ends the stage.
+func stage(ctx context.Context, m *manager.Manager, group string, tasks ...manager.Definition) ([]string, error) {
+	if err := openOnce(ctx, m, group, tasks); err != nil {
+		return nil, err
+	}
+	var failed error
+	err := m.Run(ctx, manager.Callbacks{
+		Groups: []string{group},
+		Failed: func(ctx context.Context, t *manager.Finished) error {
+			failed = fmt.Errorf("task %d of stage %s failed: %s", t.ID, group, t.Error())
+			return failed // the task stays, for tdf retry
+		},
+		EndOfRound: func(context.Context, manager.Summary) error { return failed },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outputs(ctx, m, group)
+}
+
+func TestSumOfSquares(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("square", func(r managertest.Run) managertest.Result {
+		n, _ := strconv.Atoi(r.Args[0])
+		return managertest.Result{Output: fmt.Sprint(n * n), Duration: time.Hour}
+	})
+	tm.Program("sum", func(r managertest.Run) managertest.Result {
+		sum := 0
+		for _, arg := range r.Args {
+			n, _ := strconv.Atoi(arg)
+			sum += n
+		}
+		return managertest.Result{Output: fmt.Sprint(sum)}
+	})
+	for range 2 { // the second start finds the results of the first
+		sum, err := sumOfSquares(t.Context(), tm.Manager, "https://example.org/squares.tar.gz")
+		if sum != "30" || err != nil {
+			t.Errorf("got %s, %v, want 30", sum, err)
+		}
+	}
+}
+
+func runWorker(ctx context.Context) error {
+	w, err := worker.Load("hosts-1", "worker.cfg", worker.Handle("lookup", lookup))
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+func lookup(ctx context.Context, r *worker.Round) error {
+	var in struct{ Host string }
+	if err := r.Bind(&in); err != nil {
+		return err // the task fails for good
+	}
+	addresses, err := net.DefaultResolver.LookupHost(ctx, in.Host)
+	if e := new(net.DNSError); errors.As(err, &e) && e.IsTemporary {
+		return worker.Later(time.Minute, err) // the task runs again in a minute
+	}
+	if err != nil {
+		return err // the round fails, and max_fails decides
+	}
+	return r.SetResult(addresses)
+}
+
+func TestLookup(t *testing.T) {
+	result := workertest.Run(t.Context(), lookup, workertest.Task{Input: `{"Host": "127.0.0.1"}`})
+	if result.Err != nil || result.JSON != `["127.0.0.1"]` {
+		t.Errorf("got %+v", result)
 	}
 }
 

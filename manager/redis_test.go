@@ -322,8 +322,8 @@ func TestNewDoesNotConnect(t *testing.T) {
 		t.Error(err)
 	}
 	m.Close()
-	if err := m.Connect(t.Context()); err == nil {
-		t.Error("a closed manager connects")
+	if _, err := m.Counts(t.Context()); err == nil {
+		t.Error("a closed manager counts")
 	}
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
