@@ -12,7 +12,7 @@ import (
 type Finding struct {
 	ID      int64     `json:"id"`
 	Problem string    `json:"problem"`
-	Repair  tdf.State `json:"repair,omitempty"` // the state in which a repair leaves the task; "": it cannot be repaired
+	Repair  tdf.State `json:"repair,omitempty"` // the state in which a repair leaves the task; "": none
 	Sure    bool      `json:"sure"`             // no move that is under way looks like this, so it can be repaired at once
 
 	finding redisstate.Finding
@@ -22,7 +22,7 @@ type Finding struct {
 func (f Finding) String() string { return f.finding.String() }
 
 // Repairable reports whether [Admin.Repair] can repair the task.
-func (f Finding) Repairable() bool { return f.Repair != "" }
+func (f Finding) Repairable() bool { return f.finding.Repair.Verb != "" }
 
 // Check reads all tasks and returns the inconsistent ones. It may run beside all other work. A move that a component of the original
 // TDF has not completed looks inconsistent, too.
@@ -34,10 +34,7 @@ func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	found, err := s.Check(ctx)
 	findings := make([]Finding, len(found))
 	for i, f := range found {
-		findings[i] = Finding{ID: f.ID, Problem: f.Problem, Sure: f.Certain, finding: f}
-		if f.Repair.Verb != "" {
-			findings[i].Repair = f.Repair.To
-		}
+		findings[i] = Finding{ID: f.ID, Problem: f.Problem, Repair: f.Repair.To, Sure: f.Certain, finding: f}
 	}
 	return findings, err
 }

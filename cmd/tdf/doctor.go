@@ -67,6 +67,7 @@ func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
 
 // printDiagnosis prints a line; on a terminal, the fix is on a line of its own.
 func (a *app) printDiagnosis(d admin.Diagnosis, asJSON bool) error {
+	d.Fix = withCommands(d.Fix, 0)
 	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix, 0)
 	var err error
 	switch {

@@ -42,6 +42,11 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 	if err != nil {
 		return err
 	}
+	for i := range e.Checks {
+		if c := &e.Checks[i]; c.Fix != "" {
+			c.Fix = withCommands(c.Fix, id)
+		}
+	}
 	if asJSON {
 		err = jsonLines(a.stdout).Encode(e)
 	} else {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// fixCommands are the commands that carry out fixes of package admin. ID stands for the task.
+var fixCommands = []struct{ fix, command string }{
+	{"start a server", "start tdf-server, or tdf up"},
+	{"start a worker", "start tdf-worker, or tdf up"},
+	{"change its start_after", "tdf set ID --start-after 0"},
+	{"retry the task", "tdf retry ID"},
+	{"retry it with a later end_before", "tdf retry ID --end-before TIME"},
+	{"resume ", "tdf drain --undo WORKER"},
+	{"find out why the program fails there", "tdf failures"},
+	{"look at the failures of the program", "tdf failures, tdf watch CAMPAIGN --stop-after N"},
+	{"archive and remove finished tasks", "tdf archive, tdf rm"},
+	{"load the same dump again", "tdf load FILE"},
+	{"explain one of the open tasks", "tdf ls --state open, tdf explain ID"},
+	{"list the running tasks", "tdf ls --state running"},
+	{"requeue it if it hangs", "tdf requeue ID"},
+	{"store the program, and change the source", "tdf push DIR, tdf set ID --source SOURCE"},
+	{"check their machines and processes", "tdf workers"},
+	{"wait for the server's audit", "tdf check"},
+}
+
+// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". id is the task's; 0: none.
+func withCommands(fix string, id int64) string {
+	var commands []string
+	for _, c := range fixCommands {
+		if strings.Contains(fix, c.fix) {
+			commands = append(commands, c.command)
+		}
+	}
+	if len(commands) == 0 {
+		return fix
+	}
+	all := strings.Join(commands, ", ")
+	if id > 0 {
+		all = strings.ReplaceAll(all, "ID", fmt.Sprint(id))
+	}
+	return fix + " (" + all + ")"
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each fix of the table is one of package admin.
+func TestFixesAreThoseOfAdmin(t *testing.T) {
+	files, err := filepath.Glob("../../admin/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(text)
+	}
+	for _, c := range fixCommands {
+		if !strings.Contains(code.String(), c.fix) {
+			t.Errorf("package admin has no fix %q", c.fix)
+		}
+	}
+	if got := withCommands("wait, or change its start_after", 7); got != "wait, or change its start_after (tdf set 7 --start-after 0)" {
+		t.Errorf("got %s", got)
+	}
+}
