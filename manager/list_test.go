@@ -242,14 +242,14 @@ func TestInvalidQueries(t *testing.T) {
 	}{
 		{manager.Query{}, "", 0, "limit must be at least 1"},
 		{manager.Query{Order: manager.ByID}, "", 1, "only List supports"},
-		{manager.Query{Program: "a["}, "", 1, "no pattern"},
+		{manager.Query{Program: "a["}, "", 1, "invalid pattern"},
 		{manager.Query{Exit: "256"}, "", 1, "exit status"},
 		{manager.Query{Exit: "07"}, "", 1, "exit status"},
 		{manager.Query{Failure: "xyz"}, "", 1, "8 hex digits"},
-		{manager.Query{States: []tdf.State{"lost"}}, "", 1, "no state"},
+		{manager.Query{States: []tdf.State{"lost"}}, "", 1, "unknown state"},
 		{manager.Query{}, "!", 1, "the cursor"},
 		{manager.Query{}, "dGltZSB4", 1, "the cursor"},
-		{manager.Query{}, "dGltZSBuYW4gNw", 1, "no place in it"}, // time nan 7
+		{manager.Query{}, "dGltZSBuYW4gNw", 1, "no valid position"}, // time nan 7
 		{manager.Query{}, strings.Repeat("QUJD", 1<<16), 1, "the cursor"},
 		{manager.Query{Group: "g"}, first.Next, 1, "the cursor"},
 		{manager.Query{IDs: []int64{1}}, first.Next, 1, "the cursor"},
@@ -270,7 +270,7 @@ func TestInvalidQueries(t *testing.T) {
 	}
 }
 
-// What does not move comes once, whatever happens around it.
+// A task that stays in its state comes once, whatever other tasks do.
 func TestPagesOfTasksThatMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)

@@ -1,4 +1,4 @@
-// Package acting does what an operator asks for to tasks: retry, cancel, requeue, archive, remove, change
+// Package acting carries out what an operator wants done to tasks: retry, cancel, requeue, archive, remove, change
 // (docs/lifecycle.md, "By hand"). Packages manager and admin share it.
 package acting
 
@@ -19,39 +19,39 @@ type Store interface {
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
-// An Action is done to tasks.
+// An Action is an operation on tasks.
 type Action struct {
 	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive or VerbRemove
 	From      []tdf.State // only tasks in one of these states; none: in any state that the verb allows
-	Changes   tdf.Changes // of VerbReopen and VerbChange
-	Elsewhere bool        // VerbRelease: the workers that have the tasks do not get them again
+	Changes   tdf.Changes // for VerbReopen and VerbChange
+	Elsewhere bool        // for VerbRelease: the workers that have the tasks do not get them again
 }
 
-// AnyRound is the Round of a Ref to a task in whichever round it is.
+// AnyRound is the Round of a Ref that names a task in any round.
 const AnyRound = -1
 
-// A Ref names a task, and the round in which it was seen. A task that is in another round is skipped.
+// A Ref names a task and the round in which it was seen. A task in another round is skipped.
 type Ref struct {
 	ID    int64
 	Round int
 }
 
-// A Result says what became of the tasks.
+// A Result says how many tasks an action changed, and why it skipped the others.
 type Result struct {
 	Done    int
 	Skipped []error // one for each task that was skipped
 }
 
-// ErrPast says that a task would expire at once: its end_before is past by Redis's clock.
-var ErrPast = errors.New("its end_before is past, and it would expire at once")
+// ErrPast is the error of a retry of a task that would expire at once, because its end_before is past by Redis's clock.
+var ErrPast = errors.New("its end_before is past, so that it would expire at once")
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // a task that moves meanwhile may still be where the verb applies
+	tries       = 5 // after a conflict the verb may still apply to the task
 )
 
-// Do does an action to each task by itself. The tasks' logs name who did it. After an error the result is about the tasks that were
-// reached.
+// Do carries out an action on each task by itself. The tasks' logs name who as the actor. After an error the result covers the
+// tasks that were reached.
 func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {
@@ -73,18 +73,18 @@ func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (R
 	return h.result, nil
 }
 
-// A hand does one action.
+// A hand carries out one action.
 type hand struct {
 	store  Store
 	who    string
 	action Action
 	decide func(*tdf.Task) (tdf.Move, error)
-	rounds map[int64]int // in which the tasks were seen
+	rounds map[int64]int // the rounds in which the tasks were seen
 	now    tdf.Time
 	result Result
 }
 
-// decider returns the function that makes the move of one task.
+// decider returns the function that decides the move of one task.
 func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 	switch a.Verb {
 	case tdf.VerbReopen:

@@ -69,7 +69,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// convert returns a value that encoding/json writes as this package says.
+// convert returns a value that encoding/json writes in the form of this package.
 func convert(v reflect.Value, unix bool) any {
 	switch value := v.Interface().(type) {
 	case time.Time:
@@ -190,7 +190,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetTime sets a member to a time, unless that is zero.
+// SetTime sets a member to a time, unless the time is zero.
 func (o *Object) SetTime(name string, t time.Time) {
 	if !t.IsZero() {
 		o.Set(name, timeOf(t, false))

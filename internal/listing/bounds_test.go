@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A page ends at each of its bounds, and the next one goes on just there.
+// A page ends at the first bound that it reaches, and the next page continues from there.
 func TestPagesEndAtTheirBounds(t *testing.T) {
 	cfg := testspace.Config(t, testspace.Embedded(t))
 	m, s := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
@@ -45,20 +45,20 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if pages == 0 && page.Looked != c.looked {
-				t.Errorf("%s: the first page has looked at %d tasks, want %d", name, page.Looked, c.looked)
+				t.Errorf("%s: the first page looked at %d tasks, want %d", name, page.Looked, c.looked)
 			}
 			for _, task := range page.Tasks {
 				if want := int64(many - found); task.ID != want {
-					t.Fatalf("%s: task %d came, want %d", name, task.ID, want)
+					t.Fatalf("%s: got task %d, want %d", name, task.ID, want)
 				}
 				found++
 			}
 			if after = page.Next; c.looked == 1 && pages == 3 {
-				break // the rest is like that
+				break // the other pages are alike
 			}
 		}
 		if c.looked > 1 && found != many {
-			t.Errorf("%s: %d tasks of %d", name, found, many)
+			t.Errorf("%s: got %d tasks, want %d", name, found, many)
 		}
 	}
 }

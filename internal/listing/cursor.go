@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A position says which of the tasks that a query may mean was looked at last.
+// A position names the last task that a walk has looked at.
 type position struct {
-	kind  string                // of the query: what the order of the place is
-	place *redisstate.ListEntry // nil: none was
+	kind  string                // the kind of the query, which decides the meaning of place.Order
+	place *redisstate.ListEntry // nil: no task yet
 }
 
 // Kinds of positions.
 const (
 	byTime = "time"
 	byID   = "group"
-	given  = "ids" // the order is the place among them, from 0
+	given  = "ids" // place.Order is the index in Query.IDs
 )
 
 func (q *Query) kind() string {
@@ -41,7 +41,7 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.kind + " " + order + " " + p.place.Member))
 }
 
-// position reads what String wrote about the same query.
+// position parses a text that String wrote for the same query.
 func (q *Query) position(text string) (position, error) {
 	p := position{kind: q.kind()}
 	if text == "" {
@@ -50,20 +50,20 @@ func (q *Query) position(text string) (position, error) {
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.SplitN(string(plain), " ", 3)
 	if err != nil || parts[0] != p.kind || len(parts) == 2 {
-		return p, &QueryError{fmt.Sprintf("the cursor %.80q is none of this query: give the last one that it told, or none to begin again", text)}
+		return p, &QueryError{fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor of its last page, or none to begin again", text)}
 	}
 	if len(parts) == 1 {
 		return p, nil
 	}
 	order, err := strconv.ParseFloat(parts[1], 64)
 	if err != nil || math.IsNaN(order) {
-		return p, &QueryError{fmt.Sprintf("the cursor %.80q has no place in it", text)}
+		return p, &QueryError{fmt.Sprintf("the cursor %.80q has no valid position", text)}
 	}
 	p.place = &redisstate.ListEntry{Order: order, Member: parts[2]}
 	return p, nil
 }
 
-// among returns the places of the next ids of those that are given.
+// among returns the places of up to most ids behind the position.
 func (p position) among(ids []int64, most int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {

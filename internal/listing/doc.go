@@ -1,5 +1,5 @@
 // Package listing finds tasks by a query, page by page. Packages manager and admin share it.
 //
-// The lists in Redis tell the state, the group and the time of a task. A [Walk] reads the tasks one after the other for all
-// other conditions, within [Bounds].
+// The lists in Redis give the state, the group and the time of a task. For all other conditions, a [Walk] reads one task after
+// the other, within [Bounds].
 package listing

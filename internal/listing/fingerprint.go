@@ -10,10 +10,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Fingerprint is what failed rounds have in common that most likely failed for one reason.
+// A Fingerprint is the same for failed rounds that most likely failed for the same reason.
 type Fingerprint struct {
 	How  string
-	Line string // the telling line of what was printed to stderr, without what differs from round to round
+	Line string // the most informative line of stderr, with placeholders for the parts that differ between rounds
 }
 
 // failureIDLength is how many hex digits name a fingerprint.
@@ -33,10 +33,11 @@ type Failure struct {
 
 func (f *Failure) Fingerprint() Fingerprint { return f.FingerprintOf(f.Line()) }
 
-// FingerprintOf is for those who know its line already.
+// FingerprintOf returns the fingerprint for a Line that the caller has read already.
 func (f *Failure) FingerprintOf(line string) Fingerprint { return Fingerprint{f.How, normalise(line)} }
 
-// Line returns the telling line of its stderr. What TDF wrote there about a lost round names its workers.
+// Line returns the most informative line of the round's stderr. It is "" for a lost round, where TDF has written the names
+// of workers to stderr.
 func (f *Failure) Line() string {
 	if f.How == HowLost {
 		return ""
@@ -44,25 +45,25 @@ func (f *Failure) Line() string {
 	return tellingLine(f.Task.Rounds.At(f.Round).Error)
 }
 
-// At is when the round had failed.
+// At returns when the round failed.
 func (f *Failure) At() tdf.Time {
 	r := f.Task.Rounds.At(f.Round)
 	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
 
-// How rounds failed, where that is neither an exit status nor a signal.
+// The values of Failure.How beside exit statuses and signals.
 const (
 	HowTimedOut   = "timed out"
 	HowLost       = "lost with its worker"
 	HowNotRun     = "could not be run"
-	HowRefused    = "ran, and what it left was refused" // its result.json or its files, or Redis could not store it
-	HowNoExit     = "no exit status"                    // by a worker of the original TDF, which does not tell it
+	HowRefused    = "ran, and what it left was refused" // the worker refused its result.json or its files, or Redis could not store them
+	HowNoExit     = "no exit status"                    // reported by a worker of the original TDF, which does not report it
 	HowNeverRan   = "expired before it ran"
 	HowRanTooLong = "expired while it ran"
 	HowLate       = "executed after end_before"
 )
 
-// FailuresOf returns the failed rounds of a task, among those that were read of it, the last one at the end.
+// FailuresOf returns the failed rounds of a task, oldest first, among the rounds that were read.
 func FailuresOf(t *tdf.Task) []Failure {
 	var all []Failure
 	for i := range t.Rounds.All() {
@@ -73,7 +74,7 @@ func FailuresOf(t *tdf.Task) []Failure {
 	return all
 }
 
-// LastFailure returns nil where no round has failed.
+// LastFailure returns the last failed round that was read; nil if there is none.
 func LastFailure(t *tdf.Task) *Failure {
 	all := FailuresOf(t)
 	if len(all) == 0 {
@@ -82,7 +83,7 @@ func LastFailure(t *tdf.Task) *Failure {
 	return &all[len(all)-1]
 }
 
-// HowFailed tells how a round ended that failed; "" for any other.
+// HowFailed returns how a round failed; "" if it did not fail.
 func HowFailed(t *tdf.Task, round int) string {
 	r := t.Rounds.At(round)
 	ended := ""
@@ -126,16 +127,16 @@ func howExpired(r *tdf.Round) string {
 	return HowNeverRan
 }
 
-// Bounds of what is looked at of a text: its two ends, and so much of a line.
+// Limits of what tellingLine reads of a text: its two ends, and the beginning of each line.
 const (
 	endsLooked  = 64 << 10
-	linesLooked = 100 // of those that may tell something
+	linesLooked = 100 // lines with text
 	lineLooked  = 1000
 	lineKept    = 200
 )
 
-// tellingLine returns the line of a program's stderr that says most about why it failed: the last one that is not
-// indented, as tracebacks are; of a Go program the line of its panic, which its traces come after.
+// tellingLine returns the line of a program's stderr that says most about why it failed. That is the last line without
+// indentation, because tracebacks are indented. For a Go program it is the line of the panic, because the traces follow it.
 func tellingLine(text string) string {
 	if line := panicLine(text); line != "" {
 		return clean(line)
@@ -161,12 +162,12 @@ func tellingLine(text string) string {
 	return strings.TrimSpace(indented)
 }
 
-// isRemark knows lines that runtimes add below the one that tells.
+// isRemark recognises lines that runtimes add below the error.
 func isRemark(line string) bool {
 	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
 }
 
-// panicLine returns the line that a Go program's trace begins with, "" if there is no trace.
+// panicLine returns the first line of a Go program's trace; "" if there is no trace.
 func panicLine(text string) string {
 	for _, end := range []string{text[max(0, len(text)-endsLooked):], text[:min(len(text), endsLooked)]} {
 		if !strings.Contains(end, "\ngoroutine ") {
@@ -183,8 +184,8 @@ func panicLine(text string) string {
 
 var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
 
-// clean makes a line text: without what colours it, and with blanks for what cannot be shown. What was written
-// over, as bars are, is gone.
+// clean returns a line as plain text. It removes colour codes and text that a carriage return has overwritten, such as progress
+// bars, and replaces unprintable characters with blanks.
 func clean(line string) string {
 	line = strings.TrimRight(line, "\r\n")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
@@ -198,7 +199,7 @@ func clean(line string) string {
 	}, line), " ")
 }
 
-// What differs between rounds that failed alike, and what stands for it. The order counts.
+// Patterns of text that differs between alike failures, and their placeholders. They apply in this order.
 var placeholders = []struct {
 	what  *regexp.Regexp
 	stand string
@@ -207,12 +208,12 @@ var placeholders = []struct {
 	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
 	{regexp.MustCompile(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
 	{regexp.MustCompile(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
-	{regexp.MustCompile(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // sums, addresses
+	{regexp.MustCompile(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // checksums, addresses
 	{regexp.MustCompile(`(?:\B[-+])?\d+`), "<n>"},
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// normalise puts placeholders for what differs from round to round.
+// normalise replaces the parts of a line that differ between rounds with placeholders.
 func normalise(line string) string {
 	for _, p := range placeholders {
 		line = p.what.ReplaceAllString(line, p.stand)

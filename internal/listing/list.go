@@ -24,14 +24,14 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 	return w.Page(limit)
 }
 
-// ByID calls take with all tasks that a query selects, in the order of their ids and each once, until take returns false. texts
-// names the texts that it reads of a task beside those that the query searches.
+// ByID calls take with every task that a query selects, once each and by ascending id, until take returns false. texts names the
+// texts to read of a task, beside those that the query searches.
 func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	q.OldestFirst = true
 	if _, err := q.prepared(); err != nil {
 		return err
 	}
-	if len(q.IDs) > 0 || q.Group != "" { // a group has an index by id
+	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is sorted by id
 		q.IDs = slices.Sorted(slices.Values(q.IDs))
 		_, err := each(ctx, s, q, texts, take)
 		return err
@@ -48,14 +48,14 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 	return nil
 }
 
-// Each calls take with all tasks that a query selects, in the query's order, until take returns false. texts names the texts that it
-// reads of a task beside those that the query searches.
+// Each calls take with every task that a query selects, in the query's order, until take returns false. texts names the texts to
+// read of a task, beside those that the query searches.
 func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err
 }
 
-// each calls take with the tasks of all pages, until it returns false.
+// each calls take with the tasks of all pages until take returns false.
 func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {

@@ -11,35 +11,35 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A QueryError says what makes no sense about a [Query], or about where it is to go on.
+// A QueryError says why a [Query] or its cursor is invalid.
 type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
 
-// prepared returns the query with its defaults, or what is wrong with it.
+// prepared returns the query with its defaults, or a *[QueryError].
 func (q Query) prepared() (Query, error) {
 	if _, err := path.Match(q.Program, ""); err != nil {
-		return q, &QueryError{fmt.Sprintf("the program %q is no pattern: * and ? stand for characters, and a [ needs its ]", q.Program)}
+		return q, &QueryError{fmt.Sprintf("invalid pattern %q for the program: * and ? stand for characters, and a [ needs a ]", q.Program)}
 	}
 	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, anySignal) && (err != nil || strconv.Itoa(int(n)) != q.Exit) {
-		return q, &QueryError{fmt.Sprintf("the exit status %q is none of 0 to 255, signal, 'signal: killed' and the like", q.Exit)}
+		return q, &QueryError{fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'", q.Exit)}
 	}
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > failureIDLength {
-		return q, &QueryError{fmt.Sprintf("%q is not the ID of a group of failures, nor the beginning of one: 8 hex digits", q.Failure)}
+		return q, &QueryError{fmt.Sprintf("invalid failure group %q: want its ID of 8 hex digits, or the beginning of it", q.Failure)}
 	}
 	for _, s := range q.States {
 		if !slices.Contains(tdf.States, s) {
-			return q, &QueryError{fmt.Sprintf("there is no state %q", s)}
+			return q, &QueryError{fmt.Sprintf("unknown state %q", s)}
 		}
 	}
 	q.States = q.states()
 	if !slices.IsSortedFunc(q.IDs, ascending) {
-		q.IDs = firstOnes(q.IDs)
+		q.IDs = withoutRepeats(q.IDs)
 	}
 	return q, nil
 }
 
-// ascending makes equal ids count as not in order.
+// ascending orders ids so that IsSortedFunc refuses equal ids.
 func ascending(a, b int64) int {
 	if a > b {
 		return 1
@@ -47,8 +47,8 @@ func ascending(a, b int64) int {
 	return -1
 }
 
-// firstOnes leaves out what was there already.
-func firstOnes(ids []int64) []int64 {
+// withoutRepeats removes repeated ids and keeps the first of each.
+func withoutRepeats(ids []int64) []int64 {
 	seen := make(map[int64]bool, len(ids))
 	var first []int64
 	for _, id := range ids {
@@ -60,7 +60,7 @@ func firstOnes(ids []int64) []int64 {
 	return first
 }
 
-// states are those that the tasks meant can be in, each once, in the order of a task's life.
+// states returns the states that selected tasks can be in, each once, in the order of a task's life.
 func (q *Query) states() []tdf.State {
 	return slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool {
 		return len(q.States) > 0 && !slices.Contains(q.States, s) || len(q.Outcomes) > 0 && !q.endsIn(s)
@@ -73,7 +73,7 @@ func (q *Query) endsIn(s tdf.State) bool {
 	})
 }
 
-// head says whether a task can be meant as far as its state, round, program, group and outcome go.
+// head reports whether a task meets the conditions on state, program, group and outcome.
 func (q *Query) head(t *tdf.Task) bool {
 	program, _ := path.Match(q.Program, t.Program)
 	return slices.Contains(q.States, t.State) &&
@@ -82,7 +82,7 @@ func (q *Query) head(t *tdf.Task) bool {
 		(q.Program == "" || program)
 }
 
-// facts says the same as far as all but texts goes.
+// facts reports whether a task meets all other conditions that need no texts.
 func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
@@ -94,15 +94,15 @@ func (q *Query) facts(t *tdf.Task) bool {
 
 const anySignal = "signal"
 
-// OfTask are the texts of a task itself that every selected task is read with.
+// OfTask names the texts of the task itself, which are read of every selected task.
 var OfTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput | tdf.TextMeta}
 
-// texts returns the texts that a selected task is read with.
+// texts returns the texts to read of a selected task.
 func (q *Query) texts(t *tdf.Task) []redisstate.TextsOf {
 	return append([]redisstate.TextsOf{OfTask}, q.Searched(t)...)
 }
 
-// Searched returns the texts in which the query looks for a text.
+// Searched returns the texts that the query searches.
 func (q *Query) Searched(t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	if q.Output != "" {
@@ -117,8 +117,8 @@ func (q *Query) Searched(t *tdf.Task) []redisstate.TextsOf {
 	return texts
 }
 
-// says says whether a task is meant as far as its texts go.
-func (q *Query) says(t *tdf.Task) bool {
+// textsMatch reports whether a task meets the conditions on texts.
+func (q *Query) textsMatch(t *tdf.Task) bool {
 	r := t.Rounds.At(t.LastRun())
 	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
 		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint().ID(), q.Failure))

@@ -12,7 +12,7 @@ func TestLiteral(t *testing.T) {
 		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
 			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
 			if got := q.head(task); got != (other == name) {
-				t.Errorf("%q means %q: %v", name, other, got)
+				t.Errorf("%q matches %q: %v", name, other, got)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // bytesAtOnce limits how many bytes of texts one call reads.
 const bytesAtOnce = 4 << 20
 
-// Metas returns the meta of each task of a group, in any state, the newest first. A task that moves meanwhile comes once. A
-// task that is opened meanwhile may be missing. An error is the last that comes.
+// Metas returns the meta of each task of a group, in any state, newest first. A task that moves meanwhile comes once. A task that
+// is opened meanwhile may be missing. After an error no more metas come.
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}

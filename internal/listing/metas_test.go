@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// All of a group come, each once, also while they move from state to state.
+// Every task of a group comes once, even while tasks move from state to state.
 func TestMetasWhileTasksMove(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
@@ -24,7 +24,7 @@ func TestMetasWhileTasksMove(t *testing.T) {
 		d := testspace.Define("p", "rsync:/p/run.sh", "")
 		d.Group, d.Meta = "g", fmt.Sprintf(`{"i":%d,"x":%q}`, i, strings.Repeat("x", i%4000))
 		want = append(want, d.Meta)
-		if i%3 == 0 { // some of another group between them
+		if i%3 == 0 { // tasks of another group between them
 			other := d
 			other.Group = "h"
 			all = append(all, other)
@@ -56,7 +56,7 @@ func TestMetasWhileTasksMove(t *testing.T) {
 		t.Errorf("%d metas, want %d", len(got), len(want))
 	}
 	if counts, err := m.Counts(t.Context(), "g"); err != nil || counts[tdf.Running] == 0 || counts[tdf.Open] == 0 {
-		t.Errorf("%v, %v: they did not move", counts, err)
+		t.Errorf("%v, %v: the tasks did not move", counts, err)
 	}
 }
 
@@ -86,6 +86,6 @@ func TestMetasOfNobody(t *testing.T) {
 	for _, last = range listing.Metas(t.Context(), store, "g") {
 	}
 	if last == nil {
-		t.Error("no error of a closed store")
+		t.Error("a closed store returned no error")
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Settled are the states in which tasks wait for a manager, in the order in which a manager takes them.
+// Settled are the states in which tasks wait for a manager, in the order in which a manager handles them.
 var Settled = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Settled() })
 
 // Finished are the states of finished tasks.
 var Finished = append(slices.Clone(Settled), tdf.Archived)
 
-// Outcome returns how a task ended; "" before its end. A component of the original TDF writes no outcome, and the state tells it.
+// Outcome returns how a task ended; "" if it has not ended. Components of the original TDF write no outcome; for their tasks the
+// state is the outcome.
 func Outcome(t *tdf.Task) string {
 	if t.Outcome == "" && t.State.Settled() {
 		return string(t.State)
@@ -20,7 +21,7 @@ func Outcome(t *tdf.Task) string {
 	return t.Outcome
 }
 
-// LastOutcome is Outcome also for a task that a component of the original TDF settled and that is archived.
+// LastOutcome is Outcome, but also finds the outcome of an archived task that a component of the original TDF settled.
 func LastOutcome(t *tdf.Task) string {
 	for _, state := range Settled {
 		if Outcome(t) == "" && t.Current().Entered[state] > 0 {
@@ -30,7 +31,7 @@ func LastOutcome(t *tdf.Task) string {
 	return Outcome(t)
 }
 
-// EndState returns the state that a finished task's outcome belongs to.
+// EndState returns the state in which a finished task ended.
 func EndState(t *tdf.Task) tdf.State {
 	if t.Outcome == tdf.Cancelled {
 		return tdf.Expired

@@ -4,27 +4,26 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Query says which tasks are meant: those that meet all of what it names. The zero Query means all
-// tasks there are. The last run of a task is its current round if a worker has it or had it, else the round before.
+// A Query selects the tasks that meet all of its conditions. The zero Query selects all tasks. The last run of a task is its
+// current round if a worker has claimed it, otherwise the round before.
 type Query struct {
 	IDs      []int64     // one of these
 	States   []tdf.State // in one of these
 	Group    string      // of this group
-	Outcomes []string    // that ended so: [tdf.Task].Outcome
+	Outcomes []string    // that ended in one of these ways: [tdf.Task].Outcome
 	Program  string      // of this program; * and ? stand for characters, as in path.Match
 	Worker   string      // last run by this worker
-	Exit     string      // whose last run ended with this: "0" to "255", "signal: killed", "signal" for any
+	Exit     string      // whose last run ended so: "0" to "255", "signal: killed", or "signal" for any signal
 	After    tdf.Time    // that entered their state at this time or later
-	Before   tdf.Time    // that entered their state before this time; 0: no matter when
-	Output   string      // whose last run has this text in its output
-	Error    string      // whose last run has this text in its error
-	Failure  string      // whose last failure is of this [FailureGroup], by its ID or the beginning of it
+	Before   tdf.Time    // that entered their state before this time; 0: at any time
+	Output   string      // whose last run printed this text to stdout
+	Error    string      // whose last run printed this text to stderr
+	Failure  string      // whose last failure has this [Fingerprint] ID, or an ID that begins so
 
-	OldestFirst bool // else the newest come first
+	OldestFirst bool // otherwise newest first
 }
 
-// Validate reports what is wrong with a query, or with the name of the page that it is to go on with ("": the first one): a
-// *[QueryError]. It needs no Redis.
+// Validate returns a *[QueryError] if the query or the cursor after is invalid. It does not use Redis.
 func (q Query) Validate(after string) error {
 	prepared, err := q.prepared()
 	if err == nil {
@@ -33,13 +32,13 @@ func (q Query) Validate(after string) error {
 	return err
 }
 
-// A Page is a part of the tasks that a query means.
+// A Page is a part of the tasks that a query selects.
 type Page struct {
-	// Tasks are summaries: of their texts they have the input, the meta, and those that the query looks into. What
-	// else there is is named by Task.Unread and Round.Unread.
+	// Tasks are summaries. Of their texts they have the input, the meta, and those that the query searches. Task.Unread and
+	// Round.Unread name the other texts.
 	Tasks []*tdf.Task
-	// Looked is how many tasks were looked at for this page. What the lists do not tell (all but the
-	// state, the group and the time) is found by looking at one task after the other.
+	// Looked is how many tasks were read for this page. The lists in Redis give only the state, the group and the time. For
+	// all other conditions one task after the other is read.
 	Looked int
-	Next   string // names the next page; "": this is the last one
+	Next   string // the cursor of the next page; "": this is the last page
 }

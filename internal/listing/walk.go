@@ -29,7 +29,7 @@ var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 64 
 
 const (
 	leastAtOnce = 50
-	mostAtOnce  = 300 // of each list, and there may be eight: Redis has other clients
+	mostAtOnce  = 300 // of each of up to eight lists in one call, because Redis has other clients
 
 	// SummaryRounds is how many rounds a summary has: the current one and the one before.
 	SummaryRounds = 2
@@ -39,10 +39,10 @@ const (
 
 // A Walk reads tasks one after the other, within its bounds. Its exported fields may be set before the first call of Each.
 type Walk struct {
-	Query  Query                                // with its defaults
+	Query  Query                                // with defaults filled in
 	Bounds Bounds                               // default: PageBounds
-	Rounds int                                  // how many rounds of each task are read
-	Texts  func(*tdf.Task) []redisstate.TextsOf // the texts that are read of each selected task
+	Rounds int                                  // how many rounds of each task to read
+	Texts  func(*tdf.Task) []redisstate.TextsOf // the texts to read of each selected task
 	Looked int                                  // how many tasks were read so far
 
 	ctx    context.Context
@@ -63,7 +63,7 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}
 	at, err := q.position(after)
 	rounds := SummaryRounds
-	if q.Failure != "" { // as far back as failures are grouped
+	if q.Failure != "" { // search as many rounds as the failure groups do
 		rounds = FailureRounds
 	}
 	return &Walk{
@@ -72,12 +72,12 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}, err
 }
 
-// Add has these texts of each task read beside those that the query searches.
+// Add sets the texts to read of each task, beside those that the query searches.
 func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
 	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
 }
 
-// Page returns the next tasks, at most so many.
+// Page returns the next selected tasks, at most most of them.
 func (f *Walk) Page(most int) (Page, error) {
 	var page Page
 	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)
@@ -89,7 +89,7 @@ func (f *Walk) Page(most int) (Page, error) {
 	return page, err
 }
 
-// Next names the page after what was looked at.
+// Next returns the cursor behind the last task that the walk has looked at; "" at the end.
 func (f *Walk) Next() string {
 	if f.ended {
 		return ""
@@ -97,7 +97,7 @@ func (f *Walk) Next() string {
 	return f.at.String()
 }
 
-// Each calls take with each task that is meant, until that returns false or a bound is reached.
+// Each calls take with each selected task, until take returns false or the walk reaches a bound.
 func (f *Walk) Each(take func(*tdf.Task) bool) error {
 	for more := true; more && !f.ended; more = more && !f.tired() {
 		places, last, err := f.places()
@@ -126,7 +126,7 @@ func (f *Walk) tired() bool {
 	return f.Looked >= f.Bounds.Tasks || f.bytes >= f.Bounds.Bytes || time.Since(f.begun) >= f.Bounds.Time
 }
 
-// places are where the next tasks are found that may be meant.
+// places returns the places of the next tasks that the query may select.
 func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	if len(f.Query.IDs) > 0 {
 		places, last = f.at.among(f.Query.IDs, f.atOnce)
@@ -138,12 +138,12 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	}, f.atOnce)
 }
 
-// look reads the tasks at some places; nil stands for one that is not meant. They are fewer than the places
-// where the texts are more than may be read.
+// look reads the tasks at some places; nil stands for a task that is not selected. It returns fewer tasks than places if the
+// texts exceed the bound.
 func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	ids := make([]int64, len(places))
 	for i, p := range places {
-		ids[i], _ = p.ID() // 0 is no task
+		ids[i], _ = p.ID() // an invalid member has the id 0, which no task has
 	}
 	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.Query.head})
 	if err != nil {
@@ -170,7 +170,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	}
 	for i, x := range stored {
 		f.bytes += int64(x.Bytes)
-		if x.Task != nil && f.Query.says(x.Task) {
+		if x.Task != nil && f.Query.textsMatch(x.Task) {
 			tasks[where[i]] = x.Task
 		}
 	}

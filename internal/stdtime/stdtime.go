@@ -1,4 +1,4 @@
-// Package stdtime converts between the times of the rule book, which stand in Redis, and those of package time.
+// Package stdtime converts between the times of package tdf, as they stand in Redis, and the times of package time.
 package stdtime
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// farthest is the end of the times that a tdf.Time can hold, in seconds (the year 5138). A later one is tdf.Never.
+// farthest is the latest time that a tdf.Time can hold, in seconds (the year 5138). Any later time is tdf.Never.
 const farthest = 1e11
 
 // Never is the time.Time that stands for tdf.Never.

@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// Silent is a log that nobody reads.
+// Silent is a log that discards everything.
 var Silent = slog.New(slog.DiscardHandler)
 
 // Config returns the configuration of a manager in a new namespace of the Redis at addr.
@@ -65,7 +65,7 @@ func Manager(t testing.TB, cfg config.Manager, change ...func(*manager.Options))
 	return m
 }
 
-// Log is a change of options.
+// Log returns a change of options that sets the log.
 func Log(l *slog.Logger) func(*manager.Options) { return func(o *manager.Options) { o.Log = l } }
 
 // Define returns a definition.
@@ -73,7 +73,7 @@ func Define(program, source, input string) manager.Definition {
 	return manager.Definition{Program: program, Source: source, Input: input}
 }
 
-// Connect returns a connection of its own to the namespace.
+// Connect returns a new connection to the namespace, which ends with the test.
 func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	s, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, Silent)
@@ -84,14 +84,14 @@ func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 	return s
 }
 
-// Client returns a plain client of the Redis.
+// Client returns a plain client of the Redis, which ends with the test.
 func Client(t testing.TB, cfg config.Manager) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), Protocol: 2})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// Apply makes a move, unless there was an error in deciding it.
+// Apply makes a move. It fails the test if err, the error of deciding the move, is not nil.
 func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 	t.Helper()
 	if err != nil {
@@ -103,7 +103,7 @@ func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 	}
 }
 
-// Read reads a task.
+// Read reads a whole task.
 func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	t.Helper()
 	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
@@ -113,7 +113,7 @@ func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	return stored.Task
 }
 
-// IDs returns the ids of tasks that were opened, and the error.
+// IDs returns the ids of opened tasks, and the error.
 func IDs(tasks []*manager.Task, err error) ([]int64, error) {
 	var ids []int64
 	for _, t := range tasks {
