@@ -22,8 +22,8 @@ import (
 
 // A Packed is an archive of a program's directory.
 type Packed struct {
-	Name    string // the directory's name and the first digits of the archive's SHA-256, so other content is another program
-	Source  string // redis:SHA256, the source when it is stored
+	Name    string // the directory's name and the first digits of the archive's SHA-256, so that changed content is another program
+	Source  string // redis:SHA256, the program's source once it is stored
 	Archive []byte
 	Files   int   // files and links in it
 	Bytes   int64 // of the files, unpacked
@@ -37,7 +37,7 @@ type Packed struct {
 func Pack(dir string) (Packed, error) {
 	p, err := pack(dir)
 	if err != nil {
-		return Packed{}, fmt.Errorf("packing %s: %w", dir, err)
+		return Packed{}, fmt.Errorf("pack %s: %w", dir, err)
 	}
 	return p, nil
 }
@@ -70,7 +70,7 @@ func pack(dir string) (Packed, error) {
 
 const hashDigits = 8
 
-// nameAfter returns a name for the program, made from the directory's name, that needs no quotes.
+// nameAfter returns a name for the program that needs no quotes, made from the directory's name.
 func nameAfter(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -93,8 +93,8 @@ func nameAfter(dir string) (string, error) {
 	return name, nil
 }
 
-// Workers refuse an archive that unpacks to more than 1 MiB and 200 times its size (docs/programs.md, "Limits"). A directory that comes
-// near this is not compressed.
+// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md, "Limits"). A
+// directory that comes near this limit is not compressed.
 const (
 	mostRatio = 100
 	ratioFrom = 1 << 20
@@ -102,14 +102,14 @@ const (
 
 func (t *packTree) archive(root *os.Root) ([]byte, error) {
 	archive, err := t.write(root, func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // one at a time: the same bytes each time
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // a single thread, so that the same content gives the same bytes
 	})
 	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
 		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })
 	}
 	if errors.Is(err, errTooLarge) {
-		err = fmt.Errorf("it has more than %d bytes (%d unpacked), too many to be stored in redis; the largest are %s; "+
-			"name what the program does not need in a .tdfignore, or have it fetched from elsewhere",
+		err = fmt.Errorf("it has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are %s; "+
+			"list files that the program does not need in a .tdfignore, or use an http or rsync source",
 			redisstate.MaxProgram, t.bytes, t.largest())
 	}
 	return archive, err

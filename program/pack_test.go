@@ -28,7 +28,7 @@ import (
 
 const packedScript = "#!/bin/sh\ncat data/\"$1\"\n"
 
-// plant writes files; a name that ends in a slash is a directory, a text that begins with -> a symbolic link.
+// plant writes files. A name that ends in a slash is a directory; a text that begins with -> is a symbolic link.
 func plant(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -53,7 +53,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// fetched returns what a worker makes of an archive: its files, with what workers note beside them left out.
+// fetched returns the files that a worker unpacks from an archive, without the files that workers keep beside them.
 func fetched(t testing.TB, p program.Packed) (dir string, files map[string]string) {
 	t.Helper()
 	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
@@ -116,11 +116,11 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 	run := exec.Command("./run.sh", "link")
 	run.Dir = at
 	if out, err := run.Output(); err != nil || string(out) != "\x00\xff\n" {
-		t.Errorf("it printed %q, %v", out, err)
+		t.Errorf("the program printed %q, %v", out, err)
 	}
 }
 
-// The same content makes the same program, and another content another one.
+// The same content gives the same program, and different content a different program.
 func TestPackIsDeterministic(t *testing.T) {
 	files := map[string]string{"run.sh": packedScript, "b/c": "2", "a": "1", "l": "->a"}
 	first := plant(t, filepath.Join(t.TempDir(), "p"), files)
@@ -149,7 +149,7 @@ func TestPackIsDeterministic(t *testing.T) {
 		c, err := program.Pack(second)
 		check(t, err)
 		if c.Source == b.Source || c.Name == b.Name {
-			t.Errorf("%s: the same program", name)
+			t.Errorf("%s: Pack returned the same program", name)
 		}
 		b = c
 	}
@@ -159,7 +159,7 @@ func TestPackIgnores(t *testing.T) {
 	dir := plant(t, t.TempDir(), map[string]string{
 		"run.sh": packedScript, "a.o": "", "sub/b.o": "", "sub/keep": "k", "results/1": "", "sub/results/2": "r", "build": "", "x/build/y": "",
 		"top": "", "x/top": "t", "x/y/z.log": "", "x/z.log": "l",
-		".tdfignore": "# what runs left\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n",
+		".tdfignore": "# results of runs\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n",
 	})
 	p, err := program.Pack(dir)
 	check(t, err)
@@ -201,22 +201,22 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{"d/l": "->../../x"}), "which leads out of the directory"},
 		{script(map[string]string{"d/e/": "", "l": "->d/e", "m": "->l/../../../x"}), "leads out of the directory"},
 		{script(map[string]string{"d/e/f/": "", "l": "->d/e/f", "m": "->l/../../../run.sh"}), "leads out of the directory"},
-		{script(map[string]string{"l": "->nothing"}), "which is not there, or left out"},
-		{script(map[string]string{"l": "->.git/x", ".git/x": ""}), "which is not there, or left out"},
+		{script(map[string]string{"l": "->nothing"}), "which does not exist, or is left out"},
+		{script(map[string]string{"l": "->.git/x", ".git/x": ""}), "which does not exist, or is left out"},
 		{script(map[string]string{"l": "->run.sh/x"}), "which goes through a file"},
 		{script(map[string]string{"a": "->b", "b": "->a"}), "which leads in a circle"},
 		{script(map[string]string{"a\nb": ""}), `the name "a\nb" cannot be packed`},
 		{script(map[string]string{`a\b`: ""}), "cannot be packed"},
 		{script(map[string]string{"a\xff": ""}), "cannot be packed"},
-		{script(map[string]string{".tdfignore": "a\n!b\n"}), `.tdfignore, line 2: "!b" would take something back in`},
+		{script(map[string]string{".tdfignore": "a\n!b\n"}), `.tdfignore, line 2: "!b" begins with !`},
 		{script(map[string]string{".tdfignore": "a/**/b\n"}), "line 1: \"a/**/b\" has **"},
-		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is no pattern"},
-		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is no pattern"},
+		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is not a valid pattern"},
+		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is not a valid pattern"},
 		{script(map[string]string{".tdfignore": "run.sh\n"}), "no run.sh at its top"},
 		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "it is nested 33 directories deep, and workers unpack at most 32"},
 	} {
 		dir := plant(t, t.TempDir(), c.files)
-		if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "packing "+dir) {
+		if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "pack "+dir) {
 			t.Errorf("%q: got %v, want %q", c.files, err, c.want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestPackTooLarge(t *testing.T) {
 		check(t, os.WriteFile(filepath.Join(dir, name), noise, 0o644))
 	}
 	_, err := program.Pack(dir)
-	want := fmt.Sprintf("it has more than %d bytes (%d unpacked), too many to be stored in redis; the largest are one (41943040 bytes), two (41943040 bytes), run.sh",
+	want := fmt.Sprintf("it has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are one (41943040 bytes), two (41943040 bytes), run.sh",
 		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
@@ -276,11 +276,11 @@ func TestPackTooLarge(t *testing.T) {
 	p, err := program.Pack(dir)
 	check(t, err)
 	if _, got := fetched(t, p); got["one"] != "-rw-r--r-- "+string(noise) {
-		t.Error("one is another one")
+		t.Error("the fetched file one differs from the packed one")
 	}
 }
 
-// What workers would refuse by default is not packed, and what they would take is.
+// Pack refuses programs that workers refuse by default, and packs all others.
 func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
 	p, err := program.Pack(deep)
@@ -290,7 +290,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	f, err := os.Create(filepath.Join(large, "zeros"))
 	check(t, err)
 	defer f.Close()
-	check(t, f.Truncate(fetch.DefaultBytes)) // with run.sh it is more than that
+	check(t, f.Truncate(fetch.DefaultBytes)) // with run.sh it is more than the limit
 	if _, err := program.Pack(large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes)) {
 		t.Errorf("got %v", err)
 	}
@@ -303,13 +303,13 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	}
 }
 
-// Workers take what packs extremely well for an attack.
+// Workers take an archive that unpacks to far more than its size for an attack.
 func TestPackedWellIsFetched(t *testing.T) {
 	zeros := strings.Repeat("\x00", 8<<20)
 	p, err := program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))
 	check(t, err)
 	if _, got := fetched(t, p); got["zeros"] != "-rw-r--r-- "+zeros {
-		t.Error("not what was packed")
+		t.Error("the fetched files are not the packed ones")
 	}
 }
 

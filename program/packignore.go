@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// ignoreFile names, in a program's directory, what is not part of the program.
+// ignoreFile is the name of a file in a program's directory. It lists files that are not part of the program.
 const ignoreFile = ".tdfignore"
 
-// ignore is what a .tdfignore says: a pattern a line, of path.Match. One with a slash before its end is
-// about a path from the top, any other about a name anywhere. One that ends in a slash is about
-// directories only. What is below a directory that is left out is left out with it.
+// ignore has the patterns of a .tdfignore, one of each line, as in path.Match. A pattern with a slash before its end matches paths
+// from the top. Any other pattern matches names in all directories. A pattern that ends in a slash matches only directories. A
+// directory is left out with everything in it.
 type ignore []ignorePattern
 
 type ignorePattern struct {
@@ -54,11 +54,11 @@ func parseIgnore(text string) (ignorePattern, error) {
 	_, err := path.Match(p.glob, "")
 	switch {
 	case strings.HasPrefix(text, "!"):
-		return p, errors.New("would take something back in, which is not known here")
+		return p, errors.New("begins with !, which is not supported")
 	case strings.Contains(text, "**"):
-		return p, errors.New("has **, which is not known here; a name without a slash is left out everywhere")
+		return p, errors.New("has **, which is not supported; a name without a slash is left out everywhere")
 	case err != nil || p.glob == "":
-		return p, errors.New("is no pattern of names with *, ? and [a-z]")
+		return p, errors.New("is not a valid pattern of names with *, ? and [a-z]")
 	}
 	return p, nil
 }

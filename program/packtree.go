@@ -19,17 +19,17 @@ import (
 
 const (
 	packScript     = "run.sh"
-	reservedPrefix = ".tdf-" // of what workers keep beside a program
+	reservedPrefix = ".tdf-" // of files that workers keep beside a program
 )
 
-// What workers unpack by default (docs/programs.md, "Limits").
+// Limits of what workers unpack by default (docs/programs.md, "Limits").
 const (
 	mostEntries  = 100_000 // files, directories and links
 	mostDepth    = 32      // nested directories
 	mostUnpacked = 1 << 30 // bytes
 )
 
-// A packTree is what of a directory goes into its archive, by name.
+// A packTree has the entries of a program's archive, by name.
 type packTree struct {
 	entries map[string]packEntry
 	files   int // files and links
@@ -37,7 +37,7 @@ type packTree struct {
 }
 
 type packEntry struct {
-	mode fs.FileMode // of a directory or a link only the kind; of a file 0755 or 0644
+	mode fs.FileMode // of a directory or a link: only the type; of a file: 0755 or 0644
 	size int64
 	link string // where a link points
 }
@@ -74,7 +74,7 @@ func readPackTree(root *os.Root) (*packTree, error) {
 		return nil, err
 	}
 	if t.bytes > mostUnpacked {
-		return nil, fmt.Errorf("it has %d bytes, and workers unpack at most %d; name in a .tdfignore what the program does not need", t.bytes, mostUnpacked)
+		return nil, fmt.Errorf("it has %d bytes, and workers unpack at most %d; list files that the program does not need in a .tdfignore", t.bytes, mostUnpacked)
 	}
 	return t, t.checkLinks()
 }
@@ -92,7 +92,7 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 		return fmt.Errorf("it is nested %d directories deep, and workers unpack at most %d", n, mostDepth)
 	}
 	if len(t.entries) == mostEntries {
-		return fmt.Errorf("it is one more than the %d files and directories that workers unpack; name in a .tdfignore what the program does not need", mostEntries)
+		return fmt.Errorf("it is one more than the %d files and directories that workers unpack; list files that the program does not need in a .tdfignore", mostEntries)
 	}
 	info, err := d.Info()
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 		}
 		t.bytes += e.size
 	default:
-		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or name it in a .tdfignore")
+		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a .tdfignore")
 	}
 	t.files++
 	t.entries[name] = e
@@ -145,7 +145,7 @@ func (t *packTree) hasRunScriptBelow() string {
 	return ""
 }
 
-// checkLinks refuses links that would not lead to anything within the archive.
+// checkLinks refuses links whose targets are not in the archive.
 func (t *packTree) checkLinks() error {
 	for _, name := range t.names() {
 		e := t.entries[name]
@@ -154,7 +154,7 @@ func (t *packTree) checkLinks() error {
 		}
 		err := t.follow(name)
 		if err == nil && !filepath.IsLocal(path.Join(path.Dir(name), e.link)) {
-			err = errLeadsOut // by its text; workers refuse that, too
+			err = errLeadsOut // the link's text leads out of the directory; workers refuse such a link, too
 		}
 		if err != nil {
 			return fmt.Errorf("%s is a symbolic link to %q, which %w", name, e.link, err)
@@ -168,7 +168,7 @@ var errLeadsOut = errors.New("leads out of the directory")
 // maxLinks is how many links Linux follows.
 const maxLinks = 40
 
-// follow walks a path as the system does: a link at any place of it is replaced by where it points.
+// follow resolves a path as the system does: it replaces a link anywhere in the path by its target.
 func (t *packTree) follow(name string) error {
 	done, todo := "", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -186,7 +186,7 @@ func (t *packTree) follow(name string) error {
 		case at == "" || ok && e.mode.IsDir():
 			done = at
 		case !ok:
-			return errors.New("is not there, or left out of the archive")
+			return errors.New("does not exist, or is left out of the archive")
 		case e.mode != fs.ModeSymlink:
 			if len(todo) > 0 {
 				return errors.New("goes through a file")
@@ -205,7 +205,7 @@ func (t *packTree) follow(name string) error {
 	return nil
 }
 
-// write puts the entry into an archive.
+// write adds the entry to an archive.
 func (e packEntry) write(w *tar.Writer, root *os.Root, name string) error {
 	h := &tar.Header{Name: name, Mode: 0o755, Typeflag: tar.TypeDir}
 	switch {

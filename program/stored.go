@@ -35,7 +35,7 @@ type UsedError struct {
 }
 
 func (e *UsedError) Error() string {
-	return fmt.Sprintf("remove program %s: %d unfinished tasks need it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
+	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
 }
 
 // Bounds of one call that reads tasks.
@@ -76,7 +76,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // what moves, moves to the end
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // a task that moves goes to the end of the lists
 	for last := false; !last; {
 		var places []redisstate.ListEntry
 		var err error

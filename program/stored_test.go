@@ -13,7 +13,7 @@ import (
 
 const source = "https://example.org/run.sh"
 
-// The tasks that name a program are counted over many pages, and one that is unfinished keeps its program.
+// Uses counts the tasks of a program over many pages, and Remove keeps a program that an unfinished task uses.
 func TestRemove(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
@@ -43,7 +43,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if stored, err := program.List(t.Context(), m); err != nil || len(stored) != 2 {
-		t.Errorf("%v, %v: something was removed", stored, err)
+		t.Errorf("%v, %v: a program was removed", stored, err)
 	}
 	if _, err := m.Cancel(t.Context(), manager.ByIDs(ids...)...); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestRemove(t *testing.T) {
 	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
 		t.Errorf("after all were cancelled: %+v, %v", uses, err)
 	}
-	for range 2 { // again is no error
+	for range 2 { // removing it again is no error
 		if err := program.Remove(t.Context(), m, needed); err != nil {
 			t.Fatal(err)
 		}
