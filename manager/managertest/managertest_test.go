@@ -22,7 +22,7 @@ const source = "https://example.org/run.sh"
 
 var define = testspace.Define
 
-// A manager opens a task again and again until its program is content. Its test plays the program.
+// The callback opens a next task until the program's output is 1000. The test acts as the program.
 func Example() {
 	var t recorder // in a test: its *testing.T
 	defer t.end()
@@ -62,7 +62,7 @@ func Example() {
 	// <nil>, after 3 hours
 }
 
-// recorder is a test whose failures are looked at.
+// recorder is a T that records failures.
 type recorder struct {
 	failures []string
 	cleanups []func()
@@ -82,7 +82,7 @@ func (r *recorder) end() {
 	}
 }
 
-// lives runs one task and tells its rounds: how each ended.
+// lives runs a task to its end and returns it. Round i ends with results[i], or with the last result.
 func lives(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
 	t.Helper()
 	tm := managertest.New(t)
@@ -180,7 +180,7 @@ func TestStuck(t *testing.T) {
 			}
 			err := tm.Manager.Run(t.Context(), c.callbacks)
 			if len(r.failures) != 1 || !strings.Contains(r.failures[0], c.want) {
-				t.Errorf("failures %q, want one with %q", r.failures, c.want)
+				t.Errorf("recorded failures %q, want one with %q", r.failures, c.want)
 			}
 			if c.program != nil && err == nil {
 				t.Error("Run returned no error")
@@ -253,7 +253,7 @@ func TestOrderOfResults(t *testing.T) {
 	}
 }
 
-// An operator takes the task from its worker for good, and the report of that worker comes too late.
+// An operator requeues the task away from its worker, and the report of that worker comes too late.
 func TestRequeuedElsewhere(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -277,7 +277,7 @@ func TestRequeuedElsewhere(t *testing.T) {
 	}
 }
 
-// A task waits for another one, which runs for weeks. That takes few rounds, and each finds a server.
+// Run waits for a task that runs for weeks. That takes few rounds, and each round finds a server.
 func TestLongWait(t *testing.T) {
 	log := &testlog.Buffer{}
 	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -309,7 +309,7 @@ func TestLongWait(t *testing.T) {
 	}
 }
 
-// What programs leave and report is there for callbacks, and for the next round.
+// Callbacks and the next round see the results, checkpoints and updates of programs.
 func TestWhatProgramsLeave(t *testing.T) {
 	tm := managertest.New(t)
 	var checkpoints []string

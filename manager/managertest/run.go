@@ -62,7 +62,7 @@ func (w *world) startable() ([]int64, error) {
 	var ids []int64
 	last := w.now
 	if w.start = end; !all {
-		w.start = w.now // at once: more may be due
+		w.start = w.now // try again at once, because more tasks may be due
 	}
 	for _, p := range places {
 		start := tdf.Time(p.Order)

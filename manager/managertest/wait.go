@@ -72,7 +72,8 @@ func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
 }
 
-// settle makes everything happen that is due, and returns the time of the next event. From the end of time on there is none.
+// settle carries out everything that is due, and returns the time of the next event. Without a next event,
+// the time is not before tdf.Never.
 func (w *world) settle() (tdf.Time, error) {
 	for {
 		if err := w.step(); err != nil {
