@@ -10,20 +10,20 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Ref names a task and the round in which you saw it. An action skips the task if it is in another round by then. [Task.Ref]
-// returns one; [ByIDs] returns Refs for any round.
+// A Ref names a task and the round in which you saw it. An action skips the task if the task is in another round. [Task.Ref]
+// returns a Ref; [ByIDs] returns Refs for any round.
 type Ref struct {
 	ID    int64
-	Round int // AnyRound: the task in whichever round it is
+	Round int // AnyRound: any round
 }
 
-// AnyRound is the Round of a [Ref] to a task in whichever round it is.
+// AnyRound is the Round of a [Ref] that names a task in any round.
 const AnyRound = acting.AnyRound
 
 // Ref returns the task's id and round.
 func (t *Task) Ref() Ref { return Ref{t.ID, t.Round} }
 
-// ByIDs returns Refs to tasks in whichever rounds they are.
+// ByIDs returns Refs to tasks in any round.
 func ByIDs(ids ...int64) []Ref {
 	refs := make([]Ref, len(ids))
 	for i, id := range ids {
@@ -32,7 +32,7 @@ func ByIDs(ids ...int64) []Ref {
 	return refs
 }
 
-// A Result says what an action did. Each task is acted on by itself, and its log names the manager.
+// A Result says what an action did. Each task is changed by itself, and its log names the manager.
 type Result struct {
 	Done int // how many tasks
 	// Skipped has an error for each task that was skipped. It wraps a *[tdf.StateError] if the action is not possible in the task's state
@@ -40,10 +40,11 @@ type Result struct {
 	Skipped []error
 }
 
-// ErrPast is the error of a retry of a task whose EndBefore is past by Redis's clock: it would expire at once. Changes can set a later one.
+// ErrPast is the error of a retry of a task that would expire at once, because its EndBefore is past by Redis's clock. Changes can
+// set a later EndBefore.
 var ErrPast = acting.ErrPast
 
-// Changes are new values of properties. A field that is nil leaves the property as it is. The group of a task never changes.
+// Changes are new values of properties. A nil field leaves its property unchanged. The group of a task never changes.
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *time.Time     // EndBefore: NoEnd() removes the limit
@@ -68,7 +69,7 @@ func mapped[T, U any](value *T, convert func(T) U) *U {
 	return new(convert(*value))
 }
 
-// Retry runs finished tasks again, also archived ones: each gets one more round, with the changes. Its counters stay.
+// Retry runs finished tasks again, archived ones included. Each task gets one more round, with the changes. Its counters stay.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes.changes()}, refs)
 }
@@ -84,7 +85,7 @@ func (m *Manager) Requeue(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease}, refs)
 }
 
-// RequeueElsewhere is Requeue, and the tasks never run again on the workers that have them now.
+// RequeueElsewhere is Requeue, but the tasks never run again on the workers that have them now.
 func (m *Manager) RequeueElsewhere(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease, Elsewhere: true}, refs)
 }
@@ -104,8 +105,7 @@ func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Res
 	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes.changes()}, refs)
 }
 
-// CancelOpen cancels the tasks of a group that are open, and no running ones. "" stands for all tasks. It returns how many it
-// cancelled.
+// CancelOpen cancels the open tasks of a group and returns how many. It does not cancel running tasks. "" stands for all tasks.
 func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	var refs []Ref
 	for t, err := range m.List(ctx, Query{Group: group, States: []tdf.State{tdf.Open}}) {

@@ -29,7 +29,7 @@ func TestRetryAndCancel(t *testing.T) {
 		}
 	}
 	if e := new(tdf.StateError); !errors.As(skipped, &e) {
-		t.Errorf("%v holds no *StateError", skipped)
+		t.Errorf("%v does not wrap a *StateError", skipped)
 	}
 	if again := tm.Tasks()[2]; again.State != tdf.Open || again.Round != 1 || again.Reopens != 1 || again.Outcome != "" {
 		t.Errorf("the reopened task is %s in round %d, reopens %d, outcome %q", again.State, again.Round, again.Reopens, again.Outcome)
@@ -81,7 +81,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A task whose time is over would expire at once.
+// A retry skips a task that would expire at once.
 func TestRetryNeedsTime(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -106,7 +106,7 @@ func TestRetryNeedsTime(t *testing.T) {
 	}
 }
 
-// A task that has moved on since it was seen is skipped.
+// An action skips a task that is in another round than its Ref.
 func TestActionsOnTasksThatMoved(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -118,7 +118,7 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 	if result, err := m.Retry(ctx, manager.Changes{}, seen, seen); err != nil || result.Done != 1 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // in its next round
+	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // cancels the task in its next round
 		t.Fatal(err)
 	}
 	result, err := m.Retry(ctx, manager.Changes{}, seen)

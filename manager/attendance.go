@@ -8,21 +8,21 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An attendance lasts while a manager waits for finished tasks: Redis has a record of it, and wakes the manager.
+// An attendance lasts while a manager waits for finished tasks. Redis has a record of it, and wakes the manager.
 type attendance struct {
 	store *redisstate.Store
 	waker *redisstate.Waker
 }
 
-// absence is how long the record of a manager stays that is busy with callbacks. A manager without a record finds
+// absence is how long the record of a manager that is busy with callbacks stays. A manager without a record finds
 // finished tasks after a round_duration instead of at once.
 const absence = tdf.Seconds(600)
 
-// registerBound is how long a manager tries to write its record. A full Redis refuses it, and that must not keep the
-// manager from archiving, which makes room.
+// registerBound is how long a manager tries to write its record. A full Redis refuses the record. The manager must go on, because
+// archiving makes room.
 const registerBound = time.Second
 
-// attend returns how to wait for finished tasks, and how to end that.
+// attend returns a function that waits for finished tasks, and a function that ends the attendance.
 func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
 	if m.wait != nil {
 		return nil, func() {}
@@ -40,7 +40,7 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wait returns when there may be a finished task, at the latest after the time given or when ctx ends.
+// wait returns when there may be a finished task, at the latest after most or when ctx ends.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 	a.register(ctx, most)
 	a.waker.Wait(ctx, most)

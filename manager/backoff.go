@@ -10,14 +10,14 @@ const (
 	lastPause  = tdf.Seconds(5 * 60)
 )
 
-// backoff has the tasks whose callbacks have to be called again, by id. It is only in memory: a restarted manager calls all
-// callbacks at once.
+// backoff has the tasks whose callbacks have to be called again, by id. It is only in memory, so a restarted manager calls
+// all callbacks at once.
 type backoff map[int64]*retry
 
 type retry struct {
 	after tdf.Time    // its callback is not called earlier; 0: in the next round
 	pause tdf.Seconds // the next pause, if the callback fails again
-	round int         // of the run: when the task was seen last
+	round int         // the round of Run in which the task was last seen
 }
 
 // failed makes the task wait for its next pause, and returns the pause.
@@ -30,7 +30,7 @@ func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 	return pause
 }
 
-// notYet makes the task wait for the next round. Its pauses begin anew.
+// notYet makes the task wait for the next round, and resets its pauses.
 func (b backoff) notYet(id int64, round int) { b[id] = &retry{round: round} }
 
 // waits reports whether the task has to wait, and remembers that it was seen in this round.
@@ -44,7 +44,7 @@ func (b backoff) waits(id int64, round int, now tdf.Time) bool {
 	return again || now < r.after
 }
 
-// forget drops the tasks that were not seen in this round: they have moved on.
+// forget drops the tasks that were not seen in this round, because they have changed their states.
 func (b backoff) forget(round int) {
 	for id, r := range b {
 		if r.round != round {

@@ -86,8 +86,8 @@ func (b *batch) warn(t *Finished) {
 		"outcome", t.Outcome, "error", text)
 }
 
-// archive archives the tasks of the batch. Those that open nothing go first, since a full Redis accepts them. It also runs after ctx has
-// ended.
+// archive archives the tasks of the batch. Tasks without follow-ups go first, since a full Redis accepts them. archive also runs
+// after ctx has ended.
 func (b *batch) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()

@@ -144,8 +144,7 @@ func ExampleManager_Retry() {
 	// expired cancelled 1
 }
 
-// load stands for manager.Load("manager.cfg") and the manager's Close, so that these
-// examples need neither Redis nor workers.
+// load stands for manager.Load("manager.cfg") and the manager's Close. With it, these examples need neither Redis nor workers.
 func load() (m *manager.Manager, done func()) {
 	var t panics
 	tm := managertest.New(&t)
@@ -159,7 +158,7 @@ func load() (m *manager.Manager, done func()) {
 	return tm.Manager, t.end
 }
 
-// panics is a test that ends with its first failure.
+// panics is a T that panics at the first failure.
 type panics struct{ cleanups []func() }
 
 func (*panics) Helper()                      {}

@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/workertest"
 )
 
-// The code of docs/manager.md. What has no output is compiled, and not run.
+// The code of docs/manager.md. Examples without an output are compiled and not run.
 
 func ExampleLoad() {
 	ctx := context.Background()
@@ -273,7 +273,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Each Go snippet of the guide stands in a test of this package, line by line.
+// Each Go snippet of the guide is part of a test of this package, line by line.
 func TestTheGuideIsTested(t *testing.T) {
 	guide, err := os.ReadFile("../docs/manager.md")
 	if err != nil {

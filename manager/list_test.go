@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// ends are what rounds end with in a lively namespace.
+// ends are the results of rounds in a populated namespace.
 var ends = []tdf.Result{
 	{Output: "fine", Exit: "0", Seconds: 3},
 	{Output: "half", Error: "ValueError: bad value 17\n", Exit: "1", Seconds: 2},
@@ -28,8 +28,8 @@ var ends = []tdf.Result{
 	{Error: "no run.sh"},
 }
 
-// lively opens tasks and takes them to all kinds of places.
-func lively(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
+// populate opens tasks and moves them to all kinds of states.
+func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	t.Helper()
 	ctx := t.Context()
 	for i := range many {
@@ -51,7 +51,7 @@ func lively(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	}
 }
 
-// takeOn leaves a claim running, or executes and settles it, and archives or cancels some.
+// takeOn leaves a claimed task running, or executes and settles it. It archives or cancels some.
 func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	t.Helper()
 	if rand.IntN(8) == 0 {
@@ -87,8 +87,8 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 	apply(t, s, m, nil)
 }
 
-// meant says by the whole task whether a query means it.
-func meant(q manager.Query, t *tdf.Task) bool {
+// selects reports whether a query selects a task. It reads the whole task.
+func selects(q manager.Query, t *tdf.Task) bool {
 	last := t.Current()
 	if last.Worker == "" && t.Round > 0 {
 		last = t.Rounds.At(t.Round - 1)
@@ -105,7 +105,7 @@ func meant(q manager.Query, t *tdf.Task) bool {
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
 }
 
-// someQuery asks for a little of everything.
+// someQuery returns a query with a few random conditions.
 func someQuery(times []time.Time) manager.Query {
 	maybe := func(values ...string) string {
 		if rand.IntN(3) > 0 {
@@ -136,12 +136,12 @@ func someQuery(times []time.Time) manager.Query {
 	return q
 }
 
-// Whatever is asked for, the pages together have just the tasks that are meant, each once.
-func TestPagesHaveWhatLookingAtEachTaskFinds(t *testing.T) {
+// The pages of any query together have exactly the selected tasks, each once.
+func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	const many = 150
-	lively(t, s, m, many)
+	populate(t, s, m, many)
 	var all []*tdf.Task
 	times := []time.Time{{}}
 	for id := range int64(many) {
@@ -154,7 +154,7 @@ func TestPagesHaveWhatLookingAtEachTaskFinds(t *testing.T) {
 		q := someQuery(times)
 		var want []int64
 		for _, task := range all {
-			if meant(q, task) {
+			if selects(q, task) {
 				want = append(want, task.ID)
 			}
 		}
@@ -166,7 +166,7 @@ func TestPagesHaveWhatLookingAtEachTaskFinds(t *testing.T) {
 		found += len(got)
 	}
 	if found < 300 {
-		t.Errorf("only %d tasks were found in all: does this test still ask for anything?", found)
+		t.Errorf("all queries together found only %d tasks; the test needs more conditions that match", found)
 	}
 }
 
@@ -179,7 +179,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 			t.Fatal(err)
 		}
 		if len(page.Tasks) > most || page.Looked < len(page.Tasks) {
-			t.Fatalf("%d tasks of %d looked at, most %d", len(page.Tasks), page.Looked, most)
+			t.Fatalf("the page has %d tasks and looked at %d, want at most %d", len(page.Tasks), page.Looked, most)
 		}
 		for _, task := range page.Tasks {
 			if task.Input != fmt.Sprintf("input %d", task.ID-1) || task.Meta != fmt.Sprintf(`{"i":%d}`, task.ID-1) {
@@ -277,7 +277,7 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 	var defs []manager.Definition
 	for i := range 600 {
 		d := define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
-		d.StartAfter = time.Unix(5e9, 0) // all have their place in the list from this: some hundred scores are equal
+		d.StartAfter = time.Unix(5e9, 0) // so that some hundred scores in the list of open tasks are equal
 		defs = append(defs, d)
 	}
 	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
@@ -306,7 +306,7 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 	}
 }
 
-// stir cancels some of the tasks that move, and opens some of those again.
+// stir cancels some of the tasks, and reopens some of the cancelled ones.
 func stir(t *testing.T, s *redisstate.Store, ids []int64) {
 	t.Helper()
 	for range 10 {
@@ -331,6 +331,6 @@ func TestListEndsWithTheError(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("%d came, want the error alone", n)
+		t.Errorf("got %d tasks, want only the error", n)
 	}
 }

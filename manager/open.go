@@ -21,8 +21,8 @@ func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task,
 // ErrGroupTaken is the error of OpenGroup for a group that has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken
 
-// OpenGroup is Open for a new group. It opens nothing if the group of the first definition has a task, in whatever state, and the
-// error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only one of them does.
+// OpenGroup is Open for a new group. If the group of the first definition has a task in any state, OpenGroup opens nothing, and
+// the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only one of them succeeds.
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, (*redisstate.Store).OpenGroup)
 }

@@ -70,7 +70,7 @@ func TestRandomStartOffset(t *testing.T) {
 			t.Errorf("task %d has an offset of %v ms", task.ID, offset)
 		}
 		if i%3 == 2 && offset > 0.01 {
-			t.Errorf("task %d has an offset of %v ms, which leaves it no time", task.ID, offset)
+			t.Errorf("task %d has an offset of %v ms, which makes it expire", task.ID, offset)
 		}
 		different[task.StartAfter] = true
 	}

@@ -77,7 +77,7 @@ func (o Options) settings() (settings, error) {
 	if err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
 	}
-	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // whatever the environment says
+	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // these options overrule the environment
 	cfg.Redis.Host = cmp.Or(o.Redis.Host, "localhost")
 	cfg.Redis.Port = cmp.Or(o.Redis.Port, 6379)
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)

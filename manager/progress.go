@@ -19,12 +19,12 @@ const (
 // progress shows summaries: in one line of a terminal that is rewritten, elsewhere in plain lines.
 type progress struct {
 	w     io.Writer // nil: it shows nothing
-	width int       // of the terminal; 0: it is none
+	width int       // of the terminal; 0: w is not a terminal
 	now   func() time.Time
 
 	shown   string    // the last line, without its rate
-	at      time.Time // when that was
-	pending Summary   // the summary that came too soon after it
+	at      time.Time // when the last line was written
+	pending Summary   // a summary that came too soon after the last line
 	late    bool      // there is a pending summary
 	samples []sample
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// shows replays summaries at the seconds given.
+// shows returns what a progress writes for summaries at the given seconds.
 func shows(width int, steps []step) string {
 	var out bytes.Buffer
 	clock := time.Unix(1_000_000, 0)

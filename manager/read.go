@@ -17,7 +17,7 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTask(stored.Task, true), nil // an invalid property is for the server to report
+	return newTask(stored.Task, true), nil // the server reports invalid properties
 }
 
 // List returns all tasks that a query selects. It reads them in pages, so few of them are in memory at a time. A task that moves to

@@ -28,7 +28,7 @@ import (
 
 var eventually = expect.Eventually
 
-// works starts a server, and something that executes whatever is open: each task prints its input.
+// works starts a server, and a worker that executes all open tasks. Each task prints its input.
 func works(t *testing.T, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -78,8 +78,7 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 	}
 }
 
-// Thousands of tasks, each with a follow-up, by two managers at once: each is called for, and
-// each follow-up is opened once.
+// Two managers at once handle thousands of tasks, each with a follow-up. Each callback runs, and each follow-up is opened once.
 func TestTwoManagersOnRedis(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	works(t, cfg)
@@ -139,7 +138,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	}
 }
 
-// A round_duration of an hour shows that a manager is woken: the test ends long before.
+// Redis wakes a waiting manager: with a round_duration of an hour, the manager would otherwise outlast the test.
 func TestAManagerIsWoken(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.RoundDuration = time.Hour
@@ -168,7 +167,7 @@ func TestAManagerIsWoken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge(t, s, ids[0])
+	succeed(t, s, ids[0])
 	for s := range round {
 		if s.Archived == 1 {
 			break
@@ -178,12 +177,12 @@ func TestAManagerIsWoken(t *testing.T) {
 		t.Error(err)
 	}
 	if n := registered(); n != 0 {
-		t.Errorf("%d managers are still noted", n)
+		t.Errorf("%d managers are still registered", n)
 	}
 }
 
-// judge takes a task through its life as worker and server do.
-func judge(t testing.TB, s *redisstate.Store, id int64) {
+// succeed takes a task through its life until it has succeeded.
+func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	ctx := t.Context()
 	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})
@@ -199,12 +198,12 @@ func judge(t testing.TB, s *redisstate.Store, id int64) {
 	}
 	m, ok := seen[0].Task.Settle(claimed.Now, seen[0].Invalid)
 	if !ok {
-		t.Fatalf("task %d is not judged", id)
+		t.Fatalf("task %d is not settled", id)
 	}
 	apply(t, s, m, nil)
 }
 
-// While Redis is full, what opens nothing is archived, and what does comes again.
+// While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again.
 func TestRedisIsFull(t *testing.T) {
 	cfg := redisConfig(t, redistest.Start(t).Addr)
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
@@ -223,7 +222,7 @@ func TestRedisIsFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judge(t, s, opened[0])
+		succeed(t, s, opened[0])
 		ids = append(ids, opened...)
 	}
 	run(t, m, manager.Callbacks{
@@ -249,7 +248,7 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
-// madeRoom is a log whose reader sees to it that Redis has room again.
+// madeRoom is a log. When it logs that Redis is full, it makes room in Redis.
 type madeRoom struct {
 	logged
 	make func()
@@ -290,7 +289,7 @@ func TestLoad(t *testing.T) {
 	}
 	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
 	if e := new(config.Error); !errors.As(err, &e) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a file that does not exist: %v", err)
 	}
 }
 
@@ -302,7 +301,7 @@ func TestOptionsThatAreInvalid(t *testing.T) {
 	}
 }
 
-// The first call connects. It waits for a Redis that is away until its context ends, and so does the next.
+// The first call connects. It waits for a Redis that is down until its context ends, and so does the next call.
 func TestNewDoesNotConnect(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -310,7 +309,7 @@ func TestNewDoesNotConnect(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, err := m.Counts(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Redis is away, and it says %v", err)
+			t.Errorf("while Redis is down: %v", err)
 		}
 		cancel()
 	}
@@ -323,12 +322,12 @@ func TestNewDoesNotConnect(t *testing.T) {
 	}
 	m.Close()
 	if _, err := m.Counts(t.Context()); err == nil {
-		t.Error("a closed manager counts")
+		t.Error("a closed manager counted tasks")
 	}
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
 	if e := new(redisstate.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
-		t.Error("a database that does not exist is not refused")
+		t.Error("Connect accepted a database that does not exist")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// roundHistories are what a round may have left.
+// roundHistories are the properties that a round may have left.
 var roundHistories = []tdf.Hash{
 	{},
 	{"worker": "w", "running": "2"},
@@ -65,8 +65,8 @@ func outcomesOf(s tdf.State) []string {
 	}
 }
 
-// What a task printed can be asked for wherever it was read with that, and is what the whole task says.
-func TestResultsHaveWhatIsAskedFor(t *testing.T) {
+// A task of a list has the same texts of its last run as the whole task.
+func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg, testspace.Log(silent))
 	all, ids := everyHistory(), []int64{}
@@ -98,7 +98,7 @@ func TestResultsHaveWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// lastTexts returns what the last run left, and as an error what asking for it panics with.
+// lastTexts returns the texts that the last run left. If reading one panics, it returns the panic as an error.
 func lastTexts(t *manager.Task) (texts [3]string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {
@@ -115,7 +115,7 @@ func TestListByID(t *testing.T) {
 	for i := range 1500 {
 		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
 		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
-		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in no order
+		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in random order
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
 	if _, err := connect(t, cfg).Restore(t.Context(), records...); err != nil {
@@ -138,26 +138,26 @@ func TestListByID(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.step > 0 && task.ID != next {
-				t.Fatalf("%+v: task %d came, want %d", c.q, task.ID, next)
+				t.Fatalf("%+v: got task %d, want %d", c.q, task.ID, next)
 			}
 			if r := task.LastRun(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
-				t.Errorf("task %d has printed %q and left %q", task.ID, r.Output, r.Result)
+				t.Errorf("task %d has the output %q and the result %q", task.ID, r.Output, r.Result)
 			}
 			n, next = n+1, next+c.step
 		}
 		if c.step > 0 && n != c.many || c.q.States != nil && n > 0 || c.q.Output != "" && n == 0 {
-			t.Errorf("%+v: %d tasks, want %d", c.q, n, c.many)
+			t.Errorf("%+v: got %d tasks, want %d", c.q, n, c.many)
 		}
 	}
 	for task, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
 		if err != nil || task.LastRun().Output != "" || task.Result() == "" {
-			t.Errorf("without what was printed: %+v, %v", task, err)
+			t.Errorf("without outputs: %+v, %v", task, err)
 		}
 		break
 	}
 	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {
 		if err == nil {
-			t.Error("a query that makes no sense was answered")
+			t.Error("an invalid query returned no error")
 		}
 	}
 }

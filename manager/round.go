@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Bounds of what is in memory, and of how much happens before the end of a round.
+// Bounds of the tasks in memory, and of the work in one round.
 const (
 	idsPerPage    = 1000
 	tasksPerBatch = 64 // read together: an output may have 1 MiB
@@ -50,7 +50,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	return o.summary, err
 }
 
-// list goes through one list of finished tasks, past those that have to wait.
+// list handles one list of finished tasks, and passes tasks that have to wait.
 func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	var offset int64
 	for taken := 0; ; {
@@ -102,7 +102,7 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	return context.Cause(ctx)
 }
 
-// later has the callback of a task called again after a pause.
+// later schedules another call of a task's callback after a pause.
 func (o *round) later(t *Finished, err error) {
 	pause := o.backoff.failed(t.ID, o.rounds, o.now)
 	o.summary.Waiting++

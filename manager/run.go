@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// leastRound keeps a round_duration of 0 from asking Redis without a pause.
+// leastRound is a pause even for a round_duration of 0, so that a manager does not ask Redis without end.
 const leastRound = 10 * time.Millisecond
 
 // errRunning is returned by a second Run at the same time.
@@ -20,9 +20,9 @@ var errRunning = errors.New("run callbacks: this manager is running already; mak
 // or Callbacks.Stop returns true. A round starts when a task finishes, and at the latest a RoundDuration after the start of the
 // round before.
 //
-// Run returns nil then. It returns the error of EndOfRound. When ctx ends, it archives the tasks whose callbacks have returned,
-// and returns the cause of ctx. While Redis is away, it waits. Several managers may handle the same tasks: each task is archived
-// by one of them.
+// In these cases Run returns nil. It returns the error of EndOfRound. When ctx ends, it archives the tasks whose callbacks have
+// returned, and returns the cause of ctx. While Redis is away, it waits. Several managers may handle the same tasks: each task is
+// archived by one of them.
 func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	if !m.running.TryLock() {
 		return errRunning
@@ -110,7 +110,7 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 	switch {
 	case r.again || min(most, held) <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // not most: the clock of a test stands still during a round
+		err = r.Manager.wait(ctx, r.pause(), held) // not most, because the clock of a test stands still during a round
 	default:
 		err = r.attend(ctx, min(most, held))
 	}

@@ -19,7 +19,7 @@ import (
 
 const source = "https://example.org/run.sh"
 
-// logged is the log of a manager.
+// logged is a buffer with the log of a manager.
 type logged struct{ testlog.Buffer }
 
 func (l *logged) option() func(*manager.Options) {
@@ -28,7 +28,7 @@ func (l *logged) option() func(*manager.Options) {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// newTester has a program p that prints its arguments, or as its first one says does worse.
+// newTester returns a tester with a program p. It prints its arguments, or fails in the way that its first argument names.
 func newTester(t *testing.T) (*managertest.Tester, *logged) {
 	t.Helper()
 	log := &logged{}
@@ -109,7 +109,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 		t.Errorf("%d of 2 are archived", n)
 	}
 	if log.Count("task archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
-		t.Errorf("the log does not tell of the failed task once:\n%s", log.String())
+		t.Errorf("the log does not name the failed task exactly once:\n%s", log.String())
 	}
 }
 
@@ -145,7 +145,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 				t.Errorf("it was called after %v, want %v", at, want)
 			}
 			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
-				t.Errorf("the log does not tell of five failures:\n%s", log.String())
+				t.Errorf("the log does not have five failures:\n%s", log.String())
 			}
 			if n := len(tm.In(tdf.Archived)); n != 4 {
 				t.Errorf("%d are archived, want 3 and one follow-up", n)
@@ -192,7 +192,7 @@ func TestNotYet(t *testing.T) {
 		t.Errorf("finished %v; the log says %s", finished, log.String())
 	}
 	if took := tm.Now().Sub(tm.Tasks()[1].Rounds[0].TimedOut); took > 10*time.Microsecond {
-		t.Errorf("the waiting task was archived %v after the last it waited for, want at once", took)
+		t.Errorf("the waiting task was archived %v after the last task that it waits for, want at once", took)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestARoundIsBounded(t *testing.T) {
 	}
 }
 
-// More tasks than a page has ids are held; those behind them are reached all the same.
+// Held tasks, even more than a page of ids, do not hide the tasks behind them.
 func TestPagingGoesPastHeldTasks(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, append(slices.Repeat([]string{"held"}, 1100), "free")...)
@@ -282,7 +282,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("archived %v, want the one of group b", archived)
 	}
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}); err == nil {
-		t.Error(`a group named "" was taken`)
+		t.Error(`Run accepted a group named ""`)
 	}
 }
 
@@ -300,12 +300,12 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	}
 }
 
-// What a callback has seen is archived even when it is told to stop right then.
+// Run archives a task whose callback has returned, even if ctx ended during the callback.
 func TestTheEndOfTheContext(t *testing.T) {
 	tm, log := newTester(t)
 	open(t, tm.Manager, "one", "two", "three")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("told to stop")
+	why := errors.New("the test stops Run")
 	calls := 0
 	err := tm.Manager.Run(ctx, manager.Callbacks{
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
@@ -324,11 +324,11 @@ func TestTheEndOfTheContext(t *testing.T) {
 		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
 	}
 	if log.Count("callback failed") != 0 {
-		t.Errorf("that is no failure: %s", log.String())
+		t.Errorf("the end of ctx was logged as a failure: %s", log.String())
 	}
 }
 
-// Somebody else archives a task while its callback runs: nothing of that callback happens.
+// If another client archives a task while its callback runs, the callback's follow-ups are not opened.
 func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 	tm, log := newTester(t)
 	ids := open(t, tm.Manager, "ok")

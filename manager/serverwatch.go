@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 )
 
-// lookPause is the time between two looks.
+// lookPause is the time between two checks.
 const lookPause = tdf.Seconds(2)
 
 // serverWatch logs when there is no server: without one, no executed task is settled.

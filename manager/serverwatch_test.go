@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// lastSeen is a store that knows no more than when a server was seen last.
+// lastSeen is a store that knows only when a server was last seen.
 type lastSeen struct{ at tdf.Time }
 
 func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }

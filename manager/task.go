@@ -42,7 +42,7 @@ type Task struct {
 	Log    []string `json:"log" only:"whole"`    // a line for each transition: when, who, what
 
 	task  *tdf.Task
-	whole bool // no summary
+	whole bool // the task is no summary
 }
 
 // A Round is one try of a task.

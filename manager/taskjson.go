@@ -107,7 +107,7 @@ func (r *Round) running() jsonview.Object {
 	return o
 }
 
-// lines returns the lines of a text; none of an empty one.
+// lines returns the lines of a text; an empty text has none.
 func lines(text string) []string {
 	if text == "" {
 		return nil

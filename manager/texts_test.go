@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A task that was found does not look as if it had printed nothing.
+// Asking a task for an output that was not read panics, so that the output does not seem empty.
 func TestFoundTasksDoNotPretend(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	s := connect(t, cfg)
@@ -34,7 +34,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if got, err := lastOutput(task); !errors.Is(err, tdf.ErrNotRead) {
-			t.Errorf("it printed %q, %v", got, err)
+			t.Errorf("output %q, error %v", got, err)
 		}
 	}
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
@@ -48,7 +48,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	}
 }
 
-// lastOutput returns what LastOutput panics with as an error.
+// lastOutput returns the output of the last run. If reading it panics, it returns the panic as an error.
 func lastOutput(t *manager.Task) (text string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {
