@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An Admin looks after the namespace of a manager. It may be used by many goroutines.
+// An Admin looks after the namespace of a manager. Many goroutines may use it at once.
 type Admin struct {
 	friend.Parts
 	manager *manager.Manager
@@ -33,7 +33,7 @@ type store interface {
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 }
 
-// groupsOf returns the groups that a call for one group names; "" is for all tasks.
+// groupsOf returns the groups of a call for one group; "" stands for all tasks.
 func groupsOf(group string) []string {
 	if group == "" {
 		return nil

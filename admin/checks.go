@@ -22,8 +22,8 @@ func (c *situation) open() []Check {
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 
-// turn returns the checks of the queue and of the workers. They do not block a task that is blocked before, as far as they change by
-// themselves: the queue and the busy slots will be different by then.
+// turn returns the checks of the queue and of the workers. If an earlier check blocks the task, a long queue and busy slots do not
+// block it as well, because they will have changed until then.
 func (c *situation) turn(start CheckState) []Check {
 	queue, worker := c.queue(), c.free()
 	if start == Blocked && c.place.Listed {
@@ -76,7 +76,7 @@ func (c *situation) finished() []Check {
 	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
 }
 
-// withLaterEnd adds to the fix of a task whose end_before is past.
+// withLaterEnd returns a hint for the fix if the task's end_before is past.
 func (c *situation) withLaterEnd() string {
 	if c.task.EndBefore <= c.at {
 		return " with a later end_before"
@@ -84,7 +84,7 @@ func (c *situation) withLaterEnd() string {
 	return ""
 }
 
-// endText returns the outcome, how the program ended, and the line of stderr that tells why, each once.
+// endText returns the outcome, how the program ended, and the most informative line of stderr, without repetitions.
 func (c *situation) endText() []string {
 	t := c.task
 	ended := strings.ReplaceAll(listing.Outcome(t), "_", " ")
@@ -101,7 +101,7 @@ func (c *situation) endText() []string {
 	return parts
 }
 
-// without removes a prefix that was said before.
+// without removes a prefix that an earlier text has.
 func without(text, said string) string {
 	rest, cut := strings.CutPrefix(text, said)
 	if !cut || rest != "" && rest[0] != ':' && rest[0] != ' ' {
@@ -183,7 +183,7 @@ func (c *situation) slots() (free, all int64) {
 	return int64(n.free), int64(n.slots)
 }
 
-// free says which workers can take the task, or why none can.
+// free checks which workers can take the task, and says why the others cannot.
 func (c *situation) free() Check {
 	reasons := map[string][]string{}
 	alive := 0
@@ -214,7 +214,7 @@ func (c *situation) free() Check {
 	return check
 }
 
-// Why a live worker does not take a task, and what to do about it.
+// The reasons why a live worker does not take a task, and their fixes.
 var obstacles = []struct{ why, fix string }{
 	{notOn, "start another worker"},
 	{draining, "resume " + workerNames},
@@ -228,7 +228,7 @@ const workerNames = "WORKER…"
 
 const (
 	notOn    = "must not run it (not_on)"
-	draining = "told to drain"
+	draining = "ordered to drain"
 	stopping = "starts or stops"
 	avoiding = "pauses the program"
 	busy     = "has no free slot"
@@ -259,7 +259,7 @@ func (c *situation) busy() bool {
 // mostNamed is how many workers a text names.
 const mostNamed = 5
 
-// some joins the first names.
+// some joins the first names of a list.
 func some(names []string) string {
 	if len(names) > mostNamed {
 		return strings.Join(names[:mostNamed], ", ") + ", …"
@@ -318,7 +318,7 @@ func (c *situation) run() Check {
 	return Check{"run", Ahead, what + "; " + c.runText(), ""}
 }
 
-// runText says how long runs of the program take.
+// runText says how long successful runs of the program took.
 func (c *situation) runText() string {
 	if n := len(c.took); n > 0 {
 		return fmt.Sprintf("successful runs of this program took %s, at most %s (%d runs)", span(c.took[n/2]), span(c.took[n-1]), n)
@@ -339,7 +339,7 @@ func (c *situation) deadline() Check {
 	return Check{"deadline", Passed, "the round has until " + c.moment(t.Deadline), ""}
 }
 
-// since says how long ago a moment is.
+// since says how long ago a time was.
 func (c *situation) since(t tdf.Time) string {
 	if t == 0 {
 		return "at an unknown time"
@@ -347,7 +347,7 @@ func (c *situation) since(t tdf.Time) string {
 	return span(c.at.Sub(t)) + " ago"
 }
 
-// moment names a time, and how far off it is.
+// moment returns a time, and how far from now it is.
 func (c *situation) moment(t tdf.Time) string {
 	text := t.Std().UTC().Format("2006-01-02 15:04:05 MST")
 	if d := t.Sub(c.at); d > 0 {
@@ -356,7 +356,7 @@ func (c *situation) moment(t tdf.Time) string {
 	return text + ", " + c.since(t)
 }
 
-// span writes a duration in the unit that people use.
+// span returns a duration in a suitable unit.
 func span(s tdf.Seconds) string {
 	switch s = max(s, 0); {
 	case s < 10:

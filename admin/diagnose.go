@@ -39,7 +39,7 @@ func (d *diagnoses) problem(subject, text, fix string) {
 	d.all = append(d.all, Diagnosis{SeverityProblem, subject, text, fix})
 }
 
-// worse is a problem while tasks are unfinished, and otherwise a notice.
+// worse adds a problem if tasks are unfinished, and otherwise a notice.
 func (v *vitals) worse(d *diagnoses, subject, text, fix string) {
 	if v.counts.Unfinished() > 0 {
 		d.problem(subject, text, fix)
@@ -159,7 +159,7 @@ func (v *vitals) liveWorkers(d *diagnoses) {
 	}
 }
 
-// firstOf joins the first names.
+// firstOf joins the first names of a list.
 func firstOf(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -168,7 +168,7 @@ func firstOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// silentWorkers ignores workers that have been silent for a day: they were removed.
+// silentWorkers reports silent workers, but not those that have been silent for a day, because they were removed.
 func (v *vitals) silentWorkers(d *diagnoses) {
 	const removed = tdf.Seconds(24 * 3600)
 	var silent []string
@@ -184,7 +184,7 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 	}
 }
 
-// paused: if all workers pause a program, none of its tasks runs.
+// paused reports programs that workers pause. If all workers pause a program, none of its tasks runs.
 func (v *vitals) paused(d *diagnoses) {
 	const fix = "look at the failures of the program, or cancel its tasks (docs/operations.md, \"Programs that a worker pauses\")"
 	for _, p := range v.fleet.pauses() {
@@ -196,8 +196,8 @@ func (v *vitals) paused(d *diagnoses) {
 	}
 }
 
-// openTasks finds open tasks that wait though slots are free. A slot is free for a moment between two tasks, so this is no problem while
-// tasks are claimed or executed.
+// openTasks reports open tasks that wait though slots are free. A slot is also free for a moment between two tasks, so tasks that
+// were claimed or executed lately rule out a problem.
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
@@ -226,7 +226,7 @@ func (v *vitals) longRuns(d *diagnoses) {
 	}
 }
 
-// memoryLeft says how much memory is left, and how many open tasks fit.
+// memoryLeft reports how much memory is left, and how many open tasks fit into it.
 func (v *vitals) memoryLeft(d *diagnoses) {
 	const little = 0.1
 	m := v.memory

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// healthy is a namespace in which all is well.
+// healthy returns the vitals of a namespace without problems.
 func healthy() vitals {
 	const now = 1_700_000_000
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30}, Seen: now}
@@ -33,7 +33,7 @@ func TestDiagnose(t *testing.T) {
 	v := healthy()
 	for _, d := range v.diagnose() {
 		if d.Severity != SeverityOK {
-			t.Errorf("all is well, and it says %+v", d)
+			t.Errorf("a healthy namespace has the diagnoses %+v", d)
 		}
 	}
 	idle := func(v *vitals) { v.counts = manager.Counts{tdf.Archived: 5}; v.waited = 0 }
@@ -83,24 +83,24 @@ func TestDiagnose(t *testing.T) {
 	} {
 		v := healthy()
 		c.change(&v)
-		var told []Diagnosis
+		var found []Diagnosis
 		for _, d := range v.diagnose() {
 			if d.Severity != SeverityOK {
-				told = append(told, d)
+				found = append(found, d)
 			}
 		}
-		if len(told) != 1 || !strings.Contains(told[0].Text, text) || told[0].Severity != c.severity || told[0].Fix == "" {
-			t.Errorf("%s: it says %+v", text, told)
+		if len(found) != 1 || !strings.Contains(found[0].Text, text) || found[0].Severity != c.severity || found[0].Fix == "" {
+			t.Errorf("%s: got %+v", text, found)
 		}
 	}
 }
 
-// A slot is free between any two tasks, and one of a worker that drains is for nobody: no alarm is raised.
+// A busy campaign raises no alarm, although slots are free between two tasks and on workers that drain.
 func TestDiagnoseABusyCampaign(t *testing.T) {
 	for name, change := range map[string]func(*vitals){
-		"something was claimed": func(v *vitals) { v.moved = v.at - 29 },
-		"the workers are full":  func(v *vitals) { v.fleet.workers[0].Runs = []int64{1, 2, 3, 4} },
-		"the free ones drain": func(v *vitals) {
+		"a task was claimed":   func(v *vitals) { v.moved = v.at - 29 },
+		"the workers are full": func(v *vitals) { v.fleet.workers[0].Runs = []int64{1, 2, 3, 4} },
+		"workers with free slots drain": func(v *vitals) {
 			v.fleet.workers[0].Runs = []int64{1, 2, 3, 4}
 			v.fleet.workers = append(v.fleet.workers, redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4, Lease: 30}, Seen: v.at})
 		},
@@ -110,13 +110,13 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 		change(&v)
 		for _, d := range v.diagnose() {
 			if d.Severity != SeverityOK {
-				t.Errorf("%s: it says %+v", name, d)
+				t.Errorf("%s: got %+v", name, d)
 			}
 		}
 	}
 }
 
-// Whatever was claimed or has ended lately is seen, also where the task is open again.
+// A task that was claimed or executed lately is found, even if it is open again.
 func TestVitalsOfMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		task  func(now tdf.Time) tdf.Hash
@@ -173,15 +173,15 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 	}
 	for _, want := range []string{"silent-4 and 25 more", "10 more tasks have run for far longer"} {
 		if !strings.Contains(texts, want) {
-			t.Errorf("%q is not said:\n%s", want, texts)
+			t.Errorf("no diagnosis has %q:\n%s", want, texts)
 		}
 	}
 	if strings.Contains(texts, "old") {
-		t.Error("workers that are silent for a day are told of")
+		t.Error("a worker that has been silent for a day has a diagnosis")
 	}
 }
 
-// A run is long by what is usual for its program, where that is known.
+// A run is long compared with the usual run time of its program, if that is known.
 func TestLongRuns(t *testing.T) {
 	const now = 10_000
 	ran := func(program string, seconds tdf.Seconds) *tdf.Task {
@@ -194,7 +194,7 @@ func TestLongRuns(t *testing.T) {
 	for i := range 100 {
 		ended = append(ended, ran("p", tdf.Seconds(1+i%10)), ran("quick", 0.01))
 	}
-	ended[0] = ran("p", 5000) // one that was long, too, makes it no usual thing
+	ended[0] = ran("p", 5000) // one other long run does not make long runs usual
 	for range 9 {
 		ended = append(ended, ran("new", 1))
 	}

@@ -20,7 +20,7 @@ const (
 	SeverityProblem = "problem" // tasks do not finish, or may be lost, or others may run programs
 )
 
-// A Diagnosis is what [Admin.Diagnose] found out about one subject.
+// A Diagnosis is a finding of [Admin.Diagnose] about one subject.
 type Diagnosis struct {
 	Severity string `json:"severity"`
 	Subject  string `json:"subject"` // redis, server, workers, memory, tasks or clock
@@ -28,7 +28,7 @@ type Diagnosis struct {
 	Fix      string `json:"fix,omitempty"` // what to do; "": nothing
 }
 
-// Vitals are what diagnoses are made from.
+// Vitals are the facts that diagnoses are made from.
 type vitals struct {
 	numbers
 	census
@@ -50,8 +50,8 @@ type longRun struct {
 	usual tdf.Seconds // 95 of 100 runs took no longer
 }
 
-// Diagnose looks at Redis and its settings, at the server, the workers and the tasks. It returns a diagnosis for each subject that it
-// looked at. The embedded Redis says little about itself, so there are fewer diagnoses about it.
+// Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each subject that it
+// checked. The embedded Redis reports little about itself, so it gets fewer diagnoses.
 func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	return err
 }
 
-// places is about how many bytes the entries of a task take in the lists of open tasks, of its group, and of due tasks.
+// places is roughly the size in bytes of a task's entries in the lists of open tasks, of its group, and of due tasks.
 const places = 350
 
 func meanSize(sizes []int64) int64 {
@@ -122,13 +122,13 @@ func meanSize(sizes []int64) int64 {
 	return sum/n + places
 }
 
-// idle is how long no task must have been claimed or executed before free slots are suspicious.
+// idle is the time without a claimed or executed task after which free slots are suspicious.
 const idle = tdf.Seconds(30)
 
-// sampledOpened is how many of the newest open tasks are read to tell whether rounds have ended.
+// sampledOpened is how many of the newest open tasks are read for rounds that have ended.
 const sampledOpened = 50
 
-// vitalsOfMoves looks for tasks that were claimed or executed lately, also if they are open again.
+// vitalsOfMoves looks for tasks that were claimed or executed lately, including tasks that are open again.
 func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	since := v.at.Add(-idle)
 	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
@@ -188,7 +188,7 @@ func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
 	return long
 }
 
-// number reads a number from the output of INFO; 0 if it is not there.
+// number reads a number from the output of INFO; 0 if INFO does not have it.
 func number(info redisstate.Info, name string) int64 {
 	n, _ := strconv.ParseInt(info[name], 10, 64)
 	return n

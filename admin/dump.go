@@ -153,7 +153,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.tasks(ctx); err != nil {
 		return err
 	}
-	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // stored meanwhile, or not listed
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // programs that were stored meanwhile, or are not listed
 		if err := d.program(ctx, sha256); err != nil {
 			return err
 		}

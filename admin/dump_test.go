@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// population opens tasks and takes them to all states, some of them by hands that write what they like.
+// population opens tasks and moves them to all states. It also writes some invalid tasks.
 func population(t testing.TB, cfg config.Manager) {
 	t.Helper()
 	ctx, s, m := t.Context(), connect(t, cfg), newManager(t, cfg)
@@ -61,7 +61,7 @@ func population(t testing.TB, cfg config.Manager) {
 	client(t, cfg).HSet(ctx, cfg.Namespace+":task:3", "odd \xfe name", "odd \xfe value", "", "no name")
 }
 
-// decide has the rules decide over a task.
+// decide settles a task.
 func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	seen, err := s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})
@@ -84,13 +84,13 @@ func dumped(t testing.TB, m *manager.Manager) string {
 	return b.String()
 }
 
-// body is a dump without its first line, and without the name of its namespace.
+// body returns a dump without its first line and without the name of its namespace.
 func body(dump string, cfg config.Manager) string {
 	_, rest, _ := strings.Cut(dump, "\n")
 	return strings.ReplaceAll(rest, cfg.Namespace, "NAMESPACE")
 }
 
-// What is dumped and loaded stands as it stood, under whatever name.
+// A dump that is loaded into another namespace gives the same tasks.
 func TestDumpAndRestore(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -108,20 +108,20 @@ func TestDumpAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := target.Counts(t.Context()); err != nil || after.String() != before.String() {
-		t.Errorf("there are %v, %v, want %v", after, err, before)
+		t.Errorf("counts %v, %v, want %v", after, err, before)
 	}
 	if findings, err := connect(t, to).Check(t.Context()); err != nil || len(findings) > 0 {
-		t.Errorf("found %v, %v", findings, err)
+		t.Errorf("findings %v, %v", findings, err)
 	}
 	if ids, err := target.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil || ids[0].ID != 13 {
 		t.Errorf("the next task is %v, %v", ids, err)
 	}
 	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
-		t.Errorf("a second time: %v", err)
+		t.Errorf("loading it again: %v", err)
 	}
 }
 
-// The claim of a task that ran is still good where the task was loaded.
+// After a load, a running task still belongs to the claim of its worker.
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
@@ -140,7 +140,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	apply(t, connect(t, to), move, err)
 }
 
-// Tasks whose ids the counter does not know are dumped, too, and each once.
+// Tasks with ids above the counter are dumped, too, each once.
 func TestDumpWithoutTheCounter(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -151,10 +151,10 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 	}
 }
 
-// pipe is a reader that cannot go back.
+// pipe is a reader that cannot seek.
 type pipe struct{ io.Reader }
 
-// A load that was broken off goes on with the same dump, and with no other.
+// An interrupted load continues with the same dump, and with no other.
 func TestLoadGoesOn(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -164,7 +164,7 @@ func TestLoadGoesOn(t *testing.T) {
 
 	_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
 	if wrong := new(admin.DumpError); !errors.As(err, &wrong) || wrong.Line != 10 || !strings.Contains(err.Error(), "load the whole dump again") {
-		t.Fatalf("broken off: %v", err)
+		t.Fatalf("interrupted: %v", err)
 	}
 	other := strings.Replace(dump, `"last_id":12`, `"last_id":13`, 1)
 	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
@@ -180,10 +180,10 @@ func TestLoadGoesOn(t *testing.T) {
 	}
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 || restored.There != 1 {
-		t.Errorf("going on: %+v, %v", restored, err)
+		t.Errorf("continued: %+v, %v", restored, err)
 	}
 	if n := client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(); n != 0 {
-		t.Error("the load is still noted as under way")
+		t.Error("the load is still marked as under way")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
 		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
 		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
-		"line 2: task 1: update 0-0":               header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
+		"line 2: task 1: update 0-0":                   header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
 		"line 2: the archive of program \"00\"":        header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
@@ -225,7 +225,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 			c := client(t, cfg)
 			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {
 				if _, again := r.(io.Seeker); again {
-					t.Errorf("%q: something was written", problem)
+					t.Errorf("%q: the load wrote something", problem)
 				}
 				c.Del(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":task:1", cfg.Namespace+":task:2", cfg.Namespace+":open")
 			}
@@ -243,12 +243,12 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if again := dumped(t, m); body(again, cfg) != body(before, cfg) {
-		t.Error("it changed something")
+		t.Error("the load changed something")
 	}
 }
 
-// A program whose bytes are not those that its name sums up would never run, and one that is too large could not be
-// stored again: they are left out.
+// A dump leaves out two kinds of stored programs. A program that differs from its SHA-256 would never run, and a program that is
+// too large could not be stored again.
 func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	c := client(t, cfg)

@@ -25,7 +25,7 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader is a file whose reader is held up once, behind the first line.
+// A meddled reader is a file that calls do once, as soon as the bytes before after have been read.
 type meddled struct {
 	*strings.Reader
 	after int64
@@ -41,7 +41,7 @@ func (m *meddled) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek has the reader held up only when the file is read again.
+// Seek to the beginning lets the next Read call do.
 func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
 		m.after -= 1 << 40
@@ -49,7 +49,7 @@ func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	return m.Reader.Seek(offset, whence)
 }
 
-// What is opened while a dump is loaded takes the place of none of its tasks.
+// A task that is opened during a load takes the id of no task of the dump.
 func TestLoadWhileTasksAreOpened(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -57,7 +57,7 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 	first := int64(strings.Index(dump, "\n") + 1)
 	for name, reader := range map[string]func(open func()) io.Reader{
 		"pipe": func(open func()) io.Reader { return pipe{&meddled{strings.NewReader(dump), first, open}} },
-		// The highest ids are not known by its header.
+		// The header does not have the highest ids of the dump.
 		"file": func(open func()) io.Reader {
 			dump := strings.Replace(dump, `"last_id":12`, `"last_id":5`, 1)
 			return &meddled{strings.NewReader(dump), first + 1<<40, open}
@@ -76,16 +76,16 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 			t.Errorf("%s: restored %+v, %v", name, restored, err)
 		}
 		if len(opened) != 1 || opened[0] != 13 {
-			t.Errorf("%s: the ids %v were given out", name, opened)
+			t.Errorf("%s: the opened tasks have the ids %v", name, opened)
 		}
 		if counts, err := target.Counts(t.Context()); err != nil || counts.Total() != 13 {
-			t.Errorf("%s: there are %v, %v", name, counts, err)
+			t.Errorf("%s: counts %v, %v", name, counts, err)
 		}
 	}
 }
 
-// A task of which the header of a dump knows nothing can meet another one of its id. That is told, and once
-// it is away the load goes on.
+// A task with an id above the header's last id can meet another task of this id. Load reports it. After the other task is removed,
+// the load continues.
 func TestLoadMeetsAnotherTask(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -118,8 +118,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	}
 }
 
-// Blank lines are no part of a dump, wherever they stand; and what follows its end is met before the load
-// counts as done.
+// Blank lines are allowed everywhere in a dump. Lines behind its end are an error before the load is complete.
 func TestLoadOfBlankLines(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -141,7 +140,7 @@ func TestLoadOfBlankLines(t *testing.T) {
 	}
 }
 
-// warned dumps with a log, and returns both.
+// warned makes a dump and returns it with the log.
 func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -149,7 +148,7 @@ func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	return dumped(t, m), b.String()
 }
 
-// reloaded loads a dump elsewhere, where it is to make the same one.
+// reloaded loads a dump into another namespace, and checks that a dump of that namespace is the same.
 func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
@@ -163,8 +162,7 @@ func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	return to
 }
 
-// Programs that no list names, such as those that were stored while the tasks were dumped, come with the tasks that
-// need them.
+// A dump has the programs that its tasks name, even programs that are not listed, such as those stored during the dump.
 func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
@@ -199,7 +197,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 }
 
-// Whatever other hands have written, a dump is one that can be loaded.
+// A dump can be loaded, whatever other clients wrote into Redis.
 func TestDumpOfWhatOthersWrote(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -230,7 +228,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// A task with the highest id there can be costs no more time than another.
+// A task with the highest possible id takes no more time than another task.
 func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -254,6 +252,6 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 		ids = append(ids, task.ID)
 	}
 	if got := fmt.Sprint(ids); !strings.HasPrefix(got, "[1 2 ") || !strings.HasSuffix(got, " 1099511627775]") {
-		t.Errorf("the results are of %s", got)
+		t.Errorf("got results of %s", got)
 	}
 }

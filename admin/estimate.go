@@ -14,7 +14,7 @@ type Estimate struct {
 	Unknown   string // why there is no estimate; "": there is one
 }
 
-// work is what an estimate is made from.
+// work has the facts that an estimate is made from.
 type work struct {
 	waiting int64         // tasks that may run now
 	running int64         // tasks that run; on average they are half done
@@ -25,18 +25,18 @@ type work struct {
 	done int64       // tasks that were seen to finish
 	over tdf.Seconds // in this time
 
-	still tdf.Seconds // for how long no task has finished though one could have
+	still tdf.Seconds // how long no task has finished though one could have
 }
 
 const (
-	leastRuns = 3    // to estimate others by them
-	leastDone = 10   // finished tasks, to tell by them how many slots are at work
+	leastRuns = 3    // the least number of runs for an estimate
+	leastDone = 10   // the least number of finished tasks to derive the slots at work
 	sure80    = 1.28 // standard deviations to each side that hold 80 %
 )
 
-// estimate returns how long the work will take, between low and high, or why that is unknown. The remaining time is the sum of as many
-// runs as there are tasks. It is uncertain because runs differ, and because their mean is known from a sample. The slots
-// share it, or as many slots as were seen at work. At the end, one long run may be left alone.
+// estimate returns how long the work will take, between low and high, or why that is unknown. The remaining time is the sum of
+// one run for each task. It is uncertain because runs differ, and because their mean is known only from a sample. The slots, or as
+// many slots as were at work lately, share the sum. At the end, one long run may go on alone.
 func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	left := float64(w.waiting) + float64(w.running)/2
 	switch {
@@ -72,11 +72,11 @@ func moments(runs []tdf.Seconds) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation / float64(len(runs)-1))
 }
 
-// stalled reports whether no task finishes, though some run or could run.
+// stalled reports whether no task finishes, though a task runs or could run.
 func (w work) stalled() bool { return w.still > 2*slices.Max(w.runs)+60 }
 
-// atWork returns how many slots run this work, by the tasks that were seen to finish: rate × mean. They are fewer than all slots if other
-// tasks share them, or if much time passes between two runs.
+// atWork returns how many slots run this work: the rate of finished tasks × the mean run time. They are fewer than all slots if
+// other tasks share the slots, or if much time passes between two runs.
 func (w work) atWork(mean float64) (fewest, most float64) {
 	slots := float64(w.slots)
 	if w.done < leastDone || float64(w.over) < 2*mean || mean == 0 {
@@ -87,7 +87,7 @@ func (w work) atWork(mean float64) (fewest, most float64) {
 	return min(slots, max(seen-off, seen/2)), min(slots, seen+off)
 }
 
-// tail is how long the last run may go on when all other slots are idle.
+// tail returns how long the last run may go on while all other slots are idle.
 func (w work) tail(together float64) float64 {
 	runs := slices.Sorted(slices.Values(w.runs))
 	long := runs[min(len(runs)-1, len(runs)*9/10)]

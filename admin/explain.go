@@ -15,7 +15,7 @@ import (
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
-	Text  string     `json:"text"`          // what is so
+	Text  string     `json:"text"`          // the fact that the check found
 	Fix   string     `json:"fix,omitempty"` // what to do; "": nothing
 }
 
@@ -74,7 +74,7 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	return e, nil
 }
 
-// A situation is what the checks of a task depend on.
+// A situation has the facts that the checks of a task depend on.
 type situation struct {
 	fleet
 	task    *tdf.Task
@@ -127,7 +127,7 @@ func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 // mostTook is how many rounds are read for comparison.
 const mostTook = 200
 
-// took returns the run times of successful rounds of a running task's program, of those that ended last.
+// took returns the run times of the last successful rounds of a running task's program.
 func took(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
 	if t.State != tdf.Running {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 
 const testNow = tdf.Time(1_800_000_000)
 
-// waiting is an open task that nothing holds, changed as wanted.
+// waiting returns an open task that no check blocks, after a change.
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
@@ -31,7 +31,7 @@ func working(name string) redisstate.WorkerStatus {
 	}
 }
 
-// busyWith is a running task of w1.
+// busyWith returns a running task of w1, after a change.
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
 		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
@@ -41,7 +41,7 @@ func busyWith(change func(*situation)) *situation {
 	})
 }
 
-// holding returns the checks that hold, and what they say.
+// holding returns the checks that block the task, with their texts.
 func holding(checks []Check) string {
 	var parts []string
 	for _, g := range checks {
@@ -55,10 +55,10 @@ func holding(checks []Check) string {
 func TestChecksOfAnOpenTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*situation)
-		want   string // what holds; "": nothing
+		want   string // the blocking check; "": none
 	}{
 		"nothing":      {func(*situation) {}, ""},
-		"no sense":     {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it is invalid, and the server will fail the task: input: bad"},
+		"invalid":      {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it is invalid, and the server will fail the task: input: bad"},
 		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
 		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
@@ -82,7 +82,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"not its time, all drained": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
-		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can take the task; told to drain: w1, w2"},
+		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can take the task; ordered to drain: w1, w2"},
 		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive"},
 		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
@@ -93,7 +93,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers[2].Drained = "somebody"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
-		}, "worker: none of 5 workers can take the task; must not run it (not_on): w5; told to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
+		}, "worker: none of 5 workers can take the task; must not run it (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
 		"avoids another": {func(c *situation) {
 			c.workers = c.workers[:1]
 			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
@@ -111,14 +111,14 @@ func TestChecksOfARunningTask(t *testing.T) {
 		change func(*situation)
 		want   string
 	}{
-		"well":           {func(*situation) {}, ""},
-		"silent worker":  {func(c *situation) { c.workers[0].Seen = testNow - 40 }, "worker: w1 on h has been silent for 40 s"},
-		"lease over":     {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server declares the round lost"},
-		"calm":           {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
-		"late, in calm":  {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
-		"late":           {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
-		"no server":      {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
-		"unknown worker": {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
+		"well":                  {func(*situation) {}, ""},
+		"silent worker":         {func(c *situation) { c.workers[0].Seen = testNow - 40 }, "worker: w1 on h has been silent for 40 s"},
+		"lease over":            {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server declares the round lost"},
+		"grace period":          {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late, in grace period": {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late":                  {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
+		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
+		"unknown worker":        {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
 	} {
 		if got := holding(busyWith(c.change).running()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -130,14 +130,14 @@ func TestChecksOfARunningTask(t *testing.T) {
 	}
 	fetching := busyWith(func(c *situation) { c.took = nil })
 	if got := fetching.run().Text; got != "claimed 60 s ago; the program is being fetched, or is about to start; the program has to end" {
-		t.Errorf("it is being fetched, and it says %q", got)
+		t.Errorf("while the program is fetched: %q", got)
 	}
 	c := busyWith(func(c *situation) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
 	const want = "claimed 60 s ago, last printed something 30 s ago, is at 40 %; successful runs of this program took 10 s, at most 15 s (3 runs)"
 	if got := c.run().Text; got != want {
-		t.Errorf("it says %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -146,13 +146,13 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, &r })
 	}
 	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
-	torn := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
-	if got := holding(torn.executed()); !strings.HasPrefix(got, "result: the result is incomplete") {
-		t.Errorf("torn: %q", got)
+	incomplete := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
+	if got := holding(incomplete.executed()); !strings.HasPrefix(got, "result: the result is incomplete") {
+		t.Errorf("incomplete: %q", got)
 	}
-	unjudged := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
-	unjudged.server = 0
-	if got := holding(unjudged.executed()); got != "server: no server was ever seen in this namespace" {
+	unsettled := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
+	unsettled.server = 0
+	if got := holding(unsettled.executed()); got != "server: no server was ever seen in this namespace" {
 		t.Errorf("executed: %q", got)
 	}
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
@@ -171,13 +171,13 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	} {
 		checks := ended(c.state, c.outcome, c.round).finished()
 		if checks[0].Text != want {
-			t.Errorf("it says %q, want %q", checks[0].Text, want)
+			t.Errorf("got %q, want %q", checks[0].Text, want)
 		}
 	}
 	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
 	late.task.EndBefore = testNow - 1
 	if fix := late.finished()[0].Fix; fix != "retry the task with a later end_before" {
-		t.Errorf("its end_before is past, and the fix is %q", fix)
+		t.Errorf("after end_before: the fix is %q", fix)
 	}
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
 	if cancelled[0].Text != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
@@ -200,7 +200,7 @@ func TestSourceCheck(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	const closed = "http://127.0.0.1:1" // a port that nobody listens on
+	const closed = "http://127.0.0.1:1" // a port on which no server listens
 	withPassword := func(url string) string { return strings.Replace(url, "http://", "http://user:secret@", 1) }
 	for source, want := range map[string]CheckState{
 		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Blocked,
@@ -219,11 +219,11 @@ func TestSourceCheck(t *testing.T) {
 	cancel()
 	src, _ := tdf.ParseSource(server.URL + "/here.zip")
 	if got := httpCheck(ctx, src); got.State != Ahead {
-		t.Errorf("told to stop: %+v", got)
+		t.Errorf("with an ended context: %+v", got)
 	}
 }
 
-// Explaining needs nothing of what rounds printed but whether it is there, and the end of the last one.
+// Of what rounds printed, Explain reads only the lengths, and the last error.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a := onEmbedded(t)
 	now, err := redisOf(t, a).Now(t.Context())
@@ -235,9 +235,9 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 		switch i {
 		case 0:
 			fails(h, "3", "first\nno luck\n")
-		case 1: // by a worker of the original TDF
+		case 1: // executed by a worker of the original TDF
 			h["state"], h["outcome"], h["0:claim"], h["0:output"], h["0:error"] = "executed", "", "", "", ""
-		case 2: // which is still writing
+		case 2: // executed by such a worker, which is still writing the result
 			h["state"], h["outcome"], h["0:claim"], h["0:output"] = "executed", "", "", ""
 		case 3:
 			h["state"], h["outcome"], h["meta"] = "open", "", strings.Repeat("x", 5000)
@@ -250,7 +250,7 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 			said += g.Text + "\n"
 		}
 		if err != nil || !strings.Contains(said, want) {
-			t.Errorf("task %d: %v, %q is not said:\n%s", id, err, want, said)
+			t.Errorf("task %d: %v, the text lacks %q:\n%s", id, err, want, said)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 	return all, err
 }
 
-// errorsOf returns the texts that tell why rounds of a task failed.
+// errorsOf returns the texts that say why rounds of a task failed.
 func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	for _, f := range listing.FailuresOf(t) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// onEmbedded returns an Admin of a namespace in an embedded Redis of the test's own.
+// onEmbedded returns an Admin of a namespace in an embedded Redis that ends with the test.
 func onEmbedded(t *testing.T) *Admin {
 	t.Helper()
 	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent)))
@@ -32,7 +32,7 @@ func redisOf(t testing.TB, a *Admin) *redisstate.Store {
 	return s
 }
 
-// archive puts archived tasks, the i-th as make says of it.
+// archive writes archived tasks. make changes the i-th.
 func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	t.Helper()
 	s := redisOf(t, a)
@@ -51,17 +51,17 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	}
 }
 
-// fails has a task fail in its only round.
+// fails makes a task fail in its only round.
 func fails(h tdf.Hash, exit, text string) {
 	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
 }
 
-// A group is found by its ID as far back as failures are grouped.
+// Query.Failure finds tasks of a group even if the failure was in an earlier round.
 func TestForgivenFailuresAreFound(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 1, func(_ int, h tdf.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
-		for round := 1; round <= 5; round++ { // given back, but for the last
+		for round := 1; round <= 5; round++ { // released, except for the last round
 			h[tdf.RoundField(round, "worker")] = "good"
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
@@ -75,7 +75,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	}
 }
 
-// Of a worker only its own rounds are told, also of tasks that others had before.
+// The failures of a worker are those of its own rounds, even if other workers ran the task before.
 func TestFailuresOfAWorker(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 3, func(i int, h tdf.Hash) {
@@ -101,8 +101,8 @@ func TestFailuresOfAWorker(t *testing.T) {
 	}
 }
 
-// A thousand tasks fail in three ways: page by page they make the same groups as all at once, and each
-// group's ID finds just its tasks.
+// A thousand tasks fail in three ways. Their pages add up to the same groups as one page of all tasks, and each group's ID finds
+// exactly its tasks.
 func TestFailuresOfPagesAddUp(t *testing.T) {
 	a := onEmbedded(t)
 	const many = 1000
@@ -137,7 +137,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	for _, g := range whole.Groups {
 		got = append(got, fmt.Sprintf("%d %d %s %.30s %d", g.Tasks, g.Rounds, g.How, g.Line, g.Workers["good"]))
 		if ids := found(t, a, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}}); len(ids) != g.Tasks {
-			t.Errorf("group %s has %d tasks, and by its ID are found %d", g.ID, g.Tasks, len(ids))
+			t.Errorf("group %s has %d tasks, and its ID finds %d", g.ID, g.Tasks, len(ids))
 		}
 	}
 	want := []string{"100 100 exit status 1 ValueError: bad value <n> 100", "40 40 signal: killed long long long long long long  40"}
@@ -149,7 +149,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	}
 	forgiven, err := failures(t.Context(), redisOf(t, a), listing.Query{States: tdf.States}, "", boundless)
 	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
-		t.Errorf("with those that were forgiven: %+v, %v", forgiven.Groups[0], err)
+		t.Errorf("with forgiven failures: %+v, %v", forgiven.Groups[0], err)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestRounds(t *testing.T) {
 		maps.Copy(h, tdf.Hash{
 			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",
 		})
-		if i == 1 { // given up before it ran again
+		if i == 1 { // cancelled before it ran again
 			maps.Copy(h, tdf.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
 		}
 	})

@@ -9,13 +9,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet is a snapshot of the server and the workers of a namespace. Stats, Watch, Explain and Diagnose count workers and slots by
-// it, and by nothing else:
-//   - A worker is alive while its lease holds, until it says that it is gone.
-//   - A live worker claims tasks if its state is working and nobody has told it to drain.
+// A fleet is a snapshot of the server and the workers of a namespace. It is the only place where Stats, Watch, Explain and Diagnose
+// count workers and slots:
+//   - A worker is alive while its lease holds, until it reports that it has gone.
+//   - A live worker claims tasks if its state is working and it is not ordered to drain.
 //   - The slots are those of the workers that claim tasks.
-//   - A slot is busy if a task runs in it. Tasks whose leases are over, and tasks on live workers that do not claim, have none of these
-//     slots.
+//   - A slot is busy if a task runs in it. Tasks whose leases are over, and tasks on live workers that do not claim, occupy none of
+//     these slots.
 type fleet struct {
 	at      tdf.Time
 	server  tdf.Time // when a server was seen last; 0: never
@@ -38,7 +38,7 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 	return f, err
 }
 
-// mostLost is how many running tasks are asked for their leases: those that have run for the longest time.
+// mostLost is how many running tasks are checked for their leases, those that have run for the longest time first.
 const mostLost = 1000
 
 // countLost counts the running tasks whose leases are over. Their workers are gone, and the server has not settled them yet.
@@ -56,7 +56,7 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 // serverMissing reports whether no server has been seen for a while.
 func (f *fleet) serverMissing() bool { return f.at.Sub(f.server) > friend.ServerPatience }
 
-// The states of a worker. A worker whose lease is over is silent, whatever it said last.
+// The states of a worker. A worker whose lease is over is silent, whatever its last heartbeat said.
 const (
 	workerStarting = "starting"
 	workerWorking  = "working"
@@ -77,12 +77,12 @@ func (f *fleet) claims(w *redisstate.WorkerStatus) bool {
 	return w.Alive(f.at) && w.State == workerWorking && w.Drained == ""
 }
 
-// A census is what the fleet has.
+// A census counts the workers and slots of a fleet.
 type census struct {
 	alive, claiming int            // workers
 	states          map[string]int // workers by state, without those that are gone
 	slots, busy     int
-	free            int // slots that are free by the workers' heartbeats and by the running tasks: either may be late
+	free            int // free slots, both by the heartbeats and by the running tasks, since either may be late
 }
 
 func (f *fleet) count() census {

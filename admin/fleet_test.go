@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Workers and slots are counted by one rule, and never are more slots busy than there are.
+// Workers and slots are counted by the rules of fleet, and never are more slots busy than exist.
 func TestFleet(t *testing.T) {
 	worker := func(state string, silent bool, slots int, runs ...int64) redisstate.WorkerStatus {
 		w := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs, Lease: 30}, Seen: testNow}
@@ -16,8 +16,8 @@ func TestFleet(t *testing.T) {
 		}
 		return w
 	}
-	told := worker("working", false, 4, 1)
-	told.Drained = "someone"
+	ordered := worker("working", false, 4, 1)
+	ordered.Drained = "someone"
 	for name, c := range map[string]struct {
 		workers       []redisstate.WorkerStatus
 		running, lost int
@@ -28,7 +28,7 @@ func TestFleet(t *testing.T) {
 		"heartbeat late":  {[]redisstate.WorkerStatus{worker("working", false, 3)}, 2, 0, "1 1: 2/3 1 map[working:1]"},
 		"running late":    {[]redisstate.WorkerStatus{worker("working", false, 3, 1, 2)}, 0, 0, "1 1: 0/3 1 map[working:1]"},
 		"one drains":      {[]redisstate.WorkerStatus{worker("working", false, 3, 5), worker("draining", false, 4, 1, 2)}, 3, 0, "2 1: 1/3 2 map[draining:1 working:1]"},
-		"one must drain":  {[]redisstate.WorkerStatus{worker("working", false, 3), told}, 1, 0, "2 1: 0/3 3 map[working:2]"},
+		"one must drain":  {[]redisstate.WorkerStatus{worker("working", false, 3), ordered}, 1, 0, "2 1: 0/3 3 map[working:2]"},
 		"one starts":      {[]redisstate.WorkerStatus{worker("working", false, 3), worker("starting", false, 4)}, 0, 0, "2 1: 0/3 3 map[starting:1 working:1]"},
 		"one is silent":   {[]redisstate.WorkerStatus{worker("working", false, 3), worker("working", true, 4, 1, 2)}, 5, 2, "1 1: 3/3 0 map[silent:1 working:1]"},
 		"one is gone":     {[]redisstate.WorkerStatus{worker("working", false, 3), worker("gone", false, 4, 1, 2)}, 1, 0, "1 1: 1/3 2 map[working:1]"},

@@ -153,7 +153,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// A dumpCheck knows which line may come next.
+// A dumpCheck checks the order of lines.
 type dumpCheck struct {
 	line  int
 	begun bool

@@ -17,7 +17,7 @@ type Pause struct {
 	Workers int       `json:"workers"`    // how many workers pause it
 	Of      int       `json:"of"`         // how many workers claim tasks
 	Until   time.Time `json:"until,unix"` // when the first of them tries one round
-	Why     string    `json:"why"`        // as one of the workers says
+	Why     string    `json:"why"`        // the reason that one of the workers gives
 }
 
 // All reports whether all workers pause the program.

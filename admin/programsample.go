@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 )
 
-// A programsSample has the programs of the open tasks of a watch, by a sample.
+// A programsSample has the programs of a watch's open tasks, from a sample.
 type programsSample struct {
 	programs map[string]bool
 	at       tdf.Time

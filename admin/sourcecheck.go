@@ -38,7 +38,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	return httpCheck(ctx, src), nil
 }
 
-// noProgramCheck blocks a task only if the live workers cannot run it: the next worker may.
+// noProgramCheck blocks a task only if no live worker can run it.
 func (c *situation) noProgramCheck() Check {
 	check := Check{"source", Ahead, "it names no program: only a worker that runs rounds in its own process can run the task", ""}
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {

@@ -10,11 +10,11 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Credentials are for the scheme, host and port that they were given for.
+// Credentials are sent only to the scheme, host and port of the source.
 func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
-	var told atomic.Value
+	var received atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		told.Store(r.Header.Get("Authorization") + r.Header.Get("Referer"))
+		received.Store(r.Header.Get("Authorization") + r.Header.Get("Referer"))
 	}))
 	defer other.Close()
 	server := httptest.NewServer(http.RedirectHandler(other.URL+"/x.zip", http.StatusFound))
@@ -26,12 +26,12 @@ func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	if got := httpCheck(t.Context(), src); got.State != Passed {
 		t.Errorf("%+v", got)
 	}
-	if got := told.Load(); got != "" {
-		t.Errorf("the other server was told %q", got)
+	if got := received.Load(); got != "" {
+		t.Errorf("the other server got %q", got)
 	}
 }
 
-// What a server sends as a Location is shown without its credentials and its query, however malformed it is.
+// A server's Location is shown without its credentials and its query, however malformed it is.
 func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// timed is a store with a clock that only the test moves on, and a server that was seen so long ago.
+// timed is a store with a clock that only the test advances. A server was last seen silent seconds ago.
 type timed struct {
 	store
 	now    tdf.Time
@@ -25,7 +25,7 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	return s.now.Add(-s.silent), nil
 }
 
-// Looks come far more often than runs end, and still it is told when none does; also that one does again.
+// A watch reports that no task finishes, even if it looks far more often than runs end. It also reports when tasks finish again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
@@ -52,26 +52,26 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 		return e
 	}
 	if e := look(100); e != (Estimate{}) {
-		t.Errorf("nothing is to be done, and it says %+v", e)
+		t.Errorf("without tasks: %+v", e)
 	}
 	if _, err := a.manager.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", "")); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(55); e.Unknown != "" || e.High == 0 {
-		t.Errorf("there has not been much time yet, and it says %+v", e)
+		t.Errorf("too early: %+v", e)
 	}
 	if e := look(20); !strings.HasPrefix(e.Unknown, "no task has finished") {
-		t.Errorf("nothing has ended for 75 s, and it says %+v", e)
+		t.Errorf("without an end for 75 s: %+v", e)
 	}
 	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(1); e.Unknown != "" {
-		t.Errorf("one has ended, and it says %+v", e)
+		t.Errorf("after an end: %+v", e)
 	}
 }
 
-// Without a server no time is told, though tasks are run: at once where one was missed already, else as soon as it should have come.
+// Without a server there is no estimate. If executed tasks wait, the watch notices as soon as a heartbeat is overdue.
 func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server settles executed tasks"
 	a := onEmbedded(t)
@@ -80,12 +80,12 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 		silent tdf.Seconds
 		want   string
 	}{
-		"it is there":              {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
-		"something waits for it":   {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
-		"nothing waits for it yet": {manager.Counts{tdf.Open: 9}, 6, ""},
-		"it is missing":            {manager.Counts{tdf.Open: 9}, 11, none},
-		"only its work is left":    {manager.Counts{tdf.Executed: 9}, 11, none},
-		"all is done":              {manager.Counts{tdf.Succeeded: 9}, 11, ""},
+		"a server is alive":            {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
+		"tasks wait for it":            {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
+		"no task waits for it yet":     {manager.Counts{tdf.Open: 9}, 6, ""},
+		"the server is missing":        {manager.Counts{tdf.Open: 9}, 11, none},
+		"only executed tasks are left": {manager.Counts{tdf.Executed: 9}, 11, none},
+		"all tasks are finished":       {manager.Counts{tdf.Succeeded: 9}, 11, ""},
 	} {
 		w := a.Watch("")
 		w.runs = []tdf.Seconds{1, 1, 1}
@@ -97,7 +97,7 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	}
 }
 
-// archiving is a store in which tasks are archived whenever they have been counted.
+// archiving is a store that archives tasks after each count.
 type archiving struct {
 	store
 	archive func()
@@ -121,7 +121,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	}
 }
 
-// Each task has one outcome, also one that is archived while they are counted.
+// Each task has one outcome, even if it is archived during the count.
 func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 	for _, group := range []string{"", "g"} {
 		a := onEmbedded(t)

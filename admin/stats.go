@@ -20,7 +20,7 @@ type Stats struct {
 	Counts    manager.Counts `json:"tasks"`
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
-	Waited time.Duration `json:"oldest_open_wait_seconds"` // for how long the oldest open task might have been claimed; 0: unknown, or there is none
+	Waited time.Duration `json:"oldest_open_wait_seconds"` // how long the oldest open task could have been claimed; 0: unknown, or no task is open
 	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
 
 	Server  time.Time      `json:"server_seen,unix"` // when a server was seen last; zero: never
@@ -36,7 +36,7 @@ type Stats struct {
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
 type Memory struct {
-	Used   int64 // by all that Redis holds
+	Used   int64 // of all data in Redis
 	Limit  int64 // maxmemory; 0: no limit
 	System int64 // of the machine
 }
@@ -132,12 +132,12 @@ func (n *numbers) fill(s *Stats) {
 
 // Bounds of waited.
 const (
-	firstOpen = 50                      // how many tasks are read: those that others opened may come first and have no time
-	longAgo   = tdf.Time(1_000_000_000) // the year 2001: an earlier time is none
+	firstOpen = 50                      // how many tasks are read, because the first ones may have scores that are no times
+	longAgo   = tdf.Time(1_000_000_000) // the year 2001: an earlier score is not a time
 )
 
-// waited returns for how long the oldest of the first open tasks might have been claimed. A task that was opened by hand, or by a
-// component of the original TDF, may have a score that is no time.
+// waited returns for how long the oldest of the first open tasks could have been claimed. A task that was opened by hand, or by a
+// component of the original TDF, may have a score that is not a time.
 func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds

@@ -18,24 +18,24 @@ type Suspect struct {
 	Worker       string  `json:"worker"`
 	Program      string  `json:"program"`
 	Failed       int     `json:"failed"`        // failed rounds of the program on this worker
-	Rounds       int     `json:"rounds"`        // all its rounds there
-	OthersFailed int     `json:"others_failed"` // the same on all other workers
+	Rounds       int     `json:"rounds"`        // all rounds of the program on this worker
+	OthersFailed int     `json:"others_failed"` // failed rounds of the program on all other workers
 	OthersRounds int     `json:"others_rounds"`
 	P            float64 `json:"p"` // the probability of such a difference if all workers were alike
 }
 
-// What makes a worker suspect. The probability is that of any worker of the program looking like this, so that more workers do not
-// mean more suspects.
+// The conditions that make a worker suspect. The probability is that any of the program's workers looks like this, so that more
+// workers do not mean more suspects.
 const (
-	suspectFailures = 3     // failed rounds, at least,
-	suspectRatio    = 2     // times the part of failed rounds of the others, at least,
-	suspectP        = 0.001 // and a smaller probability
+	suspectFailures = 3     // at least so many failed rounds
+	suspectRatio    = 2     // at least so many times the failure rate of the other workers
+	suspectP        = 0.001 // at most this probability
 )
 
 // suspectSample limits how many tasks are read.
 var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, Bytes: 1 << 20}
 
-// suspects compares workers by the tasks that finished last, among those that q may select.
+// suspects compares workers by the tasks that finished last among the tasks that q selects.
 func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
 	f, err := listing.New(ctx, s, listing.Query{
 		IDs: q.IDs, States: listing.Finished,
@@ -56,7 +56,7 @@ type scoreboard map[string]map[string]score
 
 type score struct{ failed, rounds int }
 
-// add counts the rounds of a task whose end tells something about the program or the worker. It returns true to get more tasks.
+// add counts the rounds of a task whose ends say something about the program or the worker. It returns true to get more tasks.
 func (b scoreboard) add(t *tdf.Task) bool {
 	for i, r := range t.Rounds.All() {
 		failed := 0
@@ -109,8 +109,8 @@ func (b scoreboard) suspects() []Suspect {
 
 func (s score) ratio() float64 { return float64(s.failed) / max(1, float64(s.rounds)) }
 
-// chance returns the probability that at least as many of all failures fall on this worker's rounds, if they fall anywhere: Fisher's
-// exact test, one-sided.
+// chance returns the probability that at least as many of all failures fall on this worker's rounds, if failures are spread at
+// random: Fisher's exact test, one-sided.
 func (s score) chance(others score) float64 {
 	rounds, failed := s.rounds+others.rounds, s.failed+others.failed
 	p := 0.0

@@ -52,6 +52,6 @@ func TestSuspects(t *testing.T) {
 		many[fmt.Sprint("w", i)] = score{i % 3, 10}
 	}
 	if got := (scoreboard{"p": many}).suspects(); len(got) > 0 {
-		t.Errorf("among 1,000 workers that are alike, these are suspect: %v", got)
+		t.Errorf("among 1,000 equal workers, these are suspect: %v", got)
 	}
 }

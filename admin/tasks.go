@@ -23,8 +23,8 @@ func (a *Admin) LastID(ctx context.Context) (int64, error) {
 	return s.LastID(ctx)
 }
 
-// Metas returns the meta of each task of a group, in any state, the newest first. It reads nothing else of the tasks. A task that
-// moves meanwhile comes once, and a task that is opened meanwhile may be missing. After an error no more come.
+// Metas returns the meta of each task of a group, in any state, newest first. It reads nothing else of the tasks. A task that
+// moves meanwhile comes once, and a task that is opened meanwhile may be missing. After an error no more metas come.
 func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		s, err := a.redis(ctx)
@@ -123,8 +123,8 @@ func (a Action) In(states ...tdf.State) Action {
 	return a
 }
 
-// Do does an action to tasks, to each by itself. The tasks' logs name the manager. After an error the result is about the tasks that
-// were reached.
+// Do carries out an action on each task by itself. The tasks' logs name the manager. After an error the result covers the tasks
+// that were reached.
 func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
 	s, err := a.redis(ctx)
 	if err != nil {

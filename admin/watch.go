@@ -23,7 +23,7 @@ type Watch struct {
 	query  listing.Query // of the tasks that ran to their end
 	seen   []seenDone
 	first  seenDone
-	moved  tdf.Time // when a task was last seen to finish, or when none could have
+	moved  tdf.Time // when a task was last seen to finish, or when no task could finish
 	runs   []tdf.Seconds
 	open   programsSample
 	share  float64  // of the group's open tasks that start later

@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// ended puts tasks that have ended where they would be, each after so many seconds.
+// ended writes ended tasks into Redis, each with a run time of so many seconds.
 func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
 	t.Helper()
 	for i := range n {
@@ -40,7 +40,7 @@ func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	}
 }
 
-// serves has a server say that it is there, for as long as any test takes.
+// serves writes a heartbeat of a server that counts as alive for the whole test.
 func serves(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -70,7 +70,7 @@ func TestWatch(t *testing.T) {
 	alive(t, connect(t, cfg), "gone", "gone", 9)
 	status, err := admin.New(m).Watch("g").Look(t.Context())
 	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server settles executed tasks" {
-		t.Errorf("there is no server, and it says %+v, %v", status, err)
+		t.Errorf("without a server: %+v, %v", status, err)
 	}
 	serves(t, s)
 	if status, err = admin.New(m).Watch("g").Look(t.Context()); err != nil {
@@ -90,7 +90,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// The rate is that of the tasks which ended since the first look, by Redis's clock.
+// The rate is that of the tasks that have finished since the first look, by Redis's clock.
 func TestWatchRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -113,11 +113,11 @@ func TestWatchRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
-		t.Errorf("after some were opened again: %+v, %v", third, err)
+		t.Errorf("after some were reopened: %+v, %v", third, err)
 	}
 }
 
-// Of a group, what is open is given up, and nothing else.
+// CancelOpen cancels the open tasks of a group, and no others.
 func TestCancelOpen(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -139,7 +139,7 @@ func TestCancelOpen(t *testing.T) {
 		t.Errorf("cancelled %d, %v", n, err)
 	}
 	if counts, err := m.Counts(t.Context()); err != nil || counts.String() != "open 1 running 5 expired 1195" {
-		t.Errorf("there are %v, %v", counts, err)
+		t.Errorf("counts %v, %v", counts, err)
 	}
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	if want := map[string]int64{"cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
@@ -234,7 +234,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 }
 
-// Tasks whose workers were killed hold no slot of those that live.
+// Tasks of killed workers occupy no slot of live workers.
 func TestStatsOfLostRounds(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -262,7 +262,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 	}
 }
 
-// What may not run yet is told apart, of all tasks and of a group.
+// A watch counts tasks that start later by themselves, both of all tasks and of a group.
 func TestWatchTellsWhatStartsLater(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -298,7 +298,7 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	}
 }
 
-// A task that a component of the original TDF judged has the outcome that its state tells, or told.
+// For a task that a component of the original TDF settled, its end state is its outcome.
 func TestOutcomesOfTheOriginal(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -313,7 +313,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	}
 }
 
-// An open task that was put there by hand, or by a component of the original TDF, has a score that is no time.
+// An open task that was written by hand, or by a component of the original TDF, has a score that is not a time.
 func TestWaitedIsKnownOrNot(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
@@ -326,7 +326,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 	for _, d := range diagnoses {
 		if d.Subject == "tasks" {
-			t.Errorf("nothing is known, and it says %+v", d)
+			t.Errorf("without a time: %+v", d)
 		}
 	}
 	now, err := s.Now(t.Context())
@@ -344,7 +344,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 }
 
-// What is archived was done before: now, or long ago.
+// Archiving tasks does not count as finishing them: they may have finished long ago.
 func TestArchivingIsNoRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -354,7 +354,7 @@ func TestArchivingIsNoRate(t *testing.T) {
 		apply(t, s, move, err)
 	}
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate != 0 {
-		t.Errorf("all was done long ago, and the rate is %v, %v", stats.Rate, err)
+		t.Errorf("all tasks finished long ago, and the rate is %v, %v", stats.Rate, err)
 	}
 	now, err := s.Now(t.Context())
 	if err != nil {
@@ -370,12 +370,12 @@ func TestArchivingIsNoRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
-		t.Errorf("200 were done just now, and the rate is %v, %v", stats.Rate, err)
+		t.Errorf("200 tasks finished just now, and the rate is %v, %v", stats.Rate, err)
 	}
 }
 
-// While all workers pause the program of what is open there is no estimate, and the pause is named; of other programs it
-// is not.
+// While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. A pause of another
+// program has no effect.
 func TestWatchNamesAPause(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -420,6 +420,6 @@ func TestWatchNamesAPause(t *testing.T) {
 		t.Errorf("until in %v: %s", left, got.Pauses[0].Why)
 	}
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
-		t.Errorf("of another program: %+v, %+v", got.Pauses, got.Estimate)
+		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Worker is what a worker said about itself in its last heartbeat.
+// A Worker is the state of a worker as of its last heartbeat.
 type Worker struct {
 	Name    string        `json:"name"`
 	Host    string        `json:"host"`
@@ -23,7 +23,7 @@ type Worker struct {
 	Seen    time.Time     `json:"seen"`  // when the heartbeat came
 	Lease   time.Duration `json:"lease"` // a heartbeat is due every third of it
 
-	// Drained says who told the worker to drain, and when; "": nobody did.
+	// Drained says who ordered the worker to drain, and when; "": it is not ordered to drain.
 	Drained string `json:"drained,omitempty"`
 
 	// Pauses are the programs that the worker does not claim for a while, because their rounds failed there.
@@ -78,8 +78,8 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 // ErrNoWorker is the error for the name of a worker that sent no heartbeat within a week.
 var ErrNoWorker = errors.New("no worker of that name was seen within a week")
 
-// Drain tells a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes what it runs, and stays. The order
-// also holds for a worker that starts under the same name later, until [Admin.Resume]. The error may wrap [ErrNoWorker].
+// Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and stays.
+// The order also holds for later workers of the same name, until [Admin.Resume]. The error may wrap [ErrNoWorker].
 func (a *Admin) Drain(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
 }
 
-// Resume lets a worker that was told to drain claim tasks again. The error may wrap [ErrNoWorker].
+// Resume withdraws the order of [Admin.Drain], so that the worker claims tasks again. The error may wrap [ErrNoWorker].
 func (a *Admin) Resume(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
