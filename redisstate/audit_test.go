@@ -60,16 +60,16 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			id := c.breakIt()
 			findings, err := s.Check(ctx)
 			if err != nil || len(findings) != 1 || findings[0].ID != id || !strings.HasPrefix(findings[0].Problem, c.problem) {
-				t.Fatalf("%s: found %v, %v", c.problem, findings, err)
+				t.Fatalf("%s: findings %v, %v", c.problem, findings, err)
 			}
 			if n, err := s.Repair(ctx, "repair", findings); n != 1 || err != nil {
 				t.Errorf("%s: repaired %d, %v", c.problem, n, err)
 			}
 			mustBeSound(t, s)
 			if c.want != tdf.None && task(t, s, id).State != c.want {
-				t.Errorf("%s: it is %s now", c.problem, task(t, s, id).State)
+				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
 			}
-			for _, open := range mustClaim(t, s, 1000) { // out of the way of the next case
+			for _, open := range mustClaim(t, s, 1000) { // so that the next case claims no open task of this one
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})
 				mustSettle(t, s, open.Task.ID)
 			}

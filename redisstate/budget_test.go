@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// withoutTime makes the scripts believe that they always take too long.
+// withoutTime makes the scripts act as if they always took too long.
 func withoutTime(t *testing.T, s *Store) {
 	t.Helper()
 	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
@@ -20,7 +20,7 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// Calls that Redis has no time for continue in further calls. Nothing is left out or done twice.
+// A call that takes Redis too long continues in further calls. Nothing is left out or done twice.
 func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded Redis runs only the scripts of a release
 	withoutTime(t, s)
@@ -65,7 +65,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// Redis does only as much of a call as it has time for.
+// Redis stops a call that takes too long after a part of its units.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit

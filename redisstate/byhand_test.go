@@ -37,7 +37,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 		}
 		mustBeSound(t, s)
 		if next := mustOpen(t, s, define("y")); next[0] != 3 {
-			t.Errorf("the id %d is given out again", next[0])
+			t.Errorf("Redis gave out the id %d again", next[0])
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestChangeOfTimes(t *testing.T) {
 			t.Errorf("claimed %s", got)
 		}
 		if got := s.rdb.HExists(t.Context(), s.keys.Task(ids[0]), "fail_on").Val(); got {
-			t.Error("fail_on is written, and has its default")
+			t.Error("the default of fail_on was written")
 		}
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
 		must(t, err)
@@ -121,7 +121,7 @@ func TestChangeOfTimes(t *testing.T) {
 	})
 }
 
-// A task that was taken from a worker for good goes to other workers.
+// RequeueElsewhere gives a task to other workers for good.
 func TestRequeueElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -133,17 +133,17 @@ func TestRequeueElsewhere(t *testing.T) {
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
 			if claim(worker) != 1 {
-				t.Fatalf("%s does not get it", worker)
+				t.Fatalf("%s does not get the task", worker)
 			}
 			m, err := task(t, s, 1).Requeue(true)
 			mustApply(t, s, m, err)
 		}
 		if claim("w.1")+claim("w.11") != 0 {
-			t.Error("a worker that must not have it got it")
+			t.Error("a worker in not_on got the task")
 		}
 		for _, worker := range []string{"w.", "wx1", "1", "w"} {
 			if claim(worker) != 1 {
-				t.Errorf("%s does not get it", worker)
+				t.Errorf("%s does not get the task", worker)
 			}
 			m, err := task(t, s, 1).Requeue(false)
 			mustApply(t, s, m, err)
@@ -156,13 +156,13 @@ func TestRequeueElsewhere(t *testing.T) {
 		m, err = task(t, s, 1).Reopen()
 		mustApply(t, s, m, err)
 		if claim("w.1") != 1 {
-			t.Error("a task that was opened again still avoids its worker")
+			t.Error("a reopened task still avoids its worker")
 		}
 		mustBeSound(t, s)
 	})
 }
 
-// A task that must not run on a worker does not hide those behind it.
+// A task that must not run on a worker does not hide the tasks behind it.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
@@ -173,13 +173,13 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 			s.rdb.HSet(t.Context(), s.keys.Task(id), "not_on", "v\nw")
 		}
 		got := 0
-		for range 100 { // a claim stops after some ms
+		for range 100 { // a claim stops after some milliseconds
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
 			must(t, err)
 			got += len(c.Claims)
 		}
 		if got == 0 {
-			t.Error("nothing was claimed")
+			t.Error("no task was claimed")
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestDrain(t *testing.T) {
 		now, err := s.Now(t.Context())
 		must(t, err)
 		if !all[0].Alive(now) || all[0].Alive(now.Add(61)) {
-			t.Error("it is alive for the time of its lease")
+			t.Error("it counts as alive until the end of its lease")
 		}
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)

@@ -95,7 +95,7 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 		s.rdb.AddHook(l)
 		must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
 			if diff := cmp.Diff(len(h), len(r.Hash)); diff != "" || r.Hash["long 19"] != h["long 19"] {
-				t.Errorf("not all were read (-want +got):\n%s", diff)
+				t.Errorf("the properties differ (-want +got):\n%s", diff)
 			}
 			return nil
 		}))

@@ -95,7 +95,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 			t.Fatalf("claimed %v", c)
 		}
 		if got := task(t, s, 1); got.State != tdf.Expired || got.Outcome != "expired" || !strings.Contains(got.Log, " w: expired") {
-			t.Errorf("the expired one is %+v", got)
+			t.Errorf("the expired task is %+v", got)
 		}
 		open := s.rdb.ZRangeWithScores(ctx, s.keys.List(tdf.Open), 0, -1).Val()
 		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
@@ -147,11 +147,11 @@ func TestRenew(t *testing.T) {
 			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
 		}
 		if _, err := renew(Renewal{Claim: "another"}); err == nil {
-			t.Error("another claim was renewed")
+			t.Error("a renewal with another claim succeeded")
 		}
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
 		if _, err := renew(Renewal{Claim: c.ID}); err == nil {
-			t.Error("a claim that was reported was renewed")
+			t.Error("the renewal of a reported claim succeeded")
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: id})
 		mustClaim(t, s, 1)
 		if got := task(t, s, id); got.State != tdf.Executed {
-			t.Errorf("it is %s", got.State)
+			t.Errorf("the task is %s", got.State)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 		c, err := s.Claim(t.Context(), request)
 		for ; err == nil && c.More && len(c.Claims) == 0; c, err = s.Claim(t.Context(), request) {
 			if c.Unwanted == 0 {
-				t.Fatal("a claim that passed nothing says that there is more")
+				t.Fatal("a claim that passed no task returned More")
 			}
 		}
 		if err != nil || inputs(c.Claims) != "well also" || c.More {

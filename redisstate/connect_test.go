@@ -65,7 +65,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// chatter is a server that does not speak Redis's protocol.
+// chatter returns the address of a server that does not speak Redis's protocol.
 func chatter(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +87,7 @@ func chatter(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Connect waits for a Redis that is not there yet, and logs that.
+// Connect waits for a Redis that is not up yet, and logs that.
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -156,7 +156,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // a component that starts again
+	again := connect(t, full.Addr, s.keys.ns) // a component that restarts
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -167,7 +167,7 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
-		t.Errorf("it is followed for %v", left)
+		t.Errorf("the follow lasts %v", left)
 	}
 	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
 		t.Error(err)
@@ -177,7 +177,7 @@ func TestFullRedis(t *testing.T) {
 	}
 }
 
-// A store that is made while Redis is down works as soon as Redis is up. All of its first calls wait for one check.
+// A store that is made while Redis is down works as soon as Redis is up. All of its first calls wait for the same check.
 func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -195,7 +195,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	waker := s.WakeServer()
 	t.Cleanup(func() { waker.Close() })
 	if waker.Wait(t.Context(), time.Millisecond) {
-		t.Error("a token came while Redis was down")
+		t.Error("a token arrived while Redis was down")
 	}
 	errs := make(chan error)
 	for range 5 {
@@ -210,7 +210,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	for range 5 {
 		must(t, <-errs)
 	}
-	if n := pings.n.Load(); n > 2 { // the one under way, and the next
+	if n := pings.n.Load(); n > 2 { // the try under way, and the next one
 		t.Errorf("%d tries to connect after Redis was up", n)
 	}
 	if n := len(mustClaim(t, s, 9)); n != 5 {

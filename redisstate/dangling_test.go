@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An id whose task was deleted by hand is removed from the index of its group. No other id is.
+// The audit removes an id from the index of its group if its task was deleted by hand. It removes no other id.
 func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -43,7 +43,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	})
 }
 
-// The walk through the indexes has bounded pages, and reaches each group.
+// The walk through the indexes has pages of bounded size, and reaches every group.
 func TestDanglingIDsOfManyGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var opened []tdf.Properties

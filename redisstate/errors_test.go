@@ -16,8 +16,8 @@ func (replied) RedisError()     {}
 
 var _ redis.Error = replied("")
 
-// A refusal ends the first contact. After it, calls wait until the refusal is over. An error of one task is always an
-// answer.
+// A refusal during the first contact is an error. After the first contact, calls wait until the refusal is over. An error of one
+// task is always returned at once.
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	for _, c := range []struct {
 		err                  error
@@ -60,7 +60,7 @@ func TestUnstorableErrors(t *testing.T) {
 	for err, want := range map[error]bool{
 		replied("ERR Protocol error: invalid bulk length"):                      true,
 		replied("ERR string exceeds maximum allowed size (proto-max-bulk-len)"): true,
-		replied("WRONGTYPE N:due is not a sorted set"):                          false, // all tasks' concern
+		replied("WRONGTYPE N:due is not a sorted set"):                          false, // concerns all tasks
 		replied("ERR unknown command 'evalsha'"):                                false,
 		errors.New("invalid bulk length"):                                       false,
 	} {

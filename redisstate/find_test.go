@@ -177,7 +177,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 			t.Errorf("read: %+v", got)
 		}
 		if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
-			t.Errorf("more was read than was asked for: %+v", got)
+			t.Errorf("the read returned unwanted texts: %+v", got)
 		}
 		want.Keep = func(*tdf.Task) bool { return false }
 		if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {

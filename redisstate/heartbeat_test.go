@@ -28,7 +28,7 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 		}
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the first is known to be gone
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the first worker is known to have gone
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
@@ -53,7 +53,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no server proves that Redis was there
 			t.Errorf("%+v", taken)
 		}
-		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // when the lease was not yet over
+		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // before the lease was over
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
@@ -73,15 +73,14 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
 
-		first.rdb.Del(t.Context(), first.keys.worker("w")) // a Redis that has forgotten
+		first.rdb.Del(t.Context(), first.keys.worker("w")) // as if Redis had lost its data
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Set(t.Context(), first.keys.worker("w"), "a value of another type", 0)
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
 
-// The claims of a worker whose name was taken are lost at once. Claims of other workers, and later claims of the name,
-// are not.
+// A worker whose name was taken loses its claims at once. Claims of other workers, and later claims under the name, stay.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -131,14 +130,14 @@ func TestLiveReports(t *testing.T) {
 		}
 		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
 		report(LiveReport{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
-		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the answer had not come
+		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the reply had been lost
 		got := task(t, s, 1)
 		if r := got.Current(); r.Tail != tail || r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || got.Checkpoint != checkpoint {
 			t.Errorf("%+v", got)
 		}
 		must(t, s.Follow(t.Context(), 1))
 		if !report(LiveReport{}).Followed[0] {
-			t.Error("followed, but the worker does not know")
+			t.Error("the task is followed, but the reply does not say so")
 		}
 
 		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})

@@ -18,7 +18,7 @@ import (
 // slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patiently makes a test fail that would hang.
+// patiently returns a context that ends a test that hangs.
 func patiently(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
@@ -77,7 +77,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	}
 }
 
-// A connection waits for a slow peer, but not for one that is silent or sends a byte now and then.
+// A connection waits for a slow peer, but not for a silent peer or one that sends a byte now and then.
 func TestIdleTimeoutConn(t *testing.T) {
 	for name, c := range map[string]struct {
 		chunk    int           // bytes that arrive at once
@@ -120,14 +120,14 @@ func TestIdleTimeoutConn(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(begun).Round(time.Second); took != c.last {
-					t.Errorf("it ended after %v, not %v", took, c.last)
+					t.Errorf("the read ended after %v, want %v", took, c.last)
 				}
 			})
 		})
 	}
 }
 
-// Redis answers a command when it has the whole of it, and the system may still hold most of it.
+// Redis answers a command when it has received all of it. Meanwhile the system may still hold most of the command.
 func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

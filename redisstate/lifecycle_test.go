@@ -59,7 +59,7 @@ func is(t *testing.T, s *Store, want world) {
 	}
 }
 
-// put brings a new task into a state by the moves that lead there.
+// put opens a task and brings it into a state by the usual moves.
 func put(t *testing.T, s *Store, state tdf.State) int64 {
 	t.Helper()
 	d := define("x")
@@ -99,15 +99,14 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 	return id
 }
 
-// Every move succeeds only from its state and round. From any other, it changes nothing and returns the state that it
-// found.
+// A move succeeds only from its state and round. Otherwise it changes nothing and returns the current state.
 func TestMovesAreFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range slices.Backward(tdf.States) { // the open one last, since a claim would take it
+		for _, state := range slices.Backward(tdf.States) { // the open task comes last, since a claim would take it
 			id := put(t, s, state)
 			found := task(t, s, id)
 			if found.State != state {
-				t.Fatalf("put made it %s and not %s", found.State, state)
+				t.Fatalf("put made the task %s, want %s", found.State, state)
 			}
 			for _, from := range tdf.States {
 				for _, to := range tdf.States {

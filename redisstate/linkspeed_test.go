@@ -28,7 +28,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	expect(5*time.Second, 5*slowestLink)
 }
 
-// Over a slow link, a claim takes only as much as arrives long before its lease ends.
+// Over a slow link, a claim takes only as many tasks as arrive long before the lease ends.
 func TestClaimsOverASlowConnection(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	namespace := redistest.Namespace(t)
@@ -49,6 +49,6 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 		t.Errorf("then claimed %d, more %t, %v", len(c.Claims), c.More, err)
 	}
 	if far.Outages() > 0 {
-		t.Error("the client gave up a reply")
+		t.Error("the client gave up waiting for a reply")
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger records the moves that succeeded, as the clients know them from their answers. It is the model with which
-// Redis has to agree.
+// A ledger records the moves that succeeded, by the replies that the clients got. Redis must agree with it.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
@@ -27,7 +26,7 @@ type ledger struct {
 type entry struct {
 	d     tdf.Properties
 	left  map[place]place
-	made  map[tdf.Verb]int // moves that count
+	made  map[tdf.Verb]int // moves that a counter of the task counts
 	twice string
 }
 
@@ -69,7 +68,7 @@ func (l *ledger) moved(m tdf.Move) {
 	e := l.entry(m.ID)
 	from := place{m.From, m.Round}
 	if _, twice := e.left[from]; twice {
-		e.twice = fmt.Sprintf("it was moved twice from %v", from)
+		e.twice = fmt.Sprintf("two moves from %v succeeded", from)
 	}
 	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
@@ -78,7 +77,7 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 }
 
-// at follows the moves from the beginning.
+// at returns the place to which the moves lead, and their number.
 func (e *entry) at() (place, int) {
 	p, steps := place{tdf.Open, 0}, 0
 	for {
@@ -90,10 +89,10 @@ func (e *entry) at() (place, int) {
 	}
 }
 
-// there counts the tasks that were opened and not removed.
+// there returns how many tasks were opened and not removed.
 func (l *ledger) there() int { return len(l.tasks) - l.removed }
 
-// agrees compares a task in Redis with the ledger.
+// agrees compares a task in Redis with the ledger; "" means that they agree.
 func (l *ledger) agrees(id int64, t *tdf.Task) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,9 +121,9 @@ type player struct {
 	s      *Store
 	ledger *ledger
 	rand   *rand.Rand
-	claims []Claim // also those that have ended
+	claims []Claim // including claims that have ended
 	ids    []int64
-	alone  bool // there is no other player: every answer is known in advance
+	alone  bool // the only player, so every reply is known in advance
 	guest  bool // it does not run in the test's goroutine
 }
 
@@ -215,8 +214,8 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer if it is known in advance. It returns false if the move was made before: a result may be
-// reported again at any time.
+// expect checks the reply if it is known in advance. It returns false if the move was made before, because a result may be reported
+// again at any time.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()

@@ -37,7 +37,7 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
 }
 
-// claimUntil has workers claim in turns until one of them has a task. It returns how many claims that took.
+// claimUntil lets workers claim in turns until one of them gets a task. It returns the number of claims.
 func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
@@ -53,7 +53,7 @@ func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, 
 	return Claimed{}, 0
 }
 
-// commandCalls returns how often a Redis has run a command.
+// commandCalls returns how often Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
 	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
@@ -97,7 +97,7 @@ func TestWorkersSharePositions(t *testing.T) {
 	}
 }
 
-// An expired or unreadable position, or one of a removed task, hides no task.
+// An invalid position hides no task, be it expired, unreadable, or that of a removed task.
 func TestInvalidPositionsHideNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -117,7 +117,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 			t.Fatalf("positions: %v", positions)
 		}
 		key := positions[0]
-		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the one that was passed last
+		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the task that was passed last
 		claim("b")
 		began, _, _ := strings.Cut(s.rdb.Get(ctx, key).Val(), " ")
 		at, _ := strconv.ParseFloat(began, 64)

@@ -51,6 +51,6 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if full, err := s.Full(t.Context()); !full || err != nil {
-		t.Errorf("it is not full: %v, %v", full, err)
+		t.Errorf("Redis at its limit does not count as full: %v, %v", full, err)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// load measures what commands make a Redis do at once.
+// load measures the load of commands on Redis.
 type load struct {
 	mu            sync.Mutex
-	fields, bytes int      // the most of one answer
+	fields, bytes int      // the most in one reply
 	whole         []string // commands that read a hash whole
-	names         int      // how many were asked for in all
+	names         int      // names that were asked for in all
 }
 
 func (l *load) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -62,10 +62,10 @@ func (l *load) see(c redis.Cmder) {
 		}
 		l.add(some)
 	}
-	if reply, ok := c.(*redis.Cmd); ok { // of fields.lua
+	if reply, ok := c.(*redis.Cmd); ok { // a call of fields.lua
 		for i, answer := range list(reply.Val()) {
 			if _, ofNames := list(reply.Val())[0].(string); ofNames && i > 0 {
-				continue // of names.lua: only names, which the embedded Redis returns all at once
+				continue // a call of names.lua: only names, which the embedded Redis returns all at once
 			}
 			l.add(list(answer))
 		}
@@ -81,7 +81,7 @@ func (l *load) add(values []any) {
 	l.names += len(values)
 }
 
-// rounds adds that many rounds with all properties of rounds to a copy of a hash.
+// rounds returns a copy of a hash with n more rounds that have all properties.
 func rounds(h tdf.Hash, n int) tdf.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
@@ -156,7 +156,7 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A task that is removed while it is read is gone, however often it has moved before. It is not reported as invalid.
+// A task that is removed during a read is missing, not invalid, however often it moved before.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
@@ -178,7 +178,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	})
 }
 
-// Redis is never busy with one command for long, however much there is to read.
+// No command keeps Redis busy for long, however large the task is.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
@@ -238,7 +238,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 }
 
-// An invented number of rounds costs no more than the properties that exist.
+// An implausible round number costs no more than the properties that exist.
 func TestInventedRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
@@ -265,7 +265,7 @@ func TestInventedRounds(t *testing.T) {
 	})
 }
 
-// A number of a round that no task can have is invalid, wherever it is read.
+// A round number that no task can have is invalid, in whatever read.
 func TestInvalidRound(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
@@ -280,7 +280,7 @@ func TestInvalidRound(t *testing.T) {
 	})
 }
 
-// A value that is too long is never sent to the reader.
+// Redis never sends a value that is too long.
 func TestLongValuesAreNotRead(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
@@ -311,7 +311,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read without a command that walks over all of them.
+// A task with very many properties is read without a command that reads all of them.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)

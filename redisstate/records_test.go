@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Each call extends the record of a client's calls to a day.
+// Each call sets the record of a client's calls to expire after a day.
 func TestCallsAreRememberedForADay(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
@@ -34,7 +34,7 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	}
 }
 
-// After a lost reply, a call may still be on its way. It must find the answer.
+// The record of a call stays after a lost reply, because the call may be sent again.
 func TestTheRecordOfALostReplyStays(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
@@ -47,7 +47,7 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	}
 }
 
-// Numbers of names that were not used for a month are removed. Those of the original's workers stay.
+// Numbers of names expire after a month without use. Those of workers of the original TDF stay.
 func TestNumbersOfNamesExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -81,8 +81,8 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	})
 }
 
-// A failover can roll a task back, and another claim can end the same round with another result. A manager that saw the
-// first result does not archive the second.
+// After a failover rolls a task back, another claim can end the same round with another result. A manager that saw the first result
+// does not archive the second.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)

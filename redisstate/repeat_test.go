@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Each writing call is made once undisturbed, and once with its reply lost one to three times after the command ran. The
-// answer and all of Redis are the same.
+// Each writing call is made once with its reply, and once with its reply lost up to three times after the command ran. Both give the
+// same answer and the same data in Redis.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 	}
 }
 
-// The tasks of a prepared namespace, in the order in which they were opened.
+// The ids of the tasks in a prepared namespace.
 const (
 	succeededID = 1 + iota
 	executedID
@@ -123,7 +123,7 @@ var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
 var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
-// anonymous removes the differences between two namespaces from a world.
+// anonymous removes from a world what differs between namespaces.
 func anonymous(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
@@ -132,7 +132,7 @@ func anonymous(w world, s *Store) world {
 	return w
 }
 
-// A call that arrives after a later one of its slot was answered does nothing.
+// A call is refused if a later call of its slot was answered before.
 func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

@@ -41,7 +41,7 @@ func records(t testing.TB, s *Store) []Record {
 	return all
 }
 
-// derived returns all data derived from the tasks, each score to the microsecond; of `due` only future scores.
+// derived returns all data that Redis derives from the tasks, each score to the microsecond. Of `due` it has only future scores.
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -95,7 +95,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 			t.Fatalf("%d entries, want %d", len(got), len(want))
 		}
 		if !slices.ContainsFunc(all, func(r Record) bool { return len(r.Updates) == 2 }) {
-			t.Error("no task has updates")
+			t.Error("the original tasks have no updates")
 		}
 		again := records(t, other)
 		if !slices.EqualFunc(again, all, func(a, b Record) bool {
@@ -107,7 +107,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 	})
 }
 
-// reported are renewals in which each claim reports two updates.
+// reported returns renewals in which each claim reports two updates.
 func reported(claims []Claim) []Renewal {
 	var renewals []Renewal
 	for _, c := range claims {
@@ -149,7 +149,7 @@ func TestRestoreAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// A task with the id of a restored one, but opened here, is another task. Then nothing is written.
+// If another task has the id of a task to restore, Restore writes nothing.
 func TestRestoreOfATakenID(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("x")
@@ -195,7 +195,7 @@ func mustRestore(t testing.TB, s *Store, records ...Record) {
 	}
 }
 
-// A call of Restore blocks Redis for some ms only.
+// A call of Restore blocks Redis only for some milliseconds.
 func TestRestoreInSmallCalls(t *testing.T) {
 	var all []Record
 	for id := int64(1); id <= 7; id++ {
@@ -286,7 +286,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 			if id%40 > 30 {
 				h["0:output"] = strings.Repeat("x", 600<<10)
 			}
-			all = append(all, Record{ID: 2 * id, Hash: h}) // every other one is missing
+			all = append(all, Record{ID: 2 * id, Hash: h}) // every other id is missing
 		}
 		if n, err := s.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatal(n, err)
@@ -302,7 +302,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 type meter struct {
 	net.Conn
 	since int
-	most  *atomic.Int64 // of all connections
+	most  *atomic.Int64 // the most of any connection
 }
 
 func (m *meter) Write(p []byte) (int, error) {
@@ -346,7 +346,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		mustRestore(t, s, all...)
 		bound := int64(readAtOnce)
 		if infoOf(t, s)["redis_version"] == "" {
-			bound = hashesUnseen * (large + 100) // the embedded Redis does not tell sizes
+			bound = hashesUnseen * (large + 100) // the embedded Redis does not report sizes
 		}
 		most := metered(t, s)
 		check := func(read int) {
@@ -366,7 +366,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// A key of another type in the place of a task is no task.
+// A key of another type with a task's name is not a record.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
@@ -381,7 +381,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 
 func TestStoredPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		other := connect(t, s.addr, s.keys.ns+"*") // a pattern that this one would match
+		other := connect(t, s.addr, s.keys.ns+"*") // a pattern that would match this namespace
 		mustOpen(t, s, define("x"))
 		for _, archive := range []string{"one", "three"} {
 			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A missing right that only some calls need is an error of these calls, also after others have succeeded. No call waits
-// for it.
+// If the user lacks a right that only some calls need, these calls return an error, even after other calls succeeded. No call waits.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -53,14 +52,14 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user who may only read also gets an error for what it may not read.
+// A user with read access gets an error for a key that it may not read.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
-	if _, err := s.Counts(briefly(t)); err != nil { // by a script
+	if _, err := s.Counts(briefly(t)); err != nil { // reads with a script
 		t.Error(err)
 	}
 	var forbidden *ForbiddenError
@@ -69,7 +68,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly makes a call fail that would wait without end.
+// briefly returns a context that ends a call that would wait forever.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

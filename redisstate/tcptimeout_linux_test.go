@@ -18,7 +18,7 @@ func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { l.Close() }) // it accepts no connection
+	t.Cleanup(func() { l.Close() }) // the peer accepts no connection
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
 	must(t, err)

@@ -23,7 +23,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, "redis.example")
 	addr := redistest.Start(t, func(args []string) []string {
-		args[slices.Index(args, "--port")] = "--tls-port" // the one that was found to be free
+		args[slices.Index(args, "--port")] = "--tls-port" // the port that was found to be free
 		return append(args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	}).Addr
 

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A script that meets a key of another type does all of its work or none. It never stops half-way.
+// A script that meets a key of another type does either all of its work or nothing.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -58,7 +58,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 			_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
 			_, opening := s.Open(t.Context(), "manager", define("c"))
 			_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
-			want := map[string][4]bool{ // of execute, claim, open, renew
+			want := map[string][4]bool{ // whether execute, claim, open and renew fail
 				"due": {true, true, true, true}, "running": {true, true, false, false},
 				"open": {false, true, true, false}, "executed": {true, false, false, false},
 			}[key]
@@ -104,7 +104,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	})
 }
 
-// A million ids may be taken without the counter. The next free ones are found in a few steps.
+// If a million ids are taken without the counter, the next free id is found in a few steps.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -153,7 +153,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// A task with an id that the index of a group cannot hold is in no group, and not in another state's range.
+// A task whose id is too large for the index of a group is in no group.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -161,10 +161,10 @@ func TestIDsBeyondTheGroupIndex(t *testing.T) {
 		s.rdb.HSet(ctx, s.keys.taskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
 		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
 		if c := mustClaim(t, s, 1); len(c) != 1 {
-			t.Fatal("it was not claimed")
+			t.Fatal("the task was not claimed")
 		}
 		if n := s.rdb.Exists(ctx, s.keys.Group("g")).Val(); n != 0 {
-			t.Error("it is in the index of its group")
+			t.Error("the task is in the index of its group")
 		}
 	})
 }
