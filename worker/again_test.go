@@ -15,7 +15,7 @@ func (w *world) forget() {
 	must(w, w.client().Del(w.Context(), keys...).Err())
 }
 
-// After Redis has given out an id again, the files of the earlier task stay.
+// Redis can give out an id again. Then the files of the earlier task stay.
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4

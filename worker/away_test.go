@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// A distant world has connections to Redis for its worker and its server that tests can cut.
+// A distant world is a world in which tests can cut the worker's and the server's connections to Redis.
 type distant struct {
 	*world
 	worker, server line
@@ -27,7 +27,7 @@ type line struct {
 	store *redisstate.Store
 }
 
-// Redis is away for the worker and the server. Nothing is lost, the round has one result, and its time is that of the
+// While Redis is away for the worker and the server, nothing is lost. The round has one result, and its times are those of the
 // program.
 func TestRedisIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.server.Hang() // a slow machine would renew so short a lease too late
+			w.server.Hang() // with this lease, a slow machine would renew too late
 			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)
@@ -69,7 +69,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// The connection is cut after the claim, or its answer, was sent. The task runs once.
+// If the connection is cut during a claim, before or after Redis has received it, the task runs once.
 func TestRedisIsAwayDuringAClaim(t *testing.T) {
 	w := newDistant(t)
 	w.script("p", "#!/bin/sh\necho done\n")
@@ -122,7 +122,7 @@ func (w *distant) served() bool {
 	return last > 0
 }
 
-// goAway cuts the connections, and returns when the worker and the server have noticed.
+// goAway cuts the connections. It returns when the worker and the server have noticed.
 func (w *distant) goAway() {
 	w.Helper()
 	for _, l := range []line{w.worker, w.server} {
@@ -137,7 +137,7 @@ func (w *distant) comeBack() {
 	w.server.Resume()
 }
 
-// waitedFor returns when the worker knows that the program has ended.
+// waitedFor returns when the worker has noticed the end of the program.
 func (w *distant) waitedFor() {
 	w.Helper()
 	pid, err := os.ReadFile(w.path("p/pid"))
@@ -163,13 +163,13 @@ func (w *distant) wellDone(took time.Duration) {
 	task := w.task(w.id)
 	r := task.Current()
 	if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Round != 0 {
-		w.Errorf("it is %s: %+v", task.State, task)
+		w.Errorf("the task is %s: %+v", task.State, task)
 	}
 	if n := strings.Count(task.Log, ": executed"); n != 1 {
 		w.Errorf("executed %d times: %s", n, task.Log)
 	}
 	if ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running]); r.Seconds <= 0 || r.Seconds > tdf.For(took) || ran > tdf.For(took) {
-		w.Errorf("it took %v s by itself, %v s by Redis; here %v", r.Seconds, ran, took)
+		w.Errorf("run time: %v s by the worker, %v s by Redis, %v in this test", r.Seconds, ran, took)
 	}
 	if findings, err := w.store.Check(w.Context()); err != nil || len(findings) > 0 {
 		w.Errorf("%v, %v", findings, err)

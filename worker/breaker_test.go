@@ -34,10 +34,10 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 	fail(2)
 	is(false)
-	a.succeeded("p") // it ends the row
+	a.succeeded("p") // ends the row of failures
 	fail(2)
 	is(false)
-	fail(100) // no other worker succeeds with it
+	fail(100) // no other worker succeeds with the program
 	is(false)
 	if asked != 1 {
 		t.Errorf("asked %d times within a minute", asked)
@@ -54,17 +54,17 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 
 	at = at.Add(probePause)
-	is(true) // one round is tried
+	is(true) // the worker tries one round
 	a.claimed("q")
 	is(true)
 	a.claimed("p")
-	is(false, "p")    // and no other one until it ends
+	is(false, "p")    // and no other round until that one ends
 	a.roundEnded("p") // it was lost, which says nothing about the program
 	is(true)
 	fail(1)
 	is(false, "p")
 	at = at.Add(probePause)
-	elsewhere = false // it no longer succeeds elsewhere
+	elsewhere = false // the program does not succeed elsewhere any more
 	fail(1)
 	is(false)
 	at, elsewhere = at.Add(probePause), true
@@ -79,7 +79,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is paused without a success elsewhere.
+// A program that cannot be started is paused even if it succeeds nowhere else.
 func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	for range 3 {
@@ -90,7 +90,7 @@ func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	}
 }
 
-// A host that cannot run a program tries again soon, and then less and less often.
+// A host that cannot run a program tries it again soon, and then with growing pauses.
 func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(0, slog.New(slog.DiscardHandler))
@@ -107,11 +107,11 @@ func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	}
 	a.failed("p", "it ran, at least")
 	if avoid, probing := a.avoided(); len(avoid) > 0 || probing {
-		t.Errorf("it runs: avoids %v, probing %v", avoid, probing)
+		t.Errorf("after a run: avoids %v, probing %v", avoid, probing)
 	}
 }
 
-// A paused program without any tasks costs no calls.
+// A paused program without tasks costs no calls.
 func TestPausedProgramWithoutTasks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(1, slog.New(slog.DiscardHandler))

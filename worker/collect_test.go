@@ -25,7 +25,7 @@ func deskWith(t *testing.T, secret string) *roundIO {
 	return &roundIO{secrets: values}
 }
 
-// Errors that contain texts of other programs, such as rsync with names of files, are masked.
+// Secrets are masked in errors with texts of other programs, such as rsync's with names of files.
 func TestErrorsAreMasked(t *testing.T) {
 	d := deskWith(t, "hunter22")
 	if got := masked(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
@@ -36,8 +36,8 @@ func TestErrorsAreMasked(t *testing.T) {
 	}
 }
 
-// A secret may be any word, even one of the worker's own. A masked error keeps its identity, and the worker's own
-// reasons keep their words.
+// A secret may be any word, even a word of the worker's own messages. Masking keeps the identity of an error, and the words of the
+// worker's own reasons.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	gone := &tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
@@ -53,13 +53,13 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 				t.Errorf("%q: %v became %v", secret, err, got)
 			}
 			if isLost(got) != isLost(err) || isUnfit(got) != isUnfit(err) {
-				t.Errorf("%q: %v is not known any more", secret, err)
+				t.Errorf("%q: %v has lost its identity", secret, err)
 			}
 		}
 	}
 }
 
-// A round that ran for too long has timed out, even if a secret has a word of the reason.
+// A round that ran for too long times out, even if a secret is a word of the reason.
 func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"
@@ -70,7 +70,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	r.wait()
 	task := w.task(r.id)
 	if task.State != tdf.TimedOut || task.Timeouts != 1 || task.Fails != 0 {
-		t.Errorf("it is %s, %d time-outs, %d failures: %q", task.State, task.Timeouts, task.Fails, task.LastError())
+		t.Errorf("the task is %s, %d time-outs, %d failures: %q", task.State, task.Timeouts, task.Fails, task.LastError())
 	}
 }
 
@@ -78,7 +78,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.MaxOutput = 1000
-	mib := ownPeak(t)>>20 + 100 // a peak below that of the worker is unknown
+	mib := ownPeak(t)>>20 + 100 // more than the worker's own peak, because a smaller peak is unknown
 	w.script("p", fmt.Sprintf("#!/bin/sh\ndd if=/dev/zero of=/dev/null bs=%dM count=1 2>/dev/null\n", mib)+
 		"head -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
 	for _, printed := range []int64{0, 50_000} {
@@ -89,10 +89,10 @@ func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 			t.Errorf("exit %q, error %q", r.Exit, r.Error)
 		}
 		if r.OutputBytes != 100_000 || r.ErrorBytes != printed {
-			t.Errorf("it printed %d and %d bytes, want %d of the latter", r.OutputBytes, r.ErrorBytes, printed)
+			t.Errorf("stdout has %d and stderr %d bytes, want %d on stderr", r.OutputBytes, r.ErrorBytes, printed)
 		}
 		if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS < mib<<20 {
-			t.Errorf("it cost %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
+			t.Errorf("resource usage: %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 const secret = "8c1f-0a7e"
 
-// What programs may do with the round's directory, and how the worker reacts.
+// Things that programs may do with the round's directory, and how the worker reacts.
 var directories = map[string]fault{
 	"checkpoint too large": {
 		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
@@ -58,7 +58,7 @@ var directories = map[string]fault{
 		script: "echo f >$TDF_DIR/files/f; echo out",
 		set: func(w *world) {
 			w.cfg.Collect = "rsync:" + w.path("collected")
-			w.Setenv("TMPDIR", "/no/such/directory") // the worker would not clean up there
+			w.Setenv("TMPDIR", "/no/such/directory") // collecting must not use it, because workers do not clean it up
 		},
 		want: ended{tdf.Succeeded, "out\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
@@ -178,7 +178,7 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 			r.script("look", "#!/bin/sh\n"+look)
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
 			if want := ". d 700\n./files d 755\n./scratch d 755\n"; task.LastOutput() != want || task.State != tdf.Succeeded {
-				t.Errorf("it is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
+				t.Errorf("the task is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
 			}
 			r.nothingRemains(r.before)
 			r.stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A full disk is named as the cause in every place.
+// The error of a full disk names the disk, wherever it is full.
 func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {
@@ -72,7 +72,7 @@ func (w *world) smallDisk() {
 	w.Cleanup(func() { must(w, syscall.Unmount(w.cfg.Directory, syscall.MNT_DETACH)) })
 }
 
-// fill uses up all files of the disk.
+// fill creates files until the disk has none left.
 func (w *world) fill() {
 	w.Helper()
 	must(w, os.Mkdir(w.path("filler"), 0o755))

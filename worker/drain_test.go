@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A worker that drains by order finishes its rounds, claims no more, and stays. The order also holds for later
-// workers of its name, until it is withdrawn.
+// A worker that is ordered to drain finishes its rounds, claims no more, and stays. The order also holds for later workers of its
+// name, until it is withdrawn.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -27,9 +27,9 @@ func TestDrain(t *testing.T) {
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // a server that ran before might find the short lease over
+	w.executed(first) // a server that settles earlier might find the short lease over
 	if got := w.finished(first); got.State != tdf.Succeeded {
-		t.Errorf("what it ran is %s", got.State)
+		t.Errorf("the running task is %s", got.State)
 	}
 	w.nextHeartbeats(3)
 	if got := w.task(second); got.State != tdf.Open {
@@ -63,7 +63,7 @@ func (w *world) drain(by string) {
 	}
 }
 
-// nextHeartbeats waits for more heartbeats.
+// nextHeartbeats waits for n more heartbeats.
 func (w *world) nextHeartbeats(n int) {
 	w.Helper()
 	for range n {

@@ -13,11 +13,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A failing store answers the first calls with an error that waiting does not cure.
+// A failing store answers the first calls with an error that does not go away.
 type failing struct {
 	*redisstate.Store
 	claims, reports, calls atomic.Int64 // claims and reports that will still fail, and calls so far
-	refused                atomic.Int64 // a task whose results are refused, with everything in the same call; 0: none
+	refused                atomic.Int64 // a task whose result makes every call with it fail; 0: none
 }
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
@@ -80,7 +80,7 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 	}
 	wait()
 	if got := w.task(id); got.State != tdf.Executed || got.LastOutput() != "good\n" {
-		t.Errorf("it is %s: %q", got.State, got.LastOutput())
+		t.Errorf("the task is %s: %q", got.State, got.LastOutput())
 	}
 }
 
@@ -103,7 +103,7 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	w.executed(good)
 	eventually(t, "several tries", func() bool { return store.calls.Load() > 3 })
 	if got := w.task(bad); got.State != tdf.Running {
-		t.Errorf("the other one is %s: %s", got.State, got.Log)
+		t.Errorf("the other task is %s: %s", got.State, got.Log)
 	}
 	store.refused.Store(0)
 	if got := w.executed(bad); got.LastOutput() != "result\n" {

@@ -11,15 +11,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A fault is a program that does something wrong, and the expected end of its task and its worker.
+// A fault is a program that does something wrong. It has the expected end of its task and of its worker.
 type fault struct {
 	script string // follows a first line that records its process, unless it has a #! of its own
 	set    func(w *world)
 	task   func(d *tdf.Properties)
-	during func(r *runningWorker) // called when two processes run; the test then fires the worker's timers
+	during func(r *runningWorker) // called while two processes run; afterwards the test fires the worker's timers
 
 	want  ended
-	says  []string                                             // parts of the error, if the exact text is another program's
+	says  []string                                             // parts of the error, if another program writes the error
 	log   string                                               // part of the worker's log
 	check func(t *testing.T, r *runningWorker, task *tdf.Task) // further checks
 }
@@ -153,11 +153,11 @@ var ends = map[string]fault{
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "other" }))
 			if task.State != tdf.Open || task.Releases != 1 {
-				t.Errorf("the next one is %s: %s", task.State, task.Log)
+				t.Errorf("the next task is %s: %s", task.State, task.Log)
 			}
 			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
-			r.script("next", good) // the cause is repaired
+			r.script("next", good) // repairs the cause
 		},
 	},
 }
@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// happen runs the program, checks the result and what remains, and checks that the worker goes on.
+// happen runs the program, checks the result and the processes and files that remain, and checks that the worker continues.
 func (f fault) happen(t *testing.T, w *world) {
 	if strings.HasPrefix(f.script, "#!") {
 		w.script("p", f.script)
@@ -231,7 +231,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.check(t, r, task)
 	}
 	r.next()
-	w.logged(f.log) // the log has it by now
+	w.logged(f.log) // waits until the log is written
 	if strings.Contains(w.log.String(), secret) {
 		t.Error("a secret is in the log")
 	}
@@ -260,7 +260,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	}
 }
 
-// cutFrom checks the rest of the output of "1 GB on both".
+// cutFrom checks that the output of "1 GB on both" is cut, and that its file is whole.
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
@@ -302,7 +302,7 @@ func absent(t testing.TB, path string) {
 	}
 }
 
-// A fork bomb runs as a user of its own with a limit on processes. It also bounds itself.
+// A fork bomb runs as a separate user with a limit on processes. It also limits itself.
 func TestForkBomb(t *testing.T) {
 	const user = "daemon" // a user without other processes
 	if os.Geteuid() != 0 {

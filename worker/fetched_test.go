@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// archive packs files into a tar file, and returns its source.
+// archive makes a tar file with these files, and returns its source.
 func (w *world) archive(files ...string) string {
 	w.Helper()
 	var buf bytes.Buffer
@@ -80,7 +80,7 @@ func TestProgramSHA256(t *testing.T) {
 	id := w.open("", func(d *tdf.Properties) { d.Program = "q" })
 	w.runOnce(worker)
 	if got := w.task(id).Current().ProgramSHA256; got != "" {
-		t.Errorf("a program made by hand has the sum %q", got)
+		t.Errorf("a program that was not fetched has the checksum %q", got)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 		w.runOnce(worker)
 	}
 	if got := w.finished(1); got.State != tdf.Succeeded {
-		t.Errorf("the first is %s: %s", got.State, got.LastError())
+		t.Errorf("the first task is %s: %s", got.State, got.LastError())
 	}
 	got := w.finished(2)
 	if got.State != tdf.Failed || !strings.Contains(got.LastError(), first) || !strings.Contains(got.LastError(), second) {
-		t.Errorf("the second is %s: %s", got.State, got.LastError())
+		t.Errorf("the second task is %s: %s", got.State, got.LastError())
 	}
 }
 
@@ -111,12 +111,12 @@ func TestProgramFromRedis(t *testing.T) {
 	id := w.open("", from(source))
 	w.runOnce(worker)
 	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
-		t.Errorf("it is %s: %s", got.State, got.LastError())
+		t.Errorf("the task is %s: %s", got.State, got.LastError())
 	}
 	missing := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.Program = "q" })
 	w.runOnce(worker)
 	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
-		t.Errorf("it is %s: %s", got.State, got.LastError())
+		t.Errorf("the task is %s: %s", got.State, got.LastError())
 	}
 }
 
@@ -133,6 +133,6 @@ func TestSetupIsRefusedForAnotherUser(t *testing.T) {
 		t.Errorf("%s: %s", got.State, got.LastError())
 	}
 	if _, err := os.Stat(w.path("p", "made")); !os.IsNotExist(err) {
-		t.Errorf("it was run: %v", err)
+		t.Errorf("setup.sh ran: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func TestHandlerReports(t *testing.T) {
 			return err
 		}
 		if r.ID != id || r.Number != 0 || r.Program != "square" || r.Worker != "w1" || r.Slot != 1 || time.Until(r.Deadline) <= 0 {
-			return fmt.Errorf("it got %+v", r)
+			return fmt.Errorf("the handler got %+v", r)
 		}
 		r.Progress(0.5, "half\nof it")
 		r.Progress(2, "all\nof it")
@@ -90,7 +90,7 @@ func (w *world) applied(m tdf.Move) error {
 	return outcomes[0].Err
 }
 
-// A task that is put off has a new score, and runs no earlier (docs/lifecycle.md, "Put off").
+// A task that is put off has a new score, and does not run before (docs/lifecycle.md, "Put off").
 func TestLaterReleasesTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -118,7 +118,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 		t.Errorf("score %v, ready %v", score, got.Ready)
 	}
 	if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
-		t.Errorf("it ran before its time: %v, %v", ran, err)
+		t.Errorf("the task ran before its time: %v, %v", ran, err)
 	}
 	m, err := got.Change(tdf.Changes{StartAfter: new(tdf.Time(1))})
 	must(t, err)
@@ -202,7 +202,7 @@ func TestOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Marks survive wrapping. Marking no error is no error, except for Later.
+// Marks of errors survive wrapping. A marked nil is nil, except for Later.
 func TestMarkedErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {
@@ -222,11 +222,11 @@ func TestMarkedErrors(t *testing.T) {
 		}
 	}
 	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
-		t.Error("no error is not as documented")
+		t.Error("a marked nil is not as documented")
 	}
 }
 
-// The reply to every call is lost once. The task is released once, with its checkpoint.
+// With the reply to every call lost once, the task is released once, with its checkpoint.
 func TestLaterWithLostReplies(t *testing.T) {
 	w := newWorld(t)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
@@ -252,7 +252,7 @@ func TestLaterWithLostReplies(t *testing.T) {
 	}
 }
 
-// A preparing is a Preparer in this process, which needs only the exported parts of a Round.
+// A preparing is a Preparer in this process. It needs only the exported fields of a Round.
 type preparing struct{ goRunner }
 
 func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {

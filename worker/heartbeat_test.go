@@ -43,9 +43,9 @@ func TestHeartbeats(t *testing.T) {
 	worker.version = "v1.2.3"
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
-	eventually(t, "the first sign", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the first heartbeat", func() bool { return w.workerState() == stateWorking })
 	first := w.registered()
-	eventually(t, "another one, idle", func() bool { return w.registered()["seen"] > first["seen"] })
+	eventually(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
 	wait()
 	delete(first, "seen")
@@ -104,13 +104,13 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 	p.ended()
 	var taken *redisstate.NameTakenError
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
-		t.Errorf("got %v; %d given up", err, n)
+		t.Errorf("got %v; %d lost at once", err, n)
 	}
 	if got := w.task(id); got.State != tdf.Running || got.Rounds.At(0).Output != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := w.registered()["host"]; got != "elsewhere" {
-		t.Errorf("the name is that of %s", got)
+		t.Errorf("the name belongs to %s", got)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestIsGone(t *testing.T) {
 	for process, want := range map[string]bool{
 		self: false,
 		"":   false,
-		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // another process has the PID now
+		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // another process has the PID
 		strings.Join([]string{words[0], words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):            true,
 		strings.Join([]string{"another-machine", words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):   false,
 		strings.Join([]string{words[0], "another-container", strconv.Itoa(ended.Process.Pid), "1"}, " "): false,
@@ -136,7 +136,7 @@ func TestIsGone(t *testing.T) {
 	}
 }
 
-// Processes of an earlier worker are found by their mark alone, and ended.
+// A starting worker ends the processes that an earlier worker of its name left. It finds them by their mark.
 func TestStartEndsLeftProcesses(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
@@ -149,7 +149,7 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
 	if err := receive(t, "the end of what was left", ended); err == nil {
-		t.Error("it ended by itself")
+		t.Error("the process ended by itself")
 	}
 	stop()
 	wait()
@@ -182,16 +182,16 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	first := w.registered()
 	eventually(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
 	if state := w.workerState(); state != stateStarting {
-		t.Errorf("it is %s", state)
+		t.Errorf("the worker is %s", state)
 	}
 	stop()
 	wait()
 	if state := w.workerState(); state != stateGone {
-		t.Errorf("in the end it is %s", state)
+		t.Errorf("at the end the worker is %s", state)
 	}
 }
 
-// A worker that loses its name while it starts ends, and changes nothing that belongs to the next one.
+// A starting worker that loses its name ends. It changes nothing that belongs to the next worker.
 func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
@@ -220,10 +220,10 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 		t.Errorf("task %d: %d claims, due: %+v", id, len(c.Claims), due)
 	}
 	if _, err := os.Stat(theirs); err != nil {
-		t.Errorf("a directory of the next one: %v", err)
+		t.Errorf("a directory of the next worker: %v", err)
 	}
 	if host := w.registered()["host"]; host != "elsewhere" {
-		t.Errorf("the name is that of %s", host)
+		t.Errorf("the name belongs to %s", host)
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 
 const waitingForName = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
-// Redis was away for all, and the second worker is the first to reach it again.
+// After an outage for all, a second worker may reach Redis first. The owner of the name keeps it.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	comesBack := w.silentWorker(600)
@@ -266,7 +266,7 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	w.silentWorker(0.2)
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())
-	eventually(t, "the name is the second one's", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
+	eventually(t, "the second worker has the name", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
 	stop()
 	wait()
 	w.logged(waitingForName)
@@ -284,6 +284,6 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 		t.Error(err)
 	}
 	if got := w.registered()["host"]; got != "elsewhere" {
-		t.Errorf("the name is that of %s", got)
+		t.Errorf("the name belongs to %s", got)
 	}
 }

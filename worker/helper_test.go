@@ -30,7 +30,7 @@ var (
 	must       = expect.NoError
 )
 
-// handMade is the source of programs that tests make themselves.
+// handMade is the source of programs that tests write themselves.
 const handMade = "rsync:/nowhere/run.sh"
 
 // patience bounds every wait for an event that must happen.
@@ -108,7 +108,7 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	return ids[0]
 }
 
-// lastChance makes the next unfit release of a task its failure.
+// lastChance makes the next release of a task for an unfit host fail the task.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
@@ -210,15 +210,15 @@ func (p *pipe) begun() {
 	must(p, err)
 }
 
-// ended waits until no process has the pipe open.
+// ended waits until no process has the pipe open any more.
 func (p *pipe) ended() {
 	p.Helper()
 	_, err := io.Copy(io.Discard, p.file)
 	must(p, err)
 }
 
-// release lets a program continue that reads from the pipe. It first waits until the program reads, for which this
-// process must not read itself.
+// release lets a program that reads from the pipe continue. It first waits until the program reads; meanwhile this process must
+// not read from the pipe.
 func (p *pipe) release() {
 	p.Helper()
 	if p.file != nil {
@@ -254,7 +254,7 @@ func (c *clock) after(d time.Duration) <-chan time.Time {
 	return t.c
 }
 
-// fire waits for a timer of d, and lets it expire.
+// fire waits for a timer of d and makes it expire.
 func (c *clock) fire(t testing.TB, d time.Duration) {
 	t.Helper()
 	c.fireBetween(t, d, d)

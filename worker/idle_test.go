@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A task wakes an idle worker whose sleep has no end in this test.
+// A task wakes an idle worker. In this test, the worker's sleep has no end.
 func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
@@ -46,7 +46,7 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	wait()
 }
 
-// Tasks that one worker must not run wake another worker, whichever of them took the token.
+// Tasks that one worker must not run wake another worker, whichever worker takes the wake token.
 func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A running task is reopened by a user. The worker notices, ends the program, and writes nothing into the task.
+// A user requeues a running task. The worker notices, ends the program, and writes nothing into the task.
 func TestALostTaskIsDropped(t *testing.T) {
 	for _, fetching := range []bool{false, true} {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 	}
 }
 
-// A program that still runs at end_before is ended then, before the next renewal is due.
+// A program that still runs at end_before is ended at that time, even if the next renewal is due later.
 func TestEndBeforeEndsTheProgram(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 1000 * time.Hour
@@ -50,11 +50,11 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // late enough for the program to begin
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // leaves the program enough time to begin
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	if got := w.finished(id).State; got != tdf.Expired {
-		t.Errorf("it is %s", got)
+		t.Errorf("the task is %s", got)
 	}
 	p.ended()
 	wait()
@@ -104,7 +104,7 @@ func TestNextRenewal(t *testing.T) {
 	}
 }
 
-// The timeout counts from the start of the program, not of fetching.
+// The timeout counts from the start of the program, not from the start of fetching.
 func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 	w := newWorld(t)
 	p := w.pipe()

@@ -30,7 +30,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	wait()
 	task := w.task(id)
 	if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 {
-		t.Errorf("it is %s in round %d: %s", task.State, task.Round, task.Log)
+		t.Errorf("the task is %s in round %d: %s", task.State, task.Round, task.Log)
 	}
 	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
@@ -62,7 +62,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	end()
 }
 
-// A lease counts from before the call: another worker may have started the task before a late answer arrives.
+// A lease counts from before the call, because another worker may start the task before a late reply arrives.
 func TestALeaseCountsFromItsCall(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -105,7 +105,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	end()
 }
 
-// An outage during a claim does not use up the new leases: they are renewed before the programs begin.
+// An outage during a claim does not use up the new leases. The worker renews them before the programs begin.
 func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -127,7 +127,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	end()
 }
 
-// A late claim that cannot be renewed ends at once, and not at the next look at the leases.
+// A program of a late claim that cannot be renewed ends at once, not at the next check of the leases.
 func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
