@@ -27,8 +27,8 @@ var controllers = []string{"memory", "pids"}
 type cgroups struct {
 	own     string // the cgroup in which this process was started
 	dir     string // the directory of the Host, below own
-	path    string // dir as it stands in /proc/PID/cgroup
-	leaf    string // the cgroup to which this process was moved; "": it was not
+	path    string // dir as shown in /proc/PID/cgroup
+	leaf    string // the cgroup to which this process was moved; "": it was not moved
 	lock    *os.File
 	enabled []string          // controllers that this Host enabled in own
 	has     map[string]bool   // controllers of programs' cgroups
@@ -122,8 +122,8 @@ func (c *cgroups) make(prefix string) error {
 			c.dir = dir
 			return nil
 		}
-		// Another Host has locked the directory because it took its owner for dead. It removes the directory, or
-		// loses the next try.
+		// Another Host has locked the directory, because it took this Host for dead. Either it removes the directory now, or
+		// it loses the next try.
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -143,13 +143,13 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
-// many processes ended, and which did not. path is own as it stands in /proc/PID/cgroup.
+// many processes ended, and which processes did not. path is own as shown in /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if !isNumber(pid) || !isNumber(number) {
-			continue // another name, which begins like this one
+			continue // another name that begins with this name
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir, filepath.Join(path, filepath.Base(dir))}

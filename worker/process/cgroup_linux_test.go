@@ -43,7 +43,7 @@ func TestCostsInACgroup(t *testing.T) {
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
 	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
-	p.oomBefore = -1 // the count of the machine is ignored
+	p.oomBefore = -1 // the machine's count of kills is ignored
 	if p.settle(); p.Ended().OutOfMemory != "" {
 		t.Errorf("got %+v", p.Ended())
 	}
@@ -95,7 +95,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	}
 }
 
-// A Host ends the processes of a killed Host with the same name, and of no other one.
+// A Host ends the processes of a killed Host with the same name, and no others.
 func TestStaleCgroups(t *testing.T) {
 	name := fmt.Sprint("stale", os.Getpid()) // other processes may run these tests, too
 	c, err := newCgroups(name, false)
@@ -121,24 +121,24 @@ func TestStaleCgroups(t *testing.T) {
 	}
 	again(name)
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
-		t.Fatal("that of a living Host was ended")
+		t.Fatal("a process of a living Host was ended")
 	}
-	c.lock.Close() // as at the end of its process
+	c.lock.Close() // the lock ends with its process
 	again(name[:len(name)-1])
 	again(name + "-1")
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
-		t.Fatal("that of another name was ended")
+		t.Fatal("a process of a Host with another name was ended")
 	}
 	go cmd.Wait()
 	again(name)
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
-		t.Errorf("it is left: %v", err)
+		t.Errorf("the cgroup remains: %v", err)
 	}
-	until(t, "what was in it is gone", func() bool { return gone(cmd.Process.Pid) })
+	until(t, "its process is gone", func() bool { return gone(cmd.Process.Pid) })
 }
 
-// Before Linux 5.14 the processes of a cgroup are killed one by one. Another process may have a PID of the list when
-// the signal is sent.
+// Before Linux 5.14 the processes of a cgroup are killed one by one. When the signal is sent, another process may have a PID
+// of the list.
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -156,7 +156,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
 			if err := g.remove(); err == nil {
-				t.Error("it was removed, though files are in it")
+				t.Error("the group was removed although it has files")
 			}
 			pr, err := look(cmd.Process.Pid)
 			if killed := err != nil || !pr.alive(); killed != c.kills {
@@ -185,7 +185,7 @@ func TestCgroupsBelow(t *testing.T) {
 	}
 	r.end()
 	if !gone(below) {
-		t.Error("what is below is left")
+		t.Error("a cgroup below remains")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 		{"/", `/a\040b`, "/c", "/a b/c"},
 		{"/docker/1", "/sys/fs/cgroup", "/docker/1", "/sys/fs/cgroup"},
 		{"/docker/1", "/sys/fs/cgroup", "/docker/1/x", "/sys/fs/cgroup/x"},
-		{"/docker/1", "/sys/fs/cgroup", "/docker/2", ""}, // not shown
+		{"/docker/1", "/sys/fs/cgroup", "/docker/2", ""}, // not visible
 		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of this process's view
 	} {
 		got, err := mountedAt(v1+fmt.Sprintf(mount, c.root, c.at), c.path)

@@ -37,8 +37,8 @@ type Config struct {
 	Slots   int      // how many programs run at once; %n counts up to it
 	Require []string // kinds of isolation without which New fails
 
-	// Sole says that this process has no children except programs, and those that others start while they Hold. An
-	// orphan that belongs to nobody else is then a program's.
+	// Sole says that this process has no children except programs, and children that other code starts during a Hold. Any
+	// other orphan then belongs to a program.
 	Sole bool
 
 	// LingerGrace returns a channel that ends the grace period of processes that a program left behind: they get

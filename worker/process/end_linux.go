@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// The pause between two looks for processes that have not ended grows from firstPause to lastPause.
+// The pause between two searches for processes that have not ended grows from firstPause to lastPause.
 const (
 	firstPause = 500 * time.Microsecond
 	lastPause  = 50 * time.Millisecond
 )
 
-// doubtPasses is how many passes must find no process of a program if orphans end all the time that may be its own or
-// another's.
+// doubtPasses is how many passes must find no process of a program, while orphans keep ending that may belong to this
+// program or to another.
 const doubtPasses = 16
 
 // haltPasses is how often a Host tries to stop all processes of a program before it kills them.

@@ -25,7 +25,7 @@ func TestLeftProcessesAreEnded(t *testing.T) {
 	for name, script := range leftovers {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
-				if name == "stopped" { // it gets SIGTERM only when it continues
+				if name == "stopped" { // a stopped process gets SIGTERM only when it continues
 					s.host.cfg.LingerGrace = over
 				}
 				r := s.sh(script)
@@ -34,7 +34,7 @@ func TestLeftProcessesAreEnded(t *testing.T) {
 					t.Errorf("got %+v", ended)
 				}
 				if pid := pid(t, strings.Fields(r.printed())[0]); !gone(pid) {
-					t.Errorf("%d is left", pid)
+					t.Errorf("process %d remains", pid)
 				}
 			})
 		})
@@ -75,7 +75,7 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 		<-asked
 		select {
 		case <-r.Done():
-			t.Error("it is done before the grace is over")
+			t.Error("it is done before the end of the grace period")
 		case grace <- time.Time{}:
 		}
 		if ended := r.wait(); ended.Exit != "0" || ended.Lingered == 0 {
@@ -84,7 +84,7 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 	})
 }
 
-// A program that gets SIGTERM may end in its own way.
+// SIGTERM reaches all processes of a program, and each may handle it.
 func TestSIGTERMReachesAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`trap 'echo main; wait; exit 7' TERM
@@ -102,7 +102,7 @@ func TestExit(t *testing.T) {
 		"exit 0": "0", "exit 1": "1", "exit 255": "255",
 		"kill -KILL $$": "signal: killed", "kill -SEGV $$": "signal: segmentation fault",
 		"kill -ABRT $$": "signal: aborted", "kill -TERM $$": "signal: terminated",
-		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // reaped although its outputs are closed
+		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // waited for although its outputs are closed
 	} {
 		t.Run(script, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
@@ -166,7 +166,7 @@ func TestEightAtOnce(t *testing.T) {
 	})
 }
 
-// A long program does not pay for the processes of a short one, and does not end with them.
+// A long program is not charged for the processes of a short one, and does not end with them.
 func TestOneEndsTheOtherRunsOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		long := s.sh("setsid sleep 1000 & echo begun; wait")

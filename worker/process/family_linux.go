@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family has all processes below this one, and the owner of each. There is one for all Hosts, since they share the
+// A family has all processes below this process, and the owner of each. All Hosts share one family, since they share the
 // children.
 type family struct {
 	// A goroutine that starts a child holds forks for reading until the child is registered. So a goroutine that
 	// holds it for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // held by the one scan; its result serves all who asked before it began
+	scanning sync.Mutex // held by the running scan; its result serves all callers that asked before it began
 
 	mu         sync.Mutex // guards the fields below
 	begun      uint64     // scans that have begun
@@ -46,7 +46,7 @@ type view struct {
 	ended map[*Process]bool
 }
 
-// An owner says to whom a process belongs: to one program, or to one of several, or, with neither, to none.
+// An owner says to whom a process belongs: to one program, to one of several programs, or to none if both fields are empty.
 type owner struct {
 	program  *Process
 	suspects map[*Process]struct{}
@@ -94,7 +94,7 @@ func (f *family) join(p *Process) {
 	}
 }
 
-// leave removes a program of which no process is left, and reaps it first, so that it is not taken for an orphan. It
+// leave removes a program without remaining processes. It reaps the program first, so that it is not taken for an orphan. It
 // returns false if there is an orphan that only this program can have started.
 func (f *family) leave(p *Process) bool {
 	f.mu.Lock()
@@ -150,7 +150,7 @@ func (f *family) scan() view {
 	return f.last
 }
 
-// mustSnapshot tries until it succeeds: processes exist even if a lack of descriptors keeps this process from seeing
+// mustSnapshot tries until it succeeds, because processes may exist even if this process lacks the descriptors to see
 // them.
 func mustSnapshot() []proc {
 	for {
@@ -316,8 +316,8 @@ func (f *family) release() {
 	}
 }
 
-// hold lets other code start children of this process. Children that existed before the call are not that code's.
-// Children that are new when release is called are.
+// hold lets other code start children of this process. All children that are new at the release are that code's. Children
+// from before the call are not.
 func (f *family) hold() (release func()) {
 	f.scan()
 	f.mu.Lock()
@@ -332,7 +332,7 @@ func (f *family) hold() (release func()) {
 	})
 }
 
-// claim registers the present children as those of other code. From now on, a new child is a program's.
+// claim registers the present children as children of other code. Any later child belongs to a program.
 func (f *family) claim() {
 	release := f.hold()
 	f.mu.Lock()

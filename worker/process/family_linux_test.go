@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// nameless leaves a process that nothing connects with its program, and prints its PID.
+// nameless leaves a process that has no connection with its program, and prints its PID.
 const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
 while ! [ -s out ]; do sleep 0.01; done; wait`
 
@@ -28,11 +28,11 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	r := s.orphaning()
 	ended := r.wait()
 	if pid := pid(t, r.printed()); !gone(pid) || ended.Exit != "0" || ended.Lingered == 0 {
-		t.Errorf("%d is left; got %+v", pid, ended)
+		t.Errorf("process %d remains; got %+v", pid, ended)
 	}
 }
 
-// The process may belong to any program that ran. It is ended with the last of them.
+// An orphan that may belong to any program that ran is ended with the last of these programs.
 func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
@@ -41,20 +41,20 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	short.wait()
 	orphan := pid(t, short.printed())
 	if gone(orphan) {
-		t.Error("it was ended with the first, and may be the other's")
+		t.Error("it was ended with the first program, but may belong to the other")
 	}
-	young := s.sh("true") // it began later than the orphan
+	young := s.sh("true") // this program began later than the orphan
 	young.wait()
 	if gone(orphan) {
-		t.Error("it was ended with one that began later")
+		t.Error("it was ended with a program that began later")
 	}
 	long.end()
 	if !gone(orphan) {
-		t.Error("it is left")
+		t.Error("the orphan remains")
 	}
 }
 
-// If other code starts children, unknown processes are left alone.
+// If other code starts children, unknown processes run on.
 func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	s := newSite(t, false, Config{})
 	r := s.orphaning()
@@ -96,15 +96,15 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 					ours.scan()
 				}
 				if err := dead.Wait(); err == nil || dead.ProcessState.ExitCode() != 6 {
-					t.Errorf("the dead one was waited for by others: %v", err)
+					t.Errorf("other code waited for the dead child: %v", err)
 				}
 				if err := living.Process.Signal(syscall.Signal(0)); err != nil {
-					t.Errorf("the living one: %v", err)
+					t.Errorf("the living child: %v", err)
 				}
 				_ = living.Process.Kill()
 				_ = living.Wait()
 				if living.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					t.Errorf("the living one ended by %v", living.ProcessState)
+					t.Errorf("the living child ended by %v", living.ProcessState)
 				}
 				release()
 			})
@@ -112,7 +112,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 	}
 }
 
-// Processes that other code leaves while it Holds are its own. They are only reaped.
+// Processes that other code leaves during a Hold belong to that code. The Host only reaps them.
 func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
@@ -143,12 +143,12 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 		orphan := pid(t, r.printing(1)[0])
 		until(t, "the orphan is waited for", func() bool { return gone(orphan) })
 		if ended := r.end(); ended.CPU < 20e6 {
-			t.Errorf("it is not charged: %+v", ended)
+			t.Errorf("the orphan's usage is not charged: %+v", ended)
 		}
 	})
 }
 
-// Another process that has the PID now is not signalled.
+// If another process has the PID, it is not signalled.
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)

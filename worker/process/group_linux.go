@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A group is the cgroup of one program, or the one that has the cgroups of all programs of a Host.
+// A group is the cgroup of one program, or the cgroup above the cgroups of all programs of a Host.
 type group struct {
 	dir  string
-	path string // as it stands in /proc/PID/cgroup
+	path string // as shown in /proc/PID/cgroup
 }
 
 // newGroup makes an empty cgroup with the limits that a cgroup can have.
@@ -46,7 +46,7 @@ func (g *group) limit(has map[string]bool, l Limits) error {
 	}
 	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := writeFile(g.dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // an older kernel, or one without swap, lacks the file
+			return err // an older kernel, or one without swap, does not have the file
 		}
 	}
 	return nil

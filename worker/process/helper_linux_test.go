@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what the test binary does if it is started under one of these names.
+// programs are what the test binary runs if it is started under one of these names.
 var programs = map[string]func(args []string){
 	// open opens files until that fails.
 	"open": func([]string) {
@@ -51,7 +51,7 @@ var programs = map[string]func(args []string){
 			panic(err)
 		}
 	},
-	// limits prints the limits that hold for it.
+	// limits prints the limits that hold for its process.
 	"limits": func([]string) {
 		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
 			var l unix.Rlimit
@@ -77,7 +77,7 @@ var programs = map[string]func(args []string){
 	},
 }
 
-// mostInCgroup returns the limit on processes of this process's cgroup; "": there is none.
+// mostInCgroup returns the limit on processes of this process's cgroup; "": no limit.
 func mostInCgroup() string {
 	path, _ := cgroupOf("self")
 	dir, _ := cgroupDir(path)
@@ -85,8 +85,8 @@ func mostInCgroup() string {
 	return strings.TrimSpace(string(text))
 }
 
-// keepOwn closes inherited descriptors on exec, and makes Go open those that it keeps for waiting, before descriptors
-// are counted.
+// keepOwn closes inherited descriptors on exec. It also makes Go open its own descriptors for waiting, before descriptors are
+// counted.
 func keepOwn() {
 	_ = unix.CloseRange(3, 1<<30, unix.CLOSE_RANGE_CLOEXEC)
 	if r, w, err := os.Pipe(); err == nil {
@@ -107,14 +107,14 @@ func bothWays(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("no cgroup", func(t *testing.T) { test(t, newSite(t, false, Config{})) })
 }
 
-// A site is a Host, with a check of what is left at its end.
+// A site is a Host that checks at its end that nothing remains.
 type site struct {
 	t    *testing.T
 	host *Host
 	dir  string
 }
 
-// newSite makes a Host. At the end of the test, it checks that nothing is left.
+// newSite makes a Host. At the end of the test, it checks that nothing remains.
 func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
@@ -142,7 +142,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 			t.Error(err)
 		}
 		if _, err := os.Stat(dir); dir != "" && !os.IsNotExist(err) {
-			t.Errorf("the cgroup %s is left: %v", dir, err)
+			t.Errorf("the cgroup %s remains: %v", dir, err)
 		}
 		s.nothingLeft()
 		if after := descriptors(t); len(after) > len(before) {
@@ -162,14 +162,14 @@ func (s *site) nothingLeft() {
 	}
 	for _, pr := range all {
 		if pr.ppid == os.Getpid() {
-			s.t.Errorf("a child is left: %+v: %s", pr, commandLine(pr.pid))
+			s.t.Errorf("a child remains: %+v: %s", pr, commandLine(pr.pid))
 		}
 	}
 	noneMarked(s.t, "TDF_DIR="+s.dir)
 	ours.mu.Lock()
 	defer ours.mu.Unlock()
 	if len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds != 0 {
-		s.t.Errorf("it is still known: %+v", ours)
+		s.t.Errorf("the family still has processes: %+v", ours)
 	}
 }
 
@@ -180,7 +180,7 @@ func noneMarked(t *testing.T, mark string) {
 		t.Fatal(err)
 	}
 	for _, pr := range marked {
-		t.Errorf("a process is left: %+v: %s", pr, commandLine(pr.pid))
+		t.Errorf("a process remains: %+v: %s", pr, commandLine(pr.pid))
 	}
 }
 
@@ -266,11 +266,11 @@ func (r *run) wait() Ended {
 	select {
 	case <-r.Done():
 	case <-time.After(bound):
-		r.s.t.Fatalf("it does not end: %+v", r.members())
+		r.s.t.Fatalf("the program does not end: %+v", r.members())
 	}
 	if r.group != nil {
 		if _, err := os.Stat(r.group.dir); !os.IsNotExist(err) {
-			r.s.t.Errorf("its cgroup is left: %v", err)
+			r.s.t.Errorf("its cgroup remains: %v", err)
 		}
 	}
 	noneMarked(r.s.t, r.cmd.Mark)

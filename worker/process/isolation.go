@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// NotSet is the reason why isolation is missing that the configuration does not ask for.
+// NotSet is the reason why isolation is missing if the configuration does not ask for it.
 const NotSet = "none is set"
 
 var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, OpenFiles, Processes, Nice}
 
-// An isolation has the kinds of isolation that were reached, and why the others were not.
+// An isolation has the available kinds of isolation, and the reasons why the others are missing.
 type isolation struct {
 	reached map[string]bool
 	missing map[string]string
-	notes   map[string]string // restrictions of kinds that were reached
+	notes   map[string]string // restrictions of available kinds
 }
 
 func newIsolation(cfg Config) isolation {

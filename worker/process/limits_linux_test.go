@@ -51,7 +51,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A full address space makes an allocation fail. It is not a kill.
+// A full address space makes an allocation fail. It does not kill the program.
 func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("got %+v, %q", ended, r.printed())
 	}
 	if r = s.sh("echo ok"); r.wait().Exit != "0" {
-		t.Errorf("what needs little fails: %q", r.printed())
+		t.Errorf("a small program fails: %q", r.printed())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := s.program("bomb")
-		until(t, "it is at its limit", func() bool { return len(r.members()) > 40 })
+		until(t, "the program is at its limit", func() bool { return len(r.members()) > 40 })
 		if ended := r.end(); ended.Exit != "signal: killed" {
 			t.Errorf("got %+v, %q", ended, r.printed())
 		}

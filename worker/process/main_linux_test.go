@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// The test binary is also the programs that no shell can be.
+// The test binary also runs programs that cannot be shell scripts.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("TDF_TEST_PROGRAM"); name != "" {
 		programs[name](os.Args[1:])

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// groupPoll is the time between two looks whether a process group has ended.
+// groupPoll is the time between two checks whether a process group has ended.
 const groupPoll = 5 * time.Millisecond
 
 // A Host starts programs. On this system it has no isolation, and finds a program's processes only by their process
@@ -73,7 +73,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 
 func (p *Process) supervise(c *exec.Cmd) {
 	defer close(p.done)
-	_ = c.Wait() // ProcessState has how it ended
+	_ = c.Wait() // ProcessState has its end
 	status := c.ProcessState
 	if ru, ok := status.SysUsage().(*syscall.Rusage); ok {
 		p.charge(ru)
@@ -85,7 +85,7 @@ func (p *Process) supervise(c *exec.Cmd) {
 	p.outlast()
 }
 
-// outlast ends the rest of the group.
+// outlast ends the remaining processes of the group.
 func (p *Process) outlast() {
 	var grace <-chan time.Time
 	if p.signal(0) == nil && !p.ending.Load() {

@@ -13,9 +13,9 @@ import (
 // own has the parts of a Process that depend on the system.
 type own struct {
 	key
-	group     *group // nil: none
+	group     *group // nil: the program has no cgroup
 	status    syscall.WaitStatus
-	reaped    bool // it was waited for
+	reaped    bool // this process has waited for it
 	oomBefore int64
 	inherited int64 // peak memory of this process in bytes, which the kernel counts as the program's, too
 }
@@ -44,7 +44,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise stays on one thread from start to end: the kernel ends a child with the thread that started it, and only
+// supervise stays on one thread from start to end. When a thread ends, the kernel ends the children that it started, and only
 // that thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
@@ -182,7 +182,7 @@ func (p *Process) reap() {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // other code of this process has reaped it, against the rules
+		if err != nil { // other code of this process has reaped it, which it must not
 			p.host.log.Error("the exit status of a program is unknown", "pid", p.pid, "error", err)
 			e.status = 255 << 8
 		}

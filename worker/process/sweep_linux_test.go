@@ -29,8 +29,8 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// Processes of an earlier run may survive SIGKILL for hours in state D. They are logged, and neither hold up a worker
-// nor keep a processor busy.
+// Processes of an earlier run may survive SIGKILL for hours in state D. A sweep logs them. They neither delay a worker nor keep
+// a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != 0 {
@@ -46,7 +46,7 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// Processes that fork all the time meet a sweep without pauses, which still ends.
+// A sweep makes only short pauses while processes fork all the time, and still ends.
 func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != sweepAllPasses {
@@ -70,7 +70,7 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 	}
 }
 
-// Processes that the kernel keeps are looked at less and less often, logged once, and not stopped again.
+// Processes that the kernel keeps are checked less and less often. They are logged once, and not stopped again.
 func TestPausesGrowWhileProcessesStay(t *testing.T) {
 	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {
