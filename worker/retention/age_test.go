@@ -26,7 +26,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The files of a round are removed together, when the newest of them is old.
+// The files of a round are removed together, when the newest file is old.
 func TestRoundsGoTogether(t *testing.T) {
 	dir := t.TempDir()
 	for i, young := range []string{"out", "err", "files", "scratch", ""} {

@@ -134,7 +134,7 @@ func (s *search) descend(root *os.Root, below string, dirs []part, name string, 
 	}
 	defer child.Close()
 	if s.walk(child, filepath.Join(below, name), dirs[1:], v) && dirs[0].ofTask() && info.ModTime().Before(s.cutoff) {
-		_ = root.Remove(name) // fails if the directory has an entry by now
+		_ = root.Remove(name) // fails if the directory has a new entry
 	}
 }
 

@@ -135,7 +135,7 @@ func parsePart(text string) part {
 	return p
 }
 
-// match adds the values of a name to values. A placeholder must have the same value everywhere.
+// match adds the values of a name to v. A placeholder must have the same value everywhere.
 func (p part) match(name string, v values) (values, bool) {
 	if p.name == nil {
 		return v, name == p.text

@@ -11,7 +11,7 @@ func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		name, output, failure string
 		files, stay           []string // old files below the working directory; files to keep
-		want                  []string // what is left of both
+		want                  []string // the files that remain of both
 	}{
 		{
 			"worker and round without anything between", "$worker$round-$taskId", "$worker$round-$taskId.err",
@@ -71,7 +71,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Directories that are kept of a round have the name of its output file, for every execution.
+// The directories beside an output file have its name, for every execution of a round.
 func TestNamesOfExecutions(t *testing.T) {
 	for _, c := range []struct{ pattern, first, second, files string }{
 		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},
@@ -90,7 +90,7 @@ func TestNamesOfExecutions(t *testing.T) {
 	}
 }
 
-// An execution is removed when it is old, without the others of its round.
+// An old execution is removed without the other executions of its round.
 func TestExecutionsAreRemovedOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")

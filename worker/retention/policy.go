@@ -13,7 +13,7 @@ import (
 // exactly, that age is [fetch.UsedFor].
 const Young = 5 * time.Minute
 
-// Forever is a Keep without an end.
+// Forever is a Keep without a limit.
 const Forever time.Duration = math.MaxInt64
 
 // A Policy says what to keep in a working directory.

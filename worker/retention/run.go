@@ -44,7 +44,7 @@ func (r *run) err() error {
 
 func (r *run) inUse(path string) bool { return r.InUse != nil && r.InUse(path) }
 
-// cutoff returns the time before which everything is old.
+// cutoff returns the time before which files count as old.
 func (r *run) cutoff() time.Time {
 	if r.Keep == Forever {
 		return time.Time{}
@@ -96,7 +96,7 @@ func (r *run) ofPrograms() map[string]bool {
 	return own
 }
 
-// expire removes what is older than Keep.
+// expire removes files and programs that are older than Keep.
 func (r *run) expire(ctx context.Context) {
 	cutoff := r.cutoff()
 	r.rounds = slices.DeleteFunc(r.rounds, func(o *round) bool {
