@@ -49,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	cfg, err := config.DefaultWorker("N")
 	must(t, err)
-	cfg.Directory = "/proc" // a directory in which nobody can write
+	cfg.Directory = "/proc" // a directory in which no user can write
 	w, err := New("w", cfg, withStore(struct{ store }{}))
 	must(t, err)
 	var wrong *config.Error
@@ -57,7 +57,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := New("../w", config.Worker{}); err == nil {
-		t.Error("a name with a slash was taken")
+		t.Error("New accepted a name with a slash")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/process"
 )
 
-// ended has the visible end of a task's last round.
+// ended is the end of a task's last round, as users see it.
 type ended struct {
 	State               tdf.State
 	Output, Error, Exit string
@@ -24,7 +24,7 @@ func endOf(task *tdf.Task) ended {
 	return ended{task.State, r.Output, r.Error, r.Exit}
 }
 
-// What a program does, and how its task ends under each fail_on.
+// Programs of all kinds, and how their tasks end under each fail_on.
 func TestProgramsByRule(t *testing.T) {
 	const succeeded, failed = tdf.Succeeded, tdf.Failed
 	const silent3 = "run.sh ended with exit status 3 and printed nothing to stderr"
@@ -63,7 +63,7 @@ func TestProgramsByRule(t *testing.T) {
 	}
 }
 
-// Directories of programs that cannot be run, or only just.
+// Directories with programs that cannot run, or that barely can.
 func TestOddPrograms(t *testing.T) {
 	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestOddPrograms(t *testing.T) {
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
-			if c.want.Exit == "-" { // the error is the shell's own text
+			if c.want.Exit == "-" { // the shell writes the error
 				if !strings.Contains(got.Error, "not found") && !strings.Contains(got.Error, "No such file") || got.Exit == "" {
 					t.Errorf("got %+v", got)
 				}
@@ -127,7 +127,7 @@ func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// An invalid task that was not opened through TDF ends with the error that opening it would have returned.
+// An invalid task that was written by hand ends with the error that opening it would have returned.
 func TestInvalidTasks(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*tdf.Task)
@@ -154,7 +154,7 @@ func TestInvalidTasks(t *testing.T) {
 				t.Errorf("got %+v, %v", r, cause)
 			}
 			if _, err := os.Stat(w.path("p")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it left ./p/ behind: %v", err)
+				t.Errorf("the worker left ./p/ behind: %v", err)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 			id := w.lastChance(w.open(""))
 			w.runOnce(w.worker())
 			if left, err := os.ReadDir(secret); err != nil || len(left) > 0 {
-				t.Errorf("root's files where the link leads to: %v, %v", left, err)
+				t.Errorf("root's files behind the link: %v, %v", left, err)
 			}
 			if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made") {
 				t.Errorf("%s: %q", got.State, got.LastError())
@@ -88,8 +88,8 @@ func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 	}
 }
 
-// After the end of a round, another round of its user replaces files/ by a link to a file of root. It is not
-// collected.
+// After the end of a round, another round of its user replaces files/ by a link to a file of root. The worker does not collect that
+// file.
 func TestCollectRefusesFilesOfRoot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
@@ -140,7 +140,7 @@ func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 func TestUserPerSlot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
-	w.cfg.User = "%n" // by number, since every system has those
+	w.cfg.User = "%n" // by number, because every system has these users
 	w.cfg.Concurrency = 2
 	w.cfg.Require = []string{"user"}
 	p := w.pipe()
@@ -176,7 +176,7 @@ exit 0
 	must(t, receive(t, "the worker's end", done))
 }
 
-// The error about a missing user comes before anything runs.
+// If a slot's user does not exist, the worker reports it before it starts a program.
 func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}

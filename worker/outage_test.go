@@ -9,8 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Redis is away when the program ends. The result is kept, and the round's time of execution is the end of the
-// program.
+// A result outlives an outage at the end of its program. The round's time of execution is the end of the program.
 func TestAResultOutlivesAnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -31,14 +30,14 @@ func TestAResultOutlivesAnOutage(t *testing.T) {
 	wait()
 	r := w.task(id).Current()
 	if w.task(id).State != tdf.Executed || r.Output != "result\n" || r.Exit != "0" {
-		t.Errorf("it is %s: %+v", w.task(id).State, r)
+		t.Errorf("the task is %s: %+v", w.task(id).State, r)
 	}
 	if at := r.Entered[tdf.Executed]; at < r.Entered[tdf.Running] || at > before.Add(60) {
 		t.Errorf("executed at %v", at)
 	}
 }
 
-// The reply to every call is lost once. The task still runs once.
+// With the reply to every call lost once, the task still runs once.
 func TestLostRepliesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")

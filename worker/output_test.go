@@ -41,10 +41,10 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 func TestMaxOutput(t *testing.T) {
 	w := &Worker{}
 	if got := w.maxOutputBytes(); got != maxOutput {
-		t.Errorf("0 means %d", got)
+		t.Errorf("the default is %d bytes", got)
 	}
 	w.cfg.MaxOutput = 7
 	if got := w.maxOutputBytes(); got != 7 {
-		t.Errorf("7 means %d", got)
+		t.Errorf("7 gives %d bytes", got)
 	}
 }

@@ -61,8 +61,8 @@ func (g *guarded) refusals() int {
 	return sum
 }
 
-// The worker loses its access to Redis while it holds a result, and gets it back long after the lease. The result
-// arrives (docs/guarantees.md, "Every call may be sent twice").
+// A worker with a result loses its access to Redis, and gets it back long after the lease. The result arrives
+// (docs/guarantees.md, "Every call may be sent twice").
 func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	const drop = "CLIENT KILL TYPE normal SKIPME yes"
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // over long before the first attempt
+			g.cfg.Lease = time.Microsecond // so that the lease ends long before the first attempt
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -97,13 +97,13 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 			g.do(c.admit...)
 			wait()
 			if got := g.task(id); got.State != tdf.Executed || got.LastOutput() != "result" {
-				t.Errorf("it is %s: %q", got.State, got.LastOutput())
+				t.Errorf("the task is %s: %q", got.State, got.LastOutput())
 			}
 		})
 	}
 }
 
-// A wrong password at the start is an error at once. A password that changes later is not.
+// A wrong password at the start is an error at once. If the password changes later, the worker waits.
 func TestWrongPasswordEndsTheStart(t *testing.T) {
 	g := newGuarded(t)
 	g.do("CONFIG SET requirepass secret")
@@ -111,11 +111,11 @@ func TestWrongPasswordEndsTheStart(t *testing.T) {
 	n, _ := strconv.Atoi(port)
 	_, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, Password: "wrong"}, "N", g.logger())
 	if err == nil || !strings.Contains(err.Error(), "the password (or the username) is wrong") {
-		t.Errorf("it says %v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
-// Redis refuses one result because it is too large. That round fails with the reason, and the other result is stored.
+// If Redis refuses one result because it is too large, that round fails with the reason. Another result is stored.
 func TestAResultThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxOutput = 2, 0
@@ -136,7 +136,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := g.until(ctx, worker)
 	if got := g.executed(small); got.LastOutput() != "xxx" {
-		t.Errorf("the small one: %q", got.LastOutput())
+		t.Errorf("the task with the small result: %q", got.LastOutput())
 	}
 	got := g.executed(large)
 	stop()
@@ -144,12 +144,12 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	r := got.Current()
 	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than its proto-max-bulk-len allows")
 	if r.Exit != "" || r.OutputBytes != 3000000 {
-		t.Errorf("the large one: exit %q, %d bytes", r.Exit, r.OutputBytes)
+		t.Errorf("the task with the large result: exit %q, %d bytes", r.Exit, r.OutputBytes)
 	}
 	g.logged("executed, but its result is refused")
 }
 
-// The report of a running round is too large for Redis. The leases of all rounds are renewed without it.
+// If the report of a running round is too large for Redis, the leases of all rounds are renewed without it.
 func TestAReportThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20
@@ -179,8 +179,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	wait()
 }
 
-// The index of a task's group has been replaced by a key of another type. The rounds of this task and of others still
-// end.
+// If a key of another type replaces the index of a task's group, the rounds of this task and of other tasks still end.
 func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2

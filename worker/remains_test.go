@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A runningWorker is a worker that runs, with the open files and the processes that this process had before.
+// A runningWorker is a worker that runs. It has the open files and the processes that this process had before.
 type runningWorker struct {
 	*world
 	worker *Worker
@@ -27,13 +27,13 @@ type runningWorker struct {
 	pids   string // a file in which programs record their processes: $PIDS
 }
 
-// traces are what rounds might leave in this process.
+// traces are the things that rounds might leave in this process.
 type traces struct {
 	children    []int
 	descriptors map[string]int // by kind, without connections, since a pool keeps some
 }
 
-// work starts a worker. At the end of the test, the worker stops, and must have left nothing.
+// work starts a worker. At the end of the test, the worker stops, and nothing of it must remain.
 func (w *world) work(f fault) *runningWorker {
 	w.Helper()
 	r := &runningWorker{world: w, pids: filepath.Join(w.TempDir(), "pids")}
@@ -55,7 +55,7 @@ func (w *world) work(f fault) *runningWorker {
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)
 	eventually(w, "the start", func() bool { return w.workerState() == stateWorking })
-	r.next() // opens what is opened only once
+	r.next() // runs a round, for everything that a worker opens only once
 	r.before = tracesOf(w)
 	r.stop = func() {
 		w.Helper()
@@ -63,7 +63,7 @@ func (w *world) work(f fault) *runningWorker {
 		wait()
 		r.nothingRemains(outside)
 		if _, err := os.Lstat(filepath.Join(w.cfg.Directory, roundsDir)); !os.IsNotExist(err) {
-			w.Errorf("the directory of rounds is left: %v", err)
+			w.Errorf("the directory of rounds remains: %v", err)
 		}
 	}
 	return r
@@ -82,7 +82,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 	return r.task(id)
 }
 
-// next runs a good task of another program.
+// next runs a program without faults.
 func (r *runningWorker) next() {
 	r.Helper()
 	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
@@ -91,7 +91,7 @@ func (r *runningWorker) next() {
 	}
 }
 
-// nothingRemains waits until this process has only what it had before.
+// nothingRemains waits until this process has only the files and processes that it had before.
 func (r *runningWorker) nothingRemains(before traces) {
 	r.Helper()
 	var left []string
@@ -136,7 +136,7 @@ func (r *runningWorker) remains(before traces) (left []string) {
 	return append(left, r.rounds()...)
 }
 
-// rounds returns the content of the rounds' directories. An empty one waits for the next round.
+// rounds returns the content of the rounds' directories, except the empty directory that waits for the next round.
 func (r *runningWorker) rounds() (found []string) {
 	dirs := r.worker.rounds()
 	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
@@ -150,7 +150,7 @@ func (r *runningWorker) rounds() (found []string) {
 	return found
 }
 
-// anyRound hides the number of the directory that is kept open for the next round.
+// anyRound matches the number of the directory that the worker keeps open for the next round.
 var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/\d+`)
 
 func tracesOf(t testing.TB) traces {
@@ -164,7 +164,7 @@ func tracesOf(t testing.TB) traces {
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // else it was the descriptor of ReadDir
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // it fails for the descriptor of ReadDir
 			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
 		}
 	}
@@ -188,7 +188,7 @@ func processes(t testing.TB) []int {
 	return all
 }
 
-// parentAndSession returns the second and the fourth word behind the name, which may contain blanks.
+// parentAndSession parses /proc/PID/stat. They are the second and the fourth word after the name, which may contain blanks.
 func parentAndSession(pid int) (parent, session int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))

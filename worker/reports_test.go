@@ -54,7 +54,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
 	}
 	if r.Seconds <= 0 || r.CPUSeconds <= 0 {
-		t.Errorf("it cost %v s, %v s of CPU", r.Seconds, r.CPUSeconds)
+		t.Errorf("resource usage: %v s, %v s of CPU", r.Seconds, r.CPUSeconds)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	end()
 }
 
-// resuming counts on from its checkpoint, and then does what its second argument says.
+// resuming counts on from its checkpoint, and then runs its second argument.
 const resuming = `#!/bin/sh
 cd "$TDF_DIR"
 n=$(cat checkpoint 2>/dev/null || echo 0)
@@ -123,12 +123,12 @@ echo begun >"$1"
 
 const holding = "exec 3>\"$1\"; exec sleep 1000\n"
 
-// The next round has the checkpoint, on another worker, however the round before ended.
+// The next round has the checkpoint, even on another worker, however the previous round ended.
 func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		end    func(r *round)
-		before string // the error of the round before
+		before string // the error of the previous round
 	}{
 		"failed":    {"echo failed >&2\n", func(*round) {}, "failed\n"},
 		"timed out": {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
@@ -175,7 +175,7 @@ type round struct {
 	wait   func()
 }
 
-// begin runs a program until it says that it has begun.
+// begin runs a program until it reports that it has begun.
 func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	w.Helper()
 	w.cfg.Lease = 90 * time.Millisecond
@@ -214,8 +214,8 @@ func (w *world) named(name string) *Worker {
 	return worker
 }
 
-// A program that fails here and succeeds elsewhere is paused after some rounds. Other programs are not, nor is one
-// that fails everywhere. The workers share which programs succeed.
+// A worker pauses a program that fails here and succeeds elsewhere. It pauses no other program, not even one that fails everywhere.
+// The workers share the names of programs that succeed.
 func TestCircuitBreaker(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -261,7 +261,7 @@ func TestCircuitBreaker(t *testing.T) {
 	w.logged(why)
 }
 
-// last_error has the error of the previous round, not of an earlier one.
+// last_error has the error of the previous round, not of a round before.
 func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0

@@ -21,7 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A goRunner is a function as a Runner.
+// A goRunner makes a function a Runner.
 type goRunner func(ctx context.Context, r *Round) (Ended, error)
 
 func (f goRunner) Run(ctx context.Context, r *Round) (Ended, error) { return f(ctx, r) }
@@ -80,7 +80,7 @@ func TestGoRunner(t *testing.T) {
 	}
 }
 
-// Panics with the same message have one fingerprint, whatever their stacks are.
+// Panics with the same message have the same fingerprint, even if their stacks differ.
 func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 	w := newWorld(t)
 	worker := w.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -124,7 +124,7 @@ func (w *world) manager() *manager.Manager {
 	return m
 }
 
-// A task for a Runner does not wait for a source that can be fetched.
+// A task that a Runner handles does not wait until its source can be fetched.
 func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -141,13 +141,13 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
 	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "in their own process: w1") {
-		t.Errorf("with one: %+v", got)
+		t.Errorf("with a worker: %+v", got)
 	}
 	stop()
 	wait()
 }
 
-// A timeout ends the context of a Runner, with the cause.
+// A timeout ends the context of a Runner, with the timeout as cause.
 func TestGoRunnerIsEnded(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", timeout)
@@ -189,7 +189,7 @@ func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Mo
 	return c.Store.Execute(ctx, worker, results...)
 }
 
-// One claim fills all free slots. Rounds that end during a report are reported together by the next one.
+// One claim fills all free slots. One report has all rounds that ended during the report before.
 func TestSlots(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 8
@@ -212,7 +212,7 @@ func TestSlots(t *testing.T) {
 	}
 	select {
 	case <-together:
-		t.Error("a ninth one runs")
+		t.Error("a ninth round runs")
 	default:
 	}
 	close(release)
@@ -231,13 +231,13 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A round that a host cannot run is released, at most three times.
+// A round that a host cannot run is released, at most three times in all.
 func TestUnfitHost(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/no/such/interpreter\n")
 	id := w.open("")
 	for i := range 3 {
-		worker := w.worker() // like another host
+		worker := w.worker() // acts as another host
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
@@ -248,7 +248,7 @@ func TestUnfitHost(t *testing.T) {
 			t.Error(task.Log)
 		}
 		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
-			t.Errorf("the same worker took it again at once: %v, %v", ran, err)
+			t.Errorf("the same worker claimed the task again at once: %v, %v", ran, err)
 		}
 	}
 	w.runOnce(w.worker())

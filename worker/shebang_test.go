@@ -40,7 +40,7 @@ func TestEnvFinds(t *testing.T) {
 	}
 }
 
-// PATH is the program's own: an env_file may set it, and relative elements count from the program's directory.
+// env searches the program's PATH. An env_file may set it, and relative elements start at the program's directory.
 func TestEnvLooksInTheProgramsPath(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string // directories below the program's: a, b with b/own, and c where own is not executable
@@ -64,10 +64,10 @@ func TestEnvLooksInTheProgramsPath(t *testing.T) {
 			w.runOnce(w.worker())
 			task := w.task(id)
 			if c.ok && task.LastOutput() != "good\n" {
-				t.Errorf("it is %s: %q", task.State, task.LastError())
+				t.Errorf("the task is %s: %q", task.State, task.LastError())
 			}
 			if !c.ok && (task.State != tdf.Open || task.Releases != 1 || task.UnfitHosts != 1) {
-				t.Errorf("it is %s in round %d: %q", task.State, task.Round, task.LastError())
+				t.Errorf("the task is %s in round %d: %q", task.State, task.Round, task.LastError())
 			}
 		})
 	}

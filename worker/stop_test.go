@@ -21,7 +21,7 @@ func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	}
 }
 
-// The program ends within the grace, and a second task is not claimed.
+// A stopping worker lets a program end within the grace period, and claims no second task.
 func TestStopLetsTheProgramFinish(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = config.Forever
@@ -37,10 +37,10 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	p.release()
 	wait()
 	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "done\n" {
-		t.Errorf("it is %s: %s", got.State, got.LastError())
+		t.Errorf("the task is %s: %s", got.State, got.LastError())
 	}
 	if got := w.task(next).State; got != tdf.Open {
-		t.Errorf("the next one is %s", got)
+		t.Errorf("the next task is %s", got)
 	}
 	if got := w.workerState(); got != stateGone {
 		t.Errorf("the worker is %s", got)
@@ -107,14 +107,14 @@ func TestStopInTheLastRound(t *testing.T) {
 	}
 }
 
-// inLastRound puts a task into the last round. Code that reads whole tasks ignores the round number.
+// inLastRound puts a task into its last round, with a matching counter of reopens.
 func (w *world) inLastRound(id int64) {
 	w.Helper()
 	opened := w.task(id).Current().Entered[tdf.Open].String()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
-// A task that is claimed while the worker begins to stop is not started.
+// A worker that begins to stop during a claim does not start the claimed task.
 func TestStopDuringAClaim(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)
@@ -143,7 +143,7 @@ func TestStopDuringAFetch(t *testing.T) {
 	}
 }
 
-// A result that cannot be delivered delays the end of a worker only for a while.
+// A result that cannot be delivered delays the end of a worker only for a limited time.
 func TestStopWithoutRedis(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = time.Second
@@ -165,7 +165,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	timers.fire(t, worker.answer) // the last heartbeat
 	wait()
 	if got := w.task(id).State; got != tdf.Running {
-		t.Errorf("it is %s", got)
+		t.Errorf("the task is %s", got)
 	}
 	w.logged("msg=dropped")
 }
