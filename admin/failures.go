@@ -56,8 +56,12 @@ type Failures struct {
 
 // Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor ids, these are
 // the tasks that failed, timed out or expired, archived ones included. If it has a worker, only rounds of that worker count.
-// Failures reads a page of tasks, like [manager.Manager.Page]. [Failures.Merge] puts pages together.
+// Failures reads a page of tasks, like [manager.Manager.Page]. [Failures.Merge] puts pages together. An invalid query or cursor is a
+// *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
+	if err := q.Validate(cursor); err != nil {
+		return Failures{}, err
+	}
 	s, err := a.redis(ctx)
 	if err != nil {
 		return Failures{}, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -25,6 +26,7 @@ func init() {
 	friend.QueryOf = func(query any) listing.Query { return query.(Query).listing() }
 	friend.TaskOf = func(task any) *tdf.Task { return task.(*Task).task }
 	friend.ViewOf = func(t *tdf.Task, whole bool) any { return newTask(t, whole) }
+	friend.TaskJSON = func(task any, others jsonview.Object) jsonview.Object { return task.(*Task).json(others) }
 	friend.DefinitionOf = func(p tdf.Properties) any { return definitionOf(p) }
 	friend.ChangesOf = func(changes any) tdf.Changes { return changes.(Changes).changes() }
 }

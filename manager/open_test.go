@@ -38,8 +38,8 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{
-		`{"id":1,"program":"p","source":"https://example.org/run.sh","input":"1 2","campaign":"g","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
-		`{"id":2,"program":"p","source":"https://example.org/run.sh","campaign":"h","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
+		`{"id":1,"campaign":"g","program":"p","state":"open","round":0,"input":"1 2","source":"https://example.org/run.sh","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
+		`{"id":2,"campaign":"h","program":"p","state":"open","round":0,"source":"https://example.org/run.sh","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
 	} {
 		if got, err := tasks[i].MarshalJSON(); err != nil || !strings.HasPrefix(string(got), want) {
 			t.Errorf("%s, %v, want %s…", got, err, want)

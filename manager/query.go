@@ -88,3 +88,15 @@ func (q Query) texts(t *tdf.Task) []redisstate.TextsOf {
 	}
 	return all
 }
+
+// view returns the summary of a task.
+func (q Query) view(t *tdf.Task) *Task {
+	v := newTask(t, false)
+	switch q.Read {
+	case ReadSummary:
+		v.hidden = []string{"result", "output", "output_whole", "error", "error_whole", "tail"}
+	case ReadResult:
+		v.hidden = []string{"output", "output_whole", "error", "error_whole", "tail"}
+	}
+	return v
+}

@@ -36,7 +36,7 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	err := each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(newTask(t, false)) })
+	err := each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(q.view(t)) })
 	return queryError(err)
 }
 
@@ -60,7 +60,7 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 	found, err := w.Page(limit)
 	page := Page{Next: found.Next, Looked: found.Looked}
 	for _, t := range found.Tasks {
-		page.Tasks = append(page.Tasks, newTask(t, false))
+		page.Tasks = append(page.Tasks, q.view(t))
 	}
 	return page, err
 }

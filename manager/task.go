@@ -41,8 +41,9 @@ type Task struct {
 	Rounds []Round  `json:"rounds" only:"whole"` // in their order; without rounds that left nothing in Redis
 	Log    []string `json:"log" only:"whole"`    // a line for each transition: when, who, what
 
-	task  *tdf.Task
-	whole bool // the task is no summary
+	task   *tdf.Task
+	whole  bool     // no summary
+	hidden []string // texts that JSON leaves out: the query did not ask for them, but may have searched them
 }
 
 // A Round is one try of a task.

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,7 +12,24 @@ import (
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists, "JSON". The fields of a summary are a part of those of a whole task.
-func (t *Task) MarshalJSON() ([]byte, error) { return t.object().MarshalJSON() }
+func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() }
+
+// memberOrder is the order of the members of tasks and rounds. tdf show adds updates, host, worker_alive and silent_seconds.
+var memberOrder = strings.Fields(`
+	id campaign program state outcome round entered opened input parameters meta run
+	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
+	result output output_whole error error_whole tail
+	source start_after end_before timeout fail_on max_fails max_timeouts max_losses
+	fails timeouts losses releases reopens revision not_on checkpoint
+	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
+
+// json returns the members of the task, and others, in their order.
+func (t *Task) json(others jsonview.Object) jsonview.Object {
+	o := t.object()
+	o.Merge(others)
+	o.Order(memberOrder)
+	return o
+}
 
 func (t *Task) object() jsonview.Object {
 	parts := []string{"summary"}
@@ -45,6 +63,7 @@ func (t *Task) object() jsonview.Object {
 	if last := t.RoundNumber(t.task.LastRun()); last != nil {
 		of := last.object()
 		of.Delete("round", "entered")
+		of.Delete(t.hidden...)
 		if last.Worker != "" {
 			o.Set("run", last.Number)
 		} else { // the server wrote why it never ran
@@ -65,19 +84,22 @@ func jsonObject(text string) (json.RawMessage, bool) {
 }
 
 // MarshalJSON writes the fields of a round as a whole task has them.
-func (r Round) MarshalJSON() ([]byte, error) { return r.object().MarshalJSON() }
+func (r Round) MarshalJSON() ([]byte, error) {
+	o := r.object()
+	o.Order(memberOrder)
+	return o.MarshalJSON()
+}
 
 func (r *Round) object() jsonview.Object {
 	o := jsonview.Of(r)
 	entered := jsonview.Object{}
-	for _, state := range tdf.States {
-		if at, ok := r.Entered[state]; ok {
-			entered.SetTime(string(state), at)
-		}
+	for state, at := range r.Entered {
+		entered.SetTime(string(state), at)
 	}
 	entered.SetTime("timeout", r.TimedOut)
 	entered.SetTime("failure", r.Failed)
 	entered.SetTime("lost", r.Lost)
+	slices.SortFunc(entered, func(a, b jsonview.Member) int { return strings.Compare(a.Name, b.Name) })
 	if len(entered) > 0 {
 		o.Set("entered", entered)
 	}

@@ -15,18 +15,18 @@ func TestTaskJSON(t *testing.T) {
 	}{
 		"open": {
 			tdf.Hash{"state": "open", "program": "p", "source": "https://u:p@h/run.sh", "0:open": "1800000000", "meta": `{"a":1}`, "end_before": "9e9", "timeout": "5"}, true,
-			`{"id":7,"program":"p","source":"https://***@h/run.sh","end_before":"2255-03-14T16:00:00.000000Z","timeout":5,"fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,` +
-				`"state":"open","round":0,"entered":"2027-01-15T08:00:00.000000Z","opened":"2027-01-15T08:00:00.000000Z","fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,` +
-				`"rounds":[{"round":0,"entered":{"open":"2027-01-15T08:00:00.000000Z"}}],"log":[],"parameters":{"a":1}}`,
+			`{"id":7,"program":"p","state":"open","round":0,"entered":"2027-01-15T08:00:00.000000Z","opened":"2027-01-15T08:00:00.000000Z","parameters":{"a":1},"source":"https://***@h/run.sh",` +
+				`"end_before":"2255-03-14T16:00:00.000000Z","timeout":5,"fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,"fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,` +
+				`"rounds":[{"round":0,"entered":{"open":"2027-01-15T08:00:00.000000Z"}}],"log":[]}`,
 		},
 		"summary": {
 			tdf.Hash{"state": "succeeded", "outcome": "succeeded", "program": "p", "source": "rsync:/p", "group": "g", "input": "\xff", "meta": "x", "0:worker": "w", "0:exit": "0", "0:seconds": "0.29"}, false,
-			`{"id":7,"program":"p","input":{"base64":"/w=="},"campaign":"g","meta":"x","state":"succeeded","outcome":"succeeded","round":0,"run":0,"worker":"w","exit":"0","seconds":0.29,"output_bytes":0,"error_bytes":0}`,
+			`{"id":7,"campaign":"g","program":"p","state":"succeeded","outcome":"succeeded","round":0,"input":{"base64":"/w=="},"meta":"x","run":0,"worker":"w","exit":"0","seconds":0.29,"output_bytes":0,"error_bytes":0}`,
 		},
 		"running": {
 			tdf.Hash{"state": "running", "program": "p", "source": "rsync:/p", "0:worker": "w", "0:claim": "c", "0:running": "1800000001.5", "0:pid": "7", "0:last_output": "1800000003", "lease_until": "1800000030", "deadline": "inf", "0:progress": "0.5 half", "0:tail": "t"}, true,
-			`{"id":7,"program":"p","source":"rsync:/p","fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,"state":"running","round":0,"entered":"2027-01-15T08:00:01.500000Z","fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,"lease_until":"2027-01-15T08:00:30.000000Z",` +
-				`"rounds":[{"round":0,"entered":{"running":"2027-01-15T08:00:01.500000Z"},"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t"}],"log":[],"run":0,"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t","pid":7,"last_output":"2027-01-15T08:00:03.000000Z"}`,
+			`{"id":7,"program":"p","state":"running","round":0,"entered":"2027-01-15T08:00:01.500000Z","run":0,"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t","source":"rsync:/p","fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,` +
+				`"fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,"pid":7,"last_output":"2027-01-15T08:00:03.000000Z","lease_until":"2027-01-15T08:00:30.000000Z","rounds":[{"round":0,"entered":{"running":"2027-01-15T08:00:01.500000Z"},"worker":"w","started":"2027-01-15T08:00:01.500000Z","progress":{"fraction":0.5,"text":"half"},"tail":"t"}],"log":[]}`,
 		},
 		"rejected": {
 			tdf.Hash{"state": "failed", "outcome": "failed", "program": "p", "0:error": "rejected", "0:failed": "1800000000"}, false,
@@ -37,6 +37,22 @@ func TestTaskJSON(t *testing.T) {
 		got, err := newTask(task, c.whole).MarshalJSON()
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s:\n%s, %v, want\n%s", name, got, err, c.want)
+		}
+	}
+}
+
+// A query may search texts that it does not ask for. The JSON has only those that it asks for.
+func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
+	h := tdf.Hash{"state": "failed", "program": "p", "0:failed": "1800000000", "0:result": "7", "0:error": "e", "0:output": "o"}
+	for read, want := range map[Read]string{
+		ReadSummary: `}`,
+		ReadResult:  `,"result":7}`,
+		ReadOutput:  `,"result":7,"output":"o","output_whole":true,"error":"e","error_whole":true}`,
+	} {
+		task, _ := tdf.ParseTask(7, h)
+		got, err := Query{Read: read}.view(task).MarshalJSON()
+		if want = `{"id":7,"program":"p","state":"failed","round":0,"entered":"2027-01-15T08:00:00.000000Z"` + want; err != nil || string(got) != want {
+			t.Errorf("%d: %s, %v, want %s", read, got, err, want)
 		}
 	}
 }

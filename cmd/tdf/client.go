@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"iter"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/internal/friend"
-	engine "github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -20,9 +17,6 @@ type client struct{ *manager.Manager }
 
 // The types of internal packages that a client takes and returns.
 type (
-	taskQuery  = engine.Query
-	taskPage   = engine.Page
-	queryError = engine.QueryError
 	taskAction = acting.Action
 	taskRef    = acting.Ref
 	taskResult = acting.Result
@@ -40,64 +34,6 @@ func (c *client) now(ctx context.Context) (tdf.Time, error) {
 		return 0, err
 	}
 	return s.Now(ctx)
-}
-
-func (c *client) task(ctx context.Context, id int64) (*tdf.Task, error) {
-	t, err := c.Get(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return friend.TaskOf(t), nil
-}
-
-func (c *client) find(ctx context.Context, q taskQuery, after string, limit int) (taskPage, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return taskPage{}, err
-	}
-	return engine.Find(ctx, s, q, after, limit)
-}
-
-// all returns summaries.
-func (c *client) all(ctx context.Context, q taskQuery) iter.Seq2[*tdf.Task, error] {
-	return c.each(ctx, engine.Each, q, func(*tdf.Task) []redisstate.TextsOf { return nil })
-}
-
-// results returns tasks by id with the result of the last run, and if printed with its stdout and stderr.
-func (c *client) results(ctx context.Context, q taskQuery, printed bool) iter.Seq2[*tdf.Task, error] {
-	return c.each(ctx, engine.ByID, q, func(t *tdf.Task) []redisstate.TextsOf {
-		all := append([]redisstate.TextsOf{engine.OfTask}, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextResult})
-		if printed {
-			all = append(all, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput}, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextError})
-		}
-		return all
-	})
-}
-
-// failures groups failures.
-func (c *client) failures(ctx context.Context, q taskQuery, after string) (admin.Failures, error) {
-	order := manager.NewestFirst
-	if q.OldestFirst {
-		order = manager.OldestFirst
-	}
-	return c.admin().Failures(ctx, manager.Query{
-		IDs: q.IDs, States: q.States, Group: q.Group, Outcomes: q.Outcomes, Program: q.Program, Worker: q.Worker, Exit: q.Exit,
-		Since: stdtime.Time(q.After), Before: stdtime.Time(q.Before), Output: q.Output, Error: q.Error, Failure: q.Failure, Order: order,
-	}, after)
-}
-
-type eachTask func(context.Context, engine.Store, taskQuery, func(*tdf.Task) []redisstate.TextsOf, func(*tdf.Task) bool) error
-
-func (c *client) each(ctx context.Context, each eachTask, q taskQuery, texts func(*tdf.Task) []redisstate.TextsOf) iter.Seq2[*tdf.Task, error] {
-	return func(yield func(*tdf.Task, error) bool) {
-		s, err := c.store(ctx)
-		if err == nil {
-			err = each(ctx, s, q, texts, func(t *tdf.Task) bool { return yield(t, nil) })
-		}
-		if err != nil {
-			yield(nil, err)
-		}
-	}
 }
 
 // Rounds that printed can be asked for beside those with a number.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -148,11 +149,11 @@ func (a *app) complete(read func(context.Context, *client, *cobra.Command) []str
 const sampled = 1000
 
 // newestNames returns the distinct names of the newest tasks, the newest first.
-func newestNames(name func(*tdf.Task) string) func(context.Context, *client, *cobra.Command) []string {
+func newestNames(name func(*manager.Task) string) func(context.Context, *client, *cobra.Command) []string {
 	return func(ctx context.Context, m *client, _ *cobra.Command) []string {
 		var all []string
 		for _, state := range tdf.States { // a large campaign rarely fills the samples of all states
-			page, err := m.find(ctx, taskQuery{States: []tdf.State{state}}, "", sampled)
+			page, err := m.Page(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all
 			}
@@ -166,13 +167,13 @@ func newestNames(name func(*tdf.Task) string) func(context.Context, *client, *co
 	}
 }
 
-func campaignOf(t *tdf.Task) string { return t.Group }
-func programOf(t *tdf.Task) string  { return t.Program }
+func campaignOf(t *manager.Task) string { return t.Group }
+func programOf(t *manager.Task) string  { return t.Program }
 
 // failureIDs returns the failure groups with their descriptions.
 func failureIDs(ctx context.Context, m *client, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
-	page, _ := m.failures(ctx, taskQuery{Group: campaign}, "")
+	page, _ := m.admin().Failures(ctx, manager.Query{Group: campaign}, "")
 	var all []string
 	for _, g := range page.Groups {
 		all = append(all, g.ID+"\t"+oneLine(g.How+" "+g.Line, 60))

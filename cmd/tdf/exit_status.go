@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // Exit statuses (docs/tdf.md, "Exit status").
@@ -30,7 +31,7 @@ func (a *app) status(ctx context.Context, err error) int {
 		return statusInterrupted
 	}
 	a.say("tdf: %v", err)
-	var query *queryError
+	var query *manager.QueryError
 	if !a.parsed || command.Refused(err) || errors.As(err, &query) {
 		return statusRefused
 	}

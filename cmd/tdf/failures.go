@@ -60,10 +60,10 @@ func (r *failureReport) report(ctx context.Context, m *client, args []string) er
 	if r.forgiven && len(q.States) == 0 {
 		q.States = tdf.States
 	}
-	found, err := m.failures(ctx, q, r.paging.cursor)
+	found, err := m.admin().Failures(ctx, q, r.paging.cursor)
 	for r.paging.all && err == nil && found.Next != "" {
 		var page admin.Failures
-		if page, err = m.failures(ctx, q, found.Next); err == nil {
+		if page, err = m.admin().Failures(ctx, q, found.Next); err == nil {
 			found.Merge(page)
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A filter holds the flags that select tasks.
@@ -51,7 +53,7 @@ func (f *filter) check(ids []string, cursor string) error {
 }
 
 // query returns the query for the flags and ids. An unknown campaign is an error.
-func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery, error) {
+func (f *filter) query(ctx context.Context, m *client, ids []string) (manager.Query, error) {
 	q, err := f.read(ids)
 	if err != nil {
 		return q, err
@@ -62,7 +64,7 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery,
 	if f.olderThan+f.newerThan == "" {
 		return q, nil
 	}
-	now, err := m.now(ctx)
+	now, err := m.Now(ctx)
 	if err == nil {
 		err = f.readSpans(now, &q)
 	}
@@ -70,8 +72,8 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery,
 }
 
 // read returns the query without the times, which depend on Redis's clock. It still checks them.
-func (f *filter) read(ids []string) (taskQuery, error) {
-	q := taskQuery{
+func (f *filter) read(ids []string) (manager.Query, error) {
+	q := manager.Query{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
 		Output: f.output, Error: f.err, Failure: f.failure,
 	}
@@ -87,7 +89,7 @@ func (f *filter) read(ids []string) (taskQuery, error) {
 			return q, usage("invalid value %q for --outcome: want %s", o, strings.Join(outcomeValues(), ", "))
 		}
 	}
-	return q, f.readSpans(0, &taskQuery{})
+	return q, f.readSpans(time.Time{}, &manager.Query{})
 }
 
 // checkCampaign refuses an unknown campaign, because its name is probably misspelt.
@@ -103,11 +105,11 @@ func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 }
 
 // readSpans converts --older-than and --newer-than to times.
-func (f *filter) readSpans(now tdf.Time, q *taskQuery) error {
+func (f *filter) readSpans(now time.Time, q *manager.Query) error {
 	for _, t := range []struct {
 		flag, text string
-		to         *tdf.Time
-	}{{"older-than", f.olderThan, &q.Before}, {"newer-than", f.newerThan, &q.After}} {
+		to         *time.Time
+	}{{"older-than", f.olderThan, &q.Before}, {"newer-than", f.newerThan, &q.Since}} {
 		if t.text == "" {
 			continue
 		}
@@ -115,7 +117,7 @@ func (f *filter) readSpans(now tdf.Time, q *taskQuery) error {
 		if err != nil || span == tdf.Forever {
 			return usage("invalid value %q for --%s: want seconds, or a span such as 90s or 2h30m", t.text, t.flag)
 		}
-		*t.to = now.Add(-span)
+		*t.to = now.Add(-span.Std())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/tdf-framework/tdf"
@@ -75,12 +76,12 @@ func clock(t tdf.Time) string {
 	return t.Std().Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// stamp formats a time for JSON and CSV: RFC 3339 in UTC, to the microsecond. It returns "" for 0 and for [tdf.Never].
-func stamp(t tdf.Time) string {
-	if t <= 0 || t.Std().IsZero() {
+// stamp formats a time for CSV: RFC 3339 in UTC, to the microsecond. It returns "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return t.Std().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 }
 
 // shellWord quotes s, if necessary, so that a shell reads it as one word.

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A listing holds the flags of tdf ls.
@@ -48,7 +50,9 @@ func (l *listing) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		q.OldestFirst = l.oldest
+		if l.oldest {
+			q.Order = manager.OldestFirst
+		}
 		now, err := m.now(ctx)
 		if err != nil {
 			return err
@@ -61,14 +65,14 @@ func (l *listing) run(ctx context.Context, args []string) error {
 const allPage = 1000
 
 // list prints one page, or all of them.
-func (l *listing) list(ctx context.Context, m *client, q taskQuery, args []string, out *taskPrinter) error {
+func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []string, out *taskPrinter) error {
 	found := map[int64]bool{}
 	shown, read, limit := 0, 0, l.paging.limit
 	if l.paging.all {
 		limit = allPage
 	}
 	for cursor := l.paging.cursor; ; {
-		page, err := m.find(ctx, q, cursor, limit)
+		page, err := m.Page(ctx, q, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -90,7 +94,7 @@ func (l *listing) list(ctx context.Context, m *client, q taskQuery, args []strin
 }
 
 // summarize prints the number of tasks, and how to continue.
-func (l *listing) summarize(q taskQuery, shown, read int, next string) {
+func (l *listing) summarize(q manager.Query, shown, read int, next string) {
 	switch {
 	case next != "":
 		l.a.say("%s of %d read; more: %s", tasks(shown), read, nextPage("ls", next))
@@ -115,11 +119,11 @@ func (l *listing) printer(now tdf.Time) *taskPrinter {
 	return &taskPrinter{a: l.a, now: now, asJSON: l.asJSON}
 }
 
-func (p *taskPrinter) print(tasks []*tdf.Task) error {
+func (p *taskPrinter) print(tasks []*manager.Task) error {
 	if p.asJSON {
 		out := bufio.NewWriter(p.a.stdout)
 		for _, t := range tasks {
-			if err := jsonLines(out).Encode(taskToJSON(t)); err != nil {
+			if err := jsonLines(out).Encode(t); err != nil {
 				return err
 			}
 		}
@@ -134,7 +138,7 @@ func (p *taskPrinter) print(tasks []*tdf.Task) error {
 	}
 	s := p.a.table(slices.Clone(names)...)
 	for _, t := range tasks {
-		all := p.columns(t)
+		all := p.columns(friend.TaskOf(t))
 		row := make([]string, len(names))
 		for i, name := range names {
 			row[i] = all[slices.Index(columnNames, name)]

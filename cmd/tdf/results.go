@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // An export holds the flags of tdf results.
@@ -124,21 +126,25 @@ func (e *export) waitForAll(ctx context.Context, m *client) error {
 
 var errTasksGone = errors.New("wait for tasks: all are gone; they were removed, or Redis lost its data at a restart")
 
-func (e *export) writeLines(ctx context.Context, m *client, q taskQuery, out *bufio.Writer) (n int, err error) {
+func (e *export) writeLines(ctx context.Context, m *client, q manager.Query, out *bufio.Writer) (n int, err error) {
 	lines := jsonLines(out)
-	for t, err := range m.results(ctx, q, !e.noOutput) {
+	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
+		if err == nil {
+			err = lines.Encode(t)
+		}
 		if err != nil {
-			return n, err
-		}
-		j := taskToJSON(t)
-		j.textsJSON = textsToJSON(t.Rounds.At(t.LastRun()))
-		if e.noOutput {
-			j.textsJSON = &textsJSON{Result: j.Result}
-		}
-		if err := lines.Encode(j); err != nil {
 			return n, err
 		}
 		n++
 	}
 	return n, nil
+}
+
+// reading returns the query for tasks by id with their results, and with stdout and stderr if printed.
+func reading(q manager.Query, printed bool) manager.Query {
+	q.Order, q.Read = manager.ByID, manager.ReadResult
+	if printed {
+		q.Read = manager.ReadOutput
+	}
+	return q
 }

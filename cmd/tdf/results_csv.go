@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // Fixed columns of the CSV. Parameters follow firstColumns, and fields of results follow runColumns.
@@ -27,9 +28,9 @@ var (
 )
 
 // writeCSV reads the tasks twice: first for the columns, then for the rows.
-func (e *export) writeCSV(ctx context.Context, m *client, q taskQuery, out *bufio.Writer) (n int, err error) {
+func (e *export) writeCSV(ctx context.Context, m *client, q manager.Query, out *bufio.Writer) (n int, err error) {
 	c := newColumns()
-	for t, err := range m.results(ctx, q, false) {
+	for t, err := range m.List(ctx, reading(q, false)) {
 		if err == nil {
 			err = c.collect(t)
 		}
@@ -42,7 +43,7 @@ func (e *export) writeCSV(ctx context.Context, m *client, q taskQuery, out *bufi
 	if err := w.Write(e.safe(slices.Clone(names))); err != nil {
 		return 0, err
 	}
-	for t, err := range m.results(ctx, q, !e.noOutput) {
+	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
 		if err == nil {
 			err = w.Write(e.safe(c.row(t, names)))
 		}
@@ -94,11 +95,11 @@ const maxColumns = 10_000
 const wholeKey = "\xff"
 
 // collect adds columns for a task's parameters and results.
-func (c *columns) collect(t *tdf.Task) error {
+func (c *columns) collect(t *manager.Task) error {
 	for _, f := range fieldsOf(t.Meta) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
-	for _, f := range fieldsOf(t.Rounds.At(t.LastRun()).Result) {
+	for _, f := range fieldsOf(t.Result()) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
 	if len(c.taken) > maxColumns {
@@ -146,10 +147,13 @@ func (c *columns) names(printed bool) []string {
 func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
 // row returns the cells of a task.
-func (c *columns) row(t *tdf.Task, names []string) []string {
+func (c *columns) row(t *manager.Task, names []string) []string {
 	cells := fixedCells(t)
+	if slices.Contains(names, "output") {
+		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
+	}
 	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, fieldsOf(t.Rounds.At(t.LastRun()).Result))
+	c.put(cells, c.results, fieldsOf(t.Result()))
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -178,28 +182,26 @@ func (c *columns) put(cells, of map[string]string, fields []field) {
 // isText reports whether s needs no base64: programs that read CSV expect UTF-8 without NUL.
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// fixedCells returns the cells of the fixed columns by their names.
-func fixedCells(t *tdf.Task) map[string]string {
-	last := t.LastRun()
-	r := t.Rounds.At(last)
+// fixedCells returns the cells of the fixed columns by their names, without those of texts.
+func fixedCells(t *manager.Task) map[string]string {
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
-		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round),
-		"opened": stamp(t.Rounds.At(0).Entered[tdf.Open]), "output": oneEnd(r.Output), "error": oneEnd(r.Error),
+		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
-	if r.Worker == "" {
+	r := t.LastRun()
+	if r == nil {
 		return cells
 	}
-	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(last), r.Worker, r.Exit
-	cells["started"], cells["ended"], cells["program_sha256"] = stamp(started(r)), stamp(endedAt(t, last)), r.ProgramSHA256
-	if r.Seconds > 0 {
-		cells["seconds"], cells["cpu_seconds"] = r.Seconds.String(), r.CPUSeconds.String()
+	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(r.Number), r.Worker, r.Exit
+	cells["started"], cells["ended"], cells["program_sha256"] = stamp(r.Started), stamp(r.Ended), r.ProgramSHA256
+	if r.RunTime > 0 {
+		cells["seconds"], cells["cpu_seconds"] = tdf.For(r.RunTime).String(), tdf.For(r.CPUTime).String()
 	}
 	if r.MaxRSS > 0 {
 		cells["max_rss"] = strconv.FormatInt(r.MaxRSS, 10)
 	}
 	if r.Output != "" || r.OutputBytes > 0 {
-		cells["output_whole"] = strconv.FormatBool(outputWhole(r))
+		cells["output_whole"] = strconv.FormatBool(r.OutputWhole())
 	}
 	return cells
 }
@@ -249,4 +251,10 @@ func (f *field) text() string {
 		return compact.String()
 	}
 	return string(f.value)
+}
+
+// objectOf returns text as JSON, and whether it is a JSON object.
+func objectOf(text string) (json.RawMessage, bool) {
+	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }

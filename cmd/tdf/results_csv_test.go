@@ -7,17 +7,20 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskWith returns a task with this meta and result.
-func taskWith(meta, result string) *tdf.Task {
-	return &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
+func taskWith(meta, result string) *manager.Task {
+	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
+	return friend.ViewOf(t, false).(*manager.Task)
 }
 
 func TestColumns(t *testing.T) {
 	c := newColumns()
 	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
-	for _, task := range []*tdf.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
+	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
 		if err := c.collect(task); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +33,7 @@ func TestColumns(t *testing.T) {
 		t.Errorf("columns %q, want %q", got, want)
 	}
 	for _, row := range []struct {
-		task *tdf.Task
+		task *manager.Task
 		want map[string]string
 	}{
 		{first, map[string]string{"b": "1.50", "parameter.id": "x", "result.a": "[1,2]", "parameter.output": "", "result.result.a": `{"c":"ä"}`, "result.": "true", "base64": ""}},

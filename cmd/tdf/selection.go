@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A selection is the tasks that a steering command found by ids and filters.
@@ -27,10 +28,10 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
 		q.States, q.Outcomes = s.states, s.outcomes
 	}
-	q.OldestFirst = true
+	q.Order = manager.OldestFirst
 	chosen := &selection{counts: map[tdf.State]int{}, states: q.States}
 	ids := map[int64]bool{}
-	for t, err := range m.all(ctx, q) {
+	for t, err := range m.List(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +46,7 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 	return chosen, err
 }
 
-func (s *selection) add(t *tdf.Task, verb tdf.Verb) {
+func (s *selection) add(t *manager.Task, verb tdf.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
 		s.eligible = append(s.eligible, taskRef{ID: t.ID, Round: t.Round})
@@ -124,7 +125,7 @@ func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]b
 		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
 			continue
 		}
-		exists, err := matchesAny(ctx, m, taskQuery{IDs: ids})
+		exists, err := matchesAny(ctx, m, manager.Query{IDs: ids})
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]b
 
 // checkFailure refuses an unknown failure group, as [filter.checkCampaign] does for a campaign.
 func (f *filter) checkFailure(ctx context.Context, m *client) error {
-	exists, err := matchesAny(ctx, m, taskQuery{Failure: f.failure, States: tdf.States})
+	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.failure, States: tdf.States})
 	if err == nil && !exists {
 		err = usage("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups", f.failure)
 	}
@@ -145,8 +146,8 @@ func (f *filter) checkFailure(ctx context.Context, m *client) error {
 }
 
 // matchesAny reports whether any task matches q.
-func matchesAny(ctx context.Context, m *client, q taskQuery) (bool, error) {
-	for _, err := range m.all(ctx, q) {
+func matchesAny(ctx context.Context, m *client, q manager.Query) (bool, error) {
+	for _, err := range m.List(ctx, q) {
 		return err == nil, err
 	}
 	return false, nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 func newShow(a *app) *cobra.Command {
@@ -71,6 +73,7 @@ func (a *app) showOne(v *view, asJSON bool) error {
 // A view is a task with its updates and its worker.
 type view struct {
 	*tdf.Task
+	shown   *manager.Task // the same task
 	now     tdf.Time
 	updates []admin.Update
 	worker  *admin.Worker // of the running round; nil: none, or unknown
@@ -85,7 +88,7 @@ func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{Task: t}
+	v := &view{Task: friend.TaskOf(t), shown: t}
 	if v.now, err = m.now(ctx); err != nil {
 		return nil, err
 	}
@@ -96,15 +99,15 @@ func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 		return v, nil
 	}
 	workers, err := m.admin().Workers(ctx)
-	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == t.Current().Worker }); i >= 0 {
+	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == v.Current().Worker }); i >= 0 {
 		v.worker = &workers[i]
 	}
 	return v, err
 }
 
 // task reads a task. If it does not exist, the error says why.
-func (a *app) task(ctx context.Context, m *client, id int64) (*tdf.Task, error) {
-	t, err := m.task(ctx, id)
+func (a *app) task(ctx context.Context, m *client, id int64) (*manager.Task, error) {
+	t, err := m.Get(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = a.noTask(ctx, m, id)
 	}
@@ -117,7 +120,7 @@ func (a *app) noTask(ctx context.Context, m *client, id int64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := m.task(ctx, id); err == nil {
+	if _, err := m.Get(ctx, id); err == nil {
 		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf check", id, id))
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -36,6 +37,9 @@ var (
 	// TaskOf returns the task that a *manager.Task shows; ViewOf returns the *manager.Task of a task that was read whole or not.
 	TaskOf func(task any) *tdf.Task
 	ViewOf func(task *tdf.Task, whole bool) any
+
+	// TaskJSON returns the JSON of a *manager.Task with other members.
+	TaskJSON func(task any, others jsonview.Object) jsonview.Object
 
 	// DefinitionOf returns the manager.Definition of properties.
 	DefinitionOf func(properties tdf.Properties) any

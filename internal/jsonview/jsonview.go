@@ -8,6 +8,7 @@ package jsonview
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -164,6 +165,17 @@ func (o *Object) has(name string) bool {
 // Delete removes members.
 func (o *Object) Delete(names ...string) {
 	*o = slices.DeleteFunc(*o, func(m Member) bool { return slices.Contains(names, m.Name) })
+}
+
+// Order sorts the members by the places of their names in names. Members that are not named come last.
+func (o Object) Order(names []string) {
+	place := func(m Member) int {
+		if i := slices.Index(names, m.Name); i >= 0 {
+			return i
+		}
+		return len(names)
+	}
+	slices.SortStableFunc(o, func(a, b Member) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // MarshalJSON writes the members in their order. It does not escape <, > and &.
