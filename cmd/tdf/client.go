@@ -36,31 +36,6 @@ func (c *client) now(ctx context.Context) (tdf.Time, error) {
 	return s.Now(ctx)
 }
 
-// Rounds that printed can be asked for beside those with a number.
-const (
-	lastRound    = -1
-	currentRound = -2
-)
-
-// printed reads a task with the texts of one round, and returns the number of that round.
-func (c *client) printed(ctx context.Context, id int64, round int) (*tdf.Task, int, error) {
-	var t *manager.Task
-	var r *manager.Round
-	var err error
-	switch round {
-	case lastRound:
-		t, r, err = c.admin().LastRun(ctx, id)
-	case currentRound:
-		t, r, err = c.admin().CurrentRound(ctx, id)
-	default:
-		t, r, err = c.admin().Round(ctx, id, round)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	return friend.TaskOf(t), r.Number, nil
-}
-
 func (c *client) act(ctx context.Context, action taskAction, refs ...taskRef) (taskResult, error) {
 	s, err := c.store(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // number formats n for a column.
@@ -22,8 +22,8 @@ func counted[N int | int64](n N, noun string) string {
 }
 
 // span formats a duration for people, rounded to one unit: 98s, 3m, 5h, 4d.
-func span(d tdf.Seconds) string {
-	switch s := float64(d); {
+func span(d time.Duration) string {
+	switch s := d.Seconds(); {
 	case s < 0:
 		return "0s"
 	case s < 100:
@@ -38,14 +38,15 @@ func span(d tdf.Seconds) string {
 }
 
 // seconds formats a run time in seconds, with two decimals below 10 s. It returns "" for 0.
-func seconds(s tdf.Seconds) string {
-	switch {
+func seconds(d time.Duration) string {
+	switch s := d.Seconds(); {
 	case s <= 0:
 		return ""
 	case s < 10:
-		return strconv.FormatFloat(float64(s), 'f', 2, 64)
+		return strconv.FormatFloat(s, 'f', 2, 64)
+	default:
+		return strconv.FormatFloat(s, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(float64(s), 'f', 0, 64)
 }
 
 // perSecond formats a rate.
@@ -65,15 +66,15 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.3g %cB", f, units[unit])
 }
 
-// clock formats a time in the local time zone. It returns "" for 0 and "never" for [tdf.Never].
-func clock(t tdf.Time) string {
+// clock formats a time in the local time zone. It returns "" for the zero time and "never" for [manager.NoEnd].
+func clock(t time.Time) string {
 	switch {
-	case t <= 0:
+	case t.IsZero():
 		return ""
-	case t.Std().IsZero():
+	case t.Equal(manager.NoEnd()):
 		return "never"
 	}
-	return t.Std().Local().Format("2006-01-02 15:04:05 MST")
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
 // stamp formats a time for CSV: RFC 3339 in UTC, to the microsecond. It returns "" for the zero time.

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -53,7 +54,7 @@ func (l *listing) run(ctx context.Context, args []string) error {
 		if l.oldest {
 			q.Order = manager.OldestFirst
 		}
-		now, err := m.now(ctx)
+		now, err := m.Now(ctx)
 		if err != nil {
 			return err
 		}
@@ -110,12 +111,12 @@ func tasks[N int | int64](n N) string { return counted(n, "task") }
 // A taskPrinter prints pages of tasks.
 type taskPrinter struct {
 	a       *app
-	now     tdf.Time
+	now     time.Time
 	asJSON  bool
 	printed bool // the heading
 }
 
-func (l *listing) printer(now tdf.Time) *taskPrinter {
+func (l *listing) printer(now time.Time) *taskPrinter {
 	return &taskPrinter{a: l.a, now: now, asJSON: l.asJSON}
 }
 
@@ -138,7 +139,7 @@ func (p *taskPrinter) print(tasks []*manager.Task) error {
 	}
 	s := p.a.table(slices.Clone(names)...)
 	for _, t := range tasks {
-		all := p.columns(friend.TaskOf(t))
+		all := p.columns(t)
 		row := make([]string, len(names))
 		for i, name := range names {
 			row[i] = all[slices.Index(columnNames, name)]
@@ -157,37 +158,39 @@ var (
 // narrow reports whether the terminal is too narrow for all columns.
 func (p *taskPrinter) narrow() bool { return p.a.terminal.width > 0 && p.a.terminal.width < 120 }
 
-func (p *taskPrinter) columns(t *tdf.Task) []string {
-	r := t.Rounds.At(t.LastRun())
+func (p *taskPrinter) columns(t *manager.Task) []string {
+	r := t.LastRun()
+	if r == nil {
+		r = new(manager.Round)
+	}
 	limit := 0
 	if p.a.terminal.out {
 		limit = 40
 	}
 	return []string{
 		number(t.ID), stateAt(t, p.now), oneLine(t.Group, 0), oneLine(t.Program, 0), number(t.Round), oneLine(r.Worker, 0),
-		p.age(t), oneLine(r.Exit, 0), seconds(r.Seconds), oneLine(t.Input, limit),
+		p.age(t), oneLine(r.Exit, 0), seconds(r.RunTime), oneLine(t.Input, limit),
 	}
 }
 
 // age returns the time that the task has been in its state.
-func (p *taskPrinter) age(t *tdf.Task) string {
-	entered := t.Current().Entered[t.State]
-	if entered == 0 {
+func (p *taskPrinter) age(t *manager.Task) string {
+	if t.Entered.IsZero() {
 		return ""
 	}
-	return span(p.now.Sub(entered))
+	return span(p.now.Sub(t.Entered))
 }
 
 // stateAt returns stateText. It marks a running task whose lease has ended.
-func stateAt(t *tdf.Task, now tdf.Time) string {
-	if t.LeaseExpired(now) {
+func stateAt(t *manager.Task, now time.Time) string {
+	if friend.TaskOf(t).LeaseExpired(stdtime.TDF(now)) {
 		return stateText(t) + " (lease over)"
 	}
 	return stateText(t)
 }
 
 // stateText returns the state, and the outcome if it differs.
-func stateText(t *tdf.Task) string {
+func stateText(t *manager.Task) string {
 	if t.Outcome == "" || t.Outcome == string(t.State) {
 		return oneLine(string(t.State), 0)
 	}

@@ -2,14 +2,18 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A running task whose lease has ended is marked.
 func TestStateAfterTheLease(t *testing.T) {
 	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
-	if got := stateAt(task, 1999999999) + ", " + stateAt(task, 2000000000); got != "running, running (lease over)" {
+	view := friend.ViewOf(task, false).(*manager.Task)
+	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease over)" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A printout holds the flags of tdf output, and the task.
@@ -19,6 +20,8 @@ type printout struct {
 	stderr bool
 	follow bool
 	raw    bool
+
+	r *manager.Round // the round as it was read last
 }
 
 func newOutput(a *app) *cobra.Command {
@@ -63,56 +66,74 @@ func (p *printout) run(ctx context.Context) error {
 	if p.follow && !roundOver(t, p.round) {
 		return p.followRound(ctx, t)
 	}
-	if len(p.text(t)) == 0 && t.Rounds.At(p.round).Tail != "" {
+	if len(p.text()) == 0 && p.r.Tail != "" {
 		return p.printTail(t)
 	}
 	return p.printWhole(t)
 }
 
 // read reads the task. The first call also decides which round is printed.
-func (p *printout) read(ctx context.Context) (*tdf.Task, error) {
-	t, round, err := p.m.printed(ctx, p.id, p.round)
+func (p *printout) read(ctx context.Context) (*manager.Task, error) {
+	t, r, err := p.readRound(ctx)
 	if errors.Is(err, tdf.ErrNoTask) {
 		err = p.a.noTask(ctx, p.m, p.id)
 	}
-	p.round = round
+	if err == nil {
+		p.r, p.round = r, r.Number
+	}
 	return t, err
 }
 
+// Values of printout.round beside the numbers of rounds.
+const (
+	lastRound    = -1
+	currentRound = -2
+)
+
+func (p *printout) readRound(ctx context.Context) (*manager.Task, *manager.Round, error) {
+	switch p.round {
+	case lastRound:
+		return p.m.admin().LastRun(ctx, p.id)
+	case currentRound:
+		return p.m.admin().CurrentRound(ctx, p.id)
+	}
+	return p.m.admin().Round(ctx, p.id, p.round)
+}
+
 // roundOver reports whether a round has ended.
-func roundOver(t *tdf.Task, round int) bool {
+func roundOver(t *manager.Task, round int) bool {
 	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
 }
 
 // text returns the stdout or stderr of the round.
-func (p *printout) text(t *tdf.Task) string {
+func (p *printout) text() string {
 	if p.stderr {
-		return t.Rounds.At(p.round).Error
+		return p.r.Error
 	}
-	return t.Rounds.At(p.round).Output
+	return p.r.Output
 }
 
 // printWhole prints the output that Redis has. It says why the output is empty or incomplete.
-func (p *printout) printWhole(t *tdf.Task) error {
-	r := t.Rounds.At(p.round)
+func (p *printout) printWhole(t *manager.Task) error {
+	r := p.r
 	switch {
 	case t.Round == p.round && t.State == tdf.Open:
 		p.a.say("task %d has no output yet: it is open (see tdf explain %d)", t.ID, t.ID)
 	case !roundOver(t, p.round):
 		p.a.say("round %d runs on %s and has no output yet", p.round, r.Worker)
 	}
-	if err := p.print(p.text(t)); err != nil {
+	if err := p.print(p.text()); err != nil {
 		return err
 	}
-	bytes, complete := r.OutputBytes, outputWhole(r)
+	bytes, complete := r.OutputBytes, r.OutputWhole()
 	if p.stderr {
-		bytes, complete = r.ErrorBytes, errorWhole(r)
+		bytes, complete = r.ErrorBytes, r.ErrorWhole()
 	}
 	switch {
 	case !roundOver(t, p.round):
-	case p.text(t) == "" && !p.stderr && r.Error != "":
+	case p.text() == "" && !p.stderr && r.Error != "":
 		p.a.say("stdout is empty; --error prints %s of stderr", size(int64(len(r.Error))))
-	case p.text(t) == "" && r.Tail == "":
+	case p.text() == "" && r.Tail == "":
 		p.a.say("the output is empty")
 	}
 	if !complete {
@@ -122,8 +143,8 @@ func (p *printout) printWhole(t *tdf.Task) error {
 }
 
 // printTail prints the last lines of a round without any other output.
-func (p *printout) printTail(t *tdf.Task) error {
-	r := t.Rounds.At(p.round)
+func (p *printout) printTail(t *manager.Task) error {
+	r := p.r
 	state := "has ended without a result"
 	if !roundOver(t, p.round) {
 		state = "is running"

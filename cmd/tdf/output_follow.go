@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 const followPause = 500 * time.Millisecond
 
 // followRound prints the output of a round as it arrives, until the round ends.
-func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
+func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
 	var tail tailReader
 	if t.State == tdf.Open {
 		p.sayOpen(t)
 	} else {
-		p.a.say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, t.Rounds.At(p.round).Worker)
+		p.a.say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, p.r.Worker)
 	}
 	for !roundOver(t, p.round) {
-		if err := p.printNew(&tail, t.Rounds.At(p.round).Tail); err != nil {
+		if err := p.printNew(&tail, p.r.Tail); err != nil {
 			return err
 		}
 		if err := p.m.admin().Follow(ctx, p.id); err != nil {
@@ -37,7 +38,7 @@ func (p *printout) followRound(ctx context.Context, t *tdf.Task) error {
 	return p.printRest(&tail, t)
 }
 
-func (p *printout) sayOpen(t *tdf.Task) {
+func (p *printout) sayOpen(t *manager.Task) {
 	earlier := ""
 	if t.Round > 0 {
 		earlier = fmt.Sprintf("; output of the last run: tdf output %d", t.ID)
@@ -55,13 +56,13 @@ func (p *printout) printNew(tail *tailReader, text string) error {
 }
 
 // printRest prints the output of a round that has ended, after the last tail.
-func (p *printout) printRest(tail *tailReader, t *tdf.Task) error {
-	if t.Rounds.At(p.round).Worker == "" {
+func (p *printout) printRest(tail *tailReader, t *manager.Task) error {
+	if p.r.Worker == "" {
 		p.a.say("round %d did not run: task %d is %s", p.round, t.ID, t.State)
 	}
-	text := p.text(t)
-	if text == "" && t.Rounds.At(p.round).Tail != "" {
-		return p.printNew(tail, t.Rounds.At(p.round).Tail)
+	text := p.text()
+	if text == "" && p.r.Tail != "" {
+		return p.printNew(tail, p.r.Tail)
 	}
 	at := tail.end(text)
 	if at < 0 {

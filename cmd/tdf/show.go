@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -72,12 +72,19 @@ func (a *app) showOne(v *view, asJSON bool) error {
 
 // A view is a task with its updates and its worker.
 type view struct {
-	*tdf.Task
-	shown   *manager.Task // the same task
-	now     tdf.Time
+	*manager.Task
+	now     time.Time
 	updates []admin.Update
 	worker  *admin.Worker // of the running round; nil: none, or unknown
 	raw     bool
+}
+
+// current returns the current round. It is empty if it left nothing in Redis.
+func (v *view) current() *manager.Round {
+	if r := v.RoundNumber(v.Round); r != nil {
+		return r
+	}
+	return new(manager.Round)
 }
 
 const maxUpdates = 10_000 // read per task
@@ -88,8 +95,8 @@ func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{Task: friend.TaskOf(t), shown: t}
-	if v.now, err = m.now(ctx); err != nil {
+	v := &view{Task: t}
+	if v.now, err = m.Now(ctx); err != nil {
 		return nil, err
 	}
 	if v.updates, err = m.admin().Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
@@ -98,8 +105,9 @@ func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	if t.State != tdf.Running {
 		return v, nil
 	}
+	name := v.current().Worker
 	workers, err := m.admin().Workers(ctx)
-	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == v.Current().Worker }); i >= 0 {
+	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == name }); i >= 0 {
 		v.worker = &workers[i]
 	}
 	return v, err

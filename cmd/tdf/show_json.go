@@ -13,7 +13,7 @@ func (v *view) json() jsonview.Object {
 	if v.State == tdf.Running {
 		v.addRunning(&others)
 	}
-	return friend.TaskJSON(v.shown, others)
+	return friend.TaskJSON(v.Task, others)
 }
 
 // addRunning adds the worker of a running task, and the time since the last output.
@@ -24,7 +24,7 @@ func (v *view) addRunning(o *jsonview.Object) {
 		}
 		o.Set("worker_alive", v.worker.Alive)
 	}
-	if last := v.Current().LastOutput; last > 0 && v.now > last {
-		o.Set("silent_seconds", v.now.Sub(last))
+	if last := v.current().LastOutput; !last.IsZero() && v.now.After(last) {
+		o.Set("silent_seconds", v.now.Sub(last).Seconds())
 	}
 }

@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // write writes the view as text.
@@ -15,12 +19,13 @@ func (v *view) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "task %d: %s%s, round %d\n\n", v.ID, stateAt(v.Task, v.now), v.sinceText(), v.Round)
 	v.writeFacts(&b, v.definition())
-	for i := range v.Rounds.All() {
-		fmt.Fprintf(&b, "\nround %d: %s\n", i, v.ending(i))
-		v.writeFacts(&b, v.round(i))
-		v.texts(&b, i)
+	for i := range v.Rounds {
+		r := &v.Rounds[i]
+		fmt.Fprintf(&b, "\nround %d: %s\n", r.Number, v.ending(r))
+		v.writeFacts(&b, v.round(r))
+		v.texts(&b, r)
 	}
-	if v.Log != "" {
+	if len(v.Log) > 0 {
 		fmt.Fprintf(&b, "\nlog\n%s\n", indented(v.logText()))
 	}
 	_, err := io.WriteString(w, b.String())
@@ -50,16 +55,15 @@ func (v *view) safe(text string) string {
 }
 
 func (v *view) sinceText() string {
-	entered := v.Current().Entered[v.State]
-	if entered == 0 {
+	if v.Entered.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(" since %s (%s)", clock(entered), span(v.now.Sub(entered)))
+	return fmt.Sprintf(" since %s (%s)", clock(v.Entered), span(v.now.Sub(v.Entered)))
 }
 
 // definition returns the properties that differ from the defaults, and the counters.
 func (v *view) definition() []fact {
-	d, usual := v.Properties, tdf.Defaults("", "", "")
+	d, usual := v.Definition, tdf.Defaults("", "", "")
 	unless := func(skip bool, text string) string {
 		if skip {
 			return ""
@@ -72,13 +76,13 @@ func (v *view) definition() []fact {
 		{"source", tdf.HideCredentials(d.Source)},
 		{"input", d.Input},
 		{"meta", d.Meta},
-		{"start after", unless(d.StartAfter == 0, clock(d.StartAfter))},
-		{"end before", unless(d.EndBefore == usual.EndBefore, clock(d.EndBefore))},
-		{"timeout", unless(d.Timeout == usual.Timeout, d.Timeout.String()+" s")},
-		{"fails", unless(v.Fails+d.MaxFails == 0, countText(v.Fails, d.MaxFails))},
-		{"timeouts", unless(v.Timeouts+d.MaxTimeouts == 0, countText(v.Timeouts, d.MaxTimeouts))},
-		{"losses", unless(v.Losses == 0 && d.MaxLosses == usual.MaxLosses, countText(v.Losses, d.MaxLosses))},
-		{"releases", unless(v.Releases == 0, releasesText(v.Task))},
+		{"start after", clock(d.StartAfter)},
+		{"end before", unless(d.EndBefore.Equal(manager.NoEnd()), clock(d.EndBefore))},
+		{"timeout", unless(d.Timeout == manager.NoTimeout, tdf.For(d.Timeout).String()+" s")},
+		{"fails", unless(v.Fails+*d.MaxFails == 0, countText(v.Fails, *d.MaxFails))},
+		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
+		{"losses", unless(v.Losses == 0 && *d.MaxLosses == usual.MaxLosses, countText(v.Losses, *d.MaxLosses))},
+		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
 		{"changes", unless(v.Revision == 0, number(v.Revision))},
 		{"fail on", unless(d.FailOn == usual.FailOn, string(d.FailOn))},
@@ -106,100 +110,97 @@ func (v *view) updatesText() string {
 	if n == maxUpdates {
 		count = "the first " + count + "; the last of these"
 	}
-	return fmt.Sprintf("%s, %s ago: %s", count, span(v.now.Sub(stdtime.TDF(last.Time))), oneLine(last.Line, 200))
+	return fmt.Sprintf("%s, %s ago: %s", count, span(v.now.Sub(last.Time)), oneLine(last.Line, 200))
 }
 
 // ending says how a round ended.
-func (v *view) ending(round int) string {
-	r := v.Rounds.At(round)
+func (v *view) ending(r *manager.Round) string {
 	switch {
-	case r.TimedOutAt > 0:
+	case !r.TimedOut.IsZero():
 		return "timed out"
-	case r.LostAt > 0:
+	case !r.Lost.IsZero():
 		return "lost with its worker"
-	case r.FailedAt > 0:
+	case !r.Failed.IsZero():
 		return "failed"
-	case round < v.Round:
+	case r.Number < v.Round:
 		return "released, requeued or retried"
 	}
 	return stateText(v.Task)
 }
 
 // round returns the facts about a round.
-func (v *view) round(round int) []fact {
-	r := v.Rounds.At(round)
+func (v *view) round(r *manager.Round) []fact {
 	return []fact{
 		{"opened", clock(r.Entered[tdf.Open])},
-		{"worker", v.workerText(round)},
-		{"started", clock(started(r))},
-		{"ended", clock(endedAt(v.Task, round))},
+		{"worker", v.workerText(r)},
+		{"started", clock(r.Started)},
+		{"ended", clock(r.Ended)},
 		{"exit", r.Exit},
 		{"took", tookText(r)},
 		{"memory", memoryText(r)},
 		{"program hash", r.ProgramSHA256},
 		{"progress", progressText(r.Progress)},
-		{"last output", v.lastOutput(round)},
+		{"last output", v.lastOutput(r)},
 	}
 }
 
 // workerText returns the worker of a round. For a running round, it adds the host and the process id.
-func (v *view) workerText(round int) string {
-	text := v.Rounds.At(round).Worker
-	if text == "" || round != v.Round || v.State != tdf.Running {
+func (v *view) workerText(r *manager.Round) string {
+	text := r.Worker
+	if text == "" || r.Number != v.Round || v.State != tdf.Running {
 		return text
 	}
 	switch w := v.worker; {
 	case w == nil:
 		text += " (unknown)"
 	case !w.Alive:
-		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, span(v.now.Sub(stdtime.TDF(w.Seen))))
+		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, span(v.now.Sub(w.Seen)))
 	default:
 		text += " on " + w.Host
 	}
-	if pid := v.Rounds.At(round).PID; pid > 0 {
-		text += fmt.Sprintf(", pid %d", pid)
+	if r.PID > 0 {
+		text += fmt.Sprintf(", pid %d", r.PID)
 	}
 	return text
 }
 
 // lastOutput returns the time since the last output of the running round.
-func (v *view) lastOutput(round int) string {
-	if round != v.Round || v.State != tdf.Running {
+func (v *view) lastOutput(r *manager.Round) string {
+	if r.Number != v.Round || v.State != tdf.Running {
 		return ""
 	}
-	if last := v.Rounds.At(round).LastOutput; last > 0 {
-		return span(v.now.Sub(last)) + " ago"
+	if r.LastOutput.IsZero() {
+		return "none yet"
 	}
-	return "none yet"
+	return span(v.now.Sub(r.LastOutput)) + " ago"
 }
 
 // tookText returns the run time and the CPU time of a round.
-func tookText(r *tdf.Round) string {
-	if r.Seconds == 0 {
+func tookText(r *manager.Round) string {
+	if r.RunTime == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s s, CPU %s s", seconds(r.Seconds), seconds(max(r.CPUSeconds, 0.001)))
+	return fmt.Sprintf("%s s, CPU %s s", seconds(r.RunTime), seconds(max(r.CPUTime, time.Millisecond)))
 }
 
-func memoryText(r *tdf.Round) string {
+func memoryText(r *manager.Round) string {
 	if r.MaxRSS == 0 {
 		return ""
 	}
 	return size(r.MaxRSS)
 }
 
-func progressText(p tdf.Progress) string {
-	if p == (tdf.Progress{}) {
+func progressText(p *manager.Progress) string {
+	if p == nil {
 		return ""
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.0f %% %s", 100*p.Fraction, p.Text))
 }
 
 // texts writes the first lines of a round's output, error and result.
-func (v *view) texts(w io.Writer, round int) {
-	r := v.Rounds.At(round)
-	v.head(w, "output", r.Output, r.OutputBytes, fmt.Sprintf("tdf output %d --round %d", v.ID, round))
-	v.head(w, "error", r.Error, max(r.ErrorBytes, int64(len(r.Error))), fmt.Sprintf("tdf output %d --round %d --error", v.ID, round))
+func (v *view) texts(w io.Writer, r *manager.Round) {
+	v.head(w, "output", r.Output, r.OutputBytes, fmt.Sprintf("tdf output %d --round %d", v.ID, r.Number))
+	v.head(w, "error", r.Error, max(r.ErrorBytes, int64(len(r.Error))), fmt.Sprintf("tdf output %d --round %d --error", v.ID, r.Number))
 	v.head(w, "result", r.Result, int64(len(r.Result)), fmt.Sprintf("tdf show %d --json", v.ID))
 	if tail := strings.TrimRight(r.Tail, "\n"); tail != "" {
 		lines := strings.Split(tail, "\n")
@@ -228,11 +229,11 @@ func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n
 
 // logText returns the log with times in the local time zone.
 func (v *view) logText() string {
-	lines := strings.Split(v.Log, "\n")
+	lines := slices.Clone(v.Log)
 	for i, line := range lines {
 		moment, rest, _ := strings.Cut(line, " ")
 		if t, err := tdf.ParseTime(moment); err == nil {
-			lines[i] = clock(t) + " " + rest
+			lines[i] = clock(stdtime.Time(t)) + " " + rest
 		}
 	}
 	return v.safe(strings.Join(lines, "\n"))

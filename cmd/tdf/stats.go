@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newStats(a *app) *cobra.Command {
@@ -74,9 +74,9 @@ func (a *app) statsTable(s *admin.Stats) error {
 		t.row(string(state), number(s.Counts[state]))
 	}
 	t.row("finished per second", perSecond(s.Rate))
-	t.row("longest wait", span(stdtime.Seconds(s.Waited)))
-	t.row("server lag", span(stdtime.Seconds(s.DueLag)))
-	t.row("server seen", seenText(stdtime.TDF(s.At), stdtime.TDF(s.Server)))
+	t.row("longest wait", span(s.Waited))
+	t.row("server lag", span(s.DueLag))
+	t.row("server seen", seenText(s.At, s.Server))
 	for _, state := range admin.WorkerStates() {
 		t.row("workers "+state, number(s.Workers[state]))
 	}
@@ -86,8 +86,8 @@ func (a *app) statsTable(s *admin.Stats) error {
 	return t.write()
 }
 
-func seenText(now, at tdf.Time) string {
-	if at == 0 {
+func seenText(now, at time.Time) string {
+	if at.IsZero() {
 		return "never"
 	}
 	return span(now.Sub(at)) + " ago"

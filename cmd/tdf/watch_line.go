@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -69,7 +68,7 @@ func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until.After(s.At) {
-		text += " for " + span(stdtime.Seconds(p.Until.Sub(s.At)))
+		text += " for " + span(p.Until.Sub(s.At))
 	}
 	return text
 }
@@ -94,7 +93,7 @@ func workersText(s *admin.Status) string {
 
 // leftText returns the estimated time left.
 func leftText(e admin.Estimate) string {
-	low, high := span(stdtime.Seconds(e.Low)), span(stdtime.Seconds(e.High))
+	low, high := span(e.Low), span(e.High)
 	switch {
 	case e.Unknown != "":
 		return "time left unknown: " + e.Unknown

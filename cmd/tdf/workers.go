@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 func newWorkers(a *app) *cobra.Command {
@@ -29,7 +28,7 @@ func newWorkers(a *app) *cobra.Command {
 }
 
 func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) error {
-	now, err := m.now(ctx)
+	now, err := m.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 			continue
 		}
 		t.row(w.Name, w.Host, number(w.PID), w.State, number(w.Slots), runsText(w, now),
-			span(now.Sub(stdtime.TDF(w.Seen))), w.Version, remarks(w))
+			span(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
 		a.say("no live workers in this namespace; start tdf-worker, or tdf up")
@@ -75,12 +74,12 @@ func remarks(w admin.Worker) string {
 }
 
 // heartbeatSlack is the delay of a heartbeat after which RUNS says how old it is.
-const heartbeatSlack = tdf.Seconds(2)
+const heartbeatSlack = 2 * time.Second
 
 // runsText returns the tasks at the last heartbeat, with their age if the next heartbeat is overdue.
-func runsText(w admin.Worker, now tdf.Time) string {
-	runs, age := shortIDs(w.Runs), now.Sub(stdtime.TDF(w.Seen))
-	if runs != "" && age > stdtime.Seconds(w.Lease)/3+heartbeatSlack {
+func runsText(w admin.Worker, now time.Time) string {
+	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
+	if runs != "" && age > w.Lease/3+heartbeatSlack {
 		return fmt.Sprintf("%s (%s ago)", runs, span(age))
 	}
 	return runs

@@ -4,16 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 )
 
 // RUNS shows its age if a heartbeat is overdue.
 func TestRunsText(t *testing.T) {
-	for age, want := range map[tdf.Seconds]string{0: "7 8", 11: "7 8", 25: "7 8 (25s ago)"} {
+	for age, want := range map[time.Duration]string{0: "7 8", 11 * time.Second: "7 8", 25 * time.Second: "7 8 (25s ago)"} {
 		w := admin.Worker{Lease: 30 * time.Second, Runs: []int64{7, 8}, Seen: time.Unix(1000, 0)}
-		if got := runsText(w, tdf.Time(1000).Add(age)); got != want {
-			t.Errorf("%v s after the heartbeat: %q, want %q", age, got, want)
+		if got := runsText(w, w.Seen.Add(age)); got != want {
+			t.Errorf("%v after the heartbeat: %q, want %q", age, got, want)
 		}
 	}
 }
