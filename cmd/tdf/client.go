@@ -5,43 +5,20 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A client is a manager whose tasks are read as the rule book has them. Commands that do not need the rule book use the manager, or
-// admin, instead.
+// A client is a manager, and opens tasks whose properties are checked by the rule book.
 type client struct{ *manager.Manager }
-
-// The types of internal packages that a client takes and returns.
-type (
-	taskAction = acting.Action
-	taskRef    = acting.Ref
-	taskResult = acting.Result
-)
 
 func (c *client) admin() *admin.Admin { return admin.New(c.Manager) }
 
-func (c *client) store(ctx context.Context) (*redisstate.Store, error) {
-	return friend.StoreOf(ctx, c.Manager)
-}
-
+// now returns the time of Redis's clock.
 func (c *client) now(ctx context.Context) (tdf.Time, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return s.Now(ctx)
-}
-
-func (c *client) act(ctx context.Context, action taskAction, refs ...taskRef) (taskResult, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return taskResult{}, err
-	}
-	return acting.Do(ctx, s, friend.PartsOf(c.Manager).Name, action, refs...)
+	now, err := c.Now(ctx)
+	return stdtime.TDF(now), err
 }
 
 // define returns the properties of a task with the configuration's defaults.

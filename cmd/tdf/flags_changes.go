@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -48,7 +50,7 @@ func notADirectory(program string) error {
 }
 
 // read returns the changes. If --program is a directory, read also packs it.
-func (c *changes) read(ctx context.Context, m *client) (tdf.Changes, *program.Packed, error) {
+func (c *changes) read(ctx context.Context, m *client) (manager.Changes, *program.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {
 		return all, nil, err
@@ -67,8 +69,8 @@ func (c *changes) read(ctx context.Context, m *client) (tdf.Changes, *program.Pa
 }
 
 // checkForAnyTask refuses changes that are invalid for every task.
-func checkForAnyTask(c tdf.Changes) error {
-	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
+func checkForAnyTask(c manager.Changes) error {
+	d := friend.ChangesOf(c).Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
 	if err := d.Validate(); err != nil {
 		return usage("%v", err)
 	}
@@ -76,7 +78,7 @@ func checkForAnyTask(c tdf.Changes) error {
 }
 
 // readProgram adds the program to the changes.
-func (c *changes) readProgram(all *tdf.Changes) (*program.Packed, error) {
+func (c *changes) readProgram(all *manager.Changes) (*program.Packed, error) {
 	if !c.task.changed("program") {
 		return nil, nil
 	}

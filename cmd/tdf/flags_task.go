@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskFlags holds the flags for properties of tasks, except the program and its input.
@@ -48,7 +50,7 @@ func (f *taskFlags) check() error {
 }
 
 // read returns the changes for the flags that were given.
-func (f *taskFlags) read(ctx context.Context, m *client) (tdf.Changes, error) {
+func (f *taskFlags) read(ctx context.Context, m *client) (manager.Changes, error) {
 	all, err := f.fixed()
 	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
 		return all, err
@@ -61,14 +63,14 @@ func (f *taskFlags) read(ctx context.Context, m *client) (tdf.Changes, error) {
 		return all, err
 	}
 	if all.EndBefore != nil {
-		err = checkEnd("value "+strconv.Quote(f.endBefore)+" for --end-before", *all.EndBefore, now)
+		err = checkEnd("value "+strconv.Quote(f.endBefore)+" for --end-before", stdtime.TDF(*all.EndBefore), now)
 	}
 	return all, err
 }
 
 // fixed reads the flags whose meaning does not depend on the current time.
-func (f *taskFlags) fixed() (tdf.Changes, error) {
-	all := tdf.Changes{
+func (f *taskFlags) fixed() (manager.Changes, error) {
+	all := manager.Changes{
 		MaxFails: f.number("max-fails", &f.maxFails), MaxTimeouts: f.number("max-timeouts", &f.maxTimeouts), MaxLosses: f.number("max-losses", &f.maxLosses),
 	}
 	if f.changed("meta") {
@@ -82,7 +84,7 @@ func (f *taskFlags) fixed() (tdf.Changes, error) {
 		if err != nil {
 			return all, err
 		}
-		all.Timeout = &timeout
+		all.Timeout = new(stdtime.Duration(timeout))
 	}
 	return all, nil
 }
@@ -96,10 +98,10 @@ func (f *taskFlags) number(flag string, value *int) *int {
 }
 
 // moments reads the flags that may be relative to the current time.
-func (f *taskFlags) moments(now tdf.Time, all *tdf.Changes) error {
+func (f *taskFlags) moments(now tdf.Time, all *manager.Changes) error {
 	for _, t := range []struct {
 		flag, text string
-		to         **tdf.Time
+		to         **time.Time
 	}{{"start-after", f.startAfter, &all.StartAfter}, {"end-before", f.endBefore, &all.EndBefore}} {
 		if !f.changed(t.flag) {
 			continue
@@ -108,9 +110,9 @@ func (f *taskFlags) moments(now tdf.Time, all *tdf.Changes) error {
 		if err != nil {
 			return err
 		}
-		*t.to = &at
+		*t.to = new(stdtime.Time(at))
 	}
-	if all.StartAfter != nil && all.EndBefore != nil && *all.EndBefore <= *all.StartAfter {
+	if all.StartAfter != nil && all.EndBefore != nil && !all.EndBefore.After(*all.StartAfter) {
 		return usage("invalid value %q for --end-before: not after --start-after %s; the task could never run", f.endBefore, f.startAfter)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // A selection is the tasks that a steering command found by ids and filters.
 type selection struct {
-	eligible   []taskRef
+	eligible   []manager.Ref
 	skipped    []string          // why each of the other tasks is not eligible
 	wrongState bool              // a task was skipped for its state
 	counts     map[tdf.State]int // of the tasks that were found
@@ -49,7 +49,7 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 func (s *selection) add(t *manager.Task, verb tdf.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
-		s.eligible = append(s.eligible, taskRef{ID: t.ID, Round: t.Round})
+		s.eligible = append(s.eligible, t.Ref())
 		return
 	}
 	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -81,8 +82,7 @@ func (s *steering) steer(ctx context.Context, m *client, args []string) error {
 	case s.dryRun:
 		err = s.list(chosen.eligible)
 	default:
-		act.From = chosen.states
-		err = s.carryOut(ctx, m, act, packed, chosen.eligible)
+		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
 		return errNotWell
@@ -91,16 +91,34 @@ func (s *steering) steer(ctx context.Context, m *client, args []string) error {
 }
 
 // plan returns the change to make. It packs the new program, if there is one.
-func (s *steering) plan(ctx context.Context, m *client) (act taskAction, packed *program.Packed, err error) {
-	act = taskAction{Verb: s.verb, Elsewhere: s.elsewhere}
+func (s *steering) plan(ctx context.Context, m *client) (act admin.Action, packed *program.Packed, err error) {
+	var c manager.Changes
 	if s.changes != nil {
-		act.Changes, packed, err = s.changes.read(ctx, m)
+		c, packed, err = s.changes.read(ctx, m)
 	}
-	return act, packed, err
+	return s.action(c), packed, err
+}
+
+func (s *steering) action(c manager.Changes) admin.Action {
+	switch s.verb {
+	case tdf.VerbReopen:
+		return admin.ToRetry(c)
+	case tdf.VerbChange:
+		return admin.ToUpdate(c)
+	case tdf.VerbRelease:
+		return admin.ToRequeue(s.elsewhere)
+	case tdf.VerbCancel:
+		return admin.ToCancel()
+	case tdf.VerbArchive:
+		return admin.ToArchive()
+	case tdf.VerbRemove:
+		return admin.ToRemove()
+	}
+	panic("no action for verb " + s.verb)
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *client, act taskAction, packed *program.Packed, chosen []taskRef) error {
+func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, packed *program.Packed, chosen []manager.Ref) error {
 	if err := s.a.confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
@@ -109,7 +127,7 @@ func (s *steering) carryOut(ctx context.Context, m *client, act taskAction, pack
 			return err
 		}
 	}
-	acted, err := m.act(ctx, act, chosen...)
+	acted, err := m.admin().Do(ctx, act, chosen...)
 	s.report(acted)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
 		s.a.say("progress: %s", watchCommand(s.filter.campaign))
@@ -121,7 +139,7 @@ func (s *steering) carryOut(ctx context.Context, m *client, act taskAction, pack
 }
 
 // report prints how many tasks were changed, and which were skipped.
-func (s *steering) report(acted taskResult) {
+func (s *steering) report(acted manager.Result) {
 	s.a.say("%s: %d", s.past, acted.Done)
 	var refused []string
 	for _, err := range acted.Skipped {
@@ -136,7 +154,7 @@ func (s *steering) report(acted taskResult) {
 func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
 
 // list prints the ids for --dry-run.
-func (s *steering) list(chosen []taskRef) error {
+func (s *steering) list(chosen []manager.Ref) error {
 	for _, task := range chosen {
 		if _, err := fmt.Fprintln(s.a.stdout, task.ID); err != nil {
 			return err
