@@ -42,7 +42,7 @@ type Task struct {
 	Log    []string `json:"log" only:"whole"`    // a line for each transition: when, who, what
 
 	task   *tdf.Task
-	whole  bool     // no summary
+	whole  bool     // the task is no summary
 	hidden []string // texts that JSON leaves out: the query did not ask for them, but may have searched them
 }
 
