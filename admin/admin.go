@@ -12,7 +12,7 @@ import (
 
 // An Admin looks after the namespace of a manager. Many goroutines may use it at once.
 type Admin struct {
-	friend.Parts
+	parts   friend.Parts
 	manager *manager.Manager
 }
 

@@ -57,7 +57,7 @@ func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := vitals{redis: a.Config.Redis}
+	v := vitals{redis: a.parts.Config.Redis}
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
 		vitalsOfRedis, vitalsOfTasks, vitalsOfMoves, vitalsOfRuns,
 	} {

@@ -118,7 +118,7 @@ func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 		err = buffer.Flush()
 	}
 	if err != nil {
-		return d.done, fmt.Errorf("dump namespace %s: %w", a.Config.Namespace, err)
+		return d.done, fmt.Errorf("dump namespace %s: %w", a.parts.Config.Namespace, err)
 	}
 	return d.done, nil
 }
@@ -143,7 +143,7 @@ func (d *dump) write(ctx context.Context) error {
 		return err
 	}
 	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt
-	header := dumpHeader{dumpFormat, redisstate.Schema, d.Config.Namespace, now, last}
+	header := dumpHeader{dumpFormat, redisstate.Schema, d.parts.Config.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
 	}
@@ -185,11 +185,11 @@ func (d *dump) program(ctx context.Context, sha256 string) error {
 	case err != nil:
 		return err
 	case archive == nil:
-		d.Log.Warn("a program is not stored; it is left out", "sha256", sha256)
+		d.parts.Log.Warn("a program is not stored; it is left out", "sha256", sha256)
 	case programName(archive) != sha256:
-		d.Log.Warn("a stored program is not what its name says; it is left out", "sha256", sha256)
+		d.parts.Log.Warn("a stored program is not what its name says; it is left out", "sha256", sha256)
 	case len(archive) > redisstate.MaxProgram:
-		d.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
+		d.parts.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
 	default:
 		d.done.Programs++
 		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive}})
@@ -211,7 +211,7 @@ func (d *dump) tasks(ctx context.Context) error {
 
 func (d *dump) task(r redisstate.Record) error {
 	if err := r.Validate(); err != nil {
-		d.Log.Warn("a task could not be loaded again; it is left out", "why", err)
+		d.parts.Log.Warn("a task could not be loaded again; it is left out", "why", err)
 		return nil
 	}
 	if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {

@@ -313,7 +313,7 @@ func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
 	}
 	if before != mark {
 		return fmt.Errorf("another dump is being loaded into namespace %s, or its load was interrupted: %w; load that dump again, or use another namespace",
-			l.Config.Namespace, ErrOccupied)
+			l.parts.Config.Namespace, ErrOccupied)
 	}
 	l.begun = true
 	return nil
@@ -322,14 +322,14 @@ func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
 func (l *loading) mustBeEmpty(ctx context.Context) error {
 	counts, err := l.store.Counts(ctx)
 	if n := counts.Total(); n > 0 {
-		return fmt.Errorf("namespace %s has %d tasks: %w; use another namespace", l.Config.Namespace, n, ErrOccupied)
+		return fmt.Errorf("namespace %s has %d tasks: %w; use another namespace", l.parts.Config.Namespace, n, ErrOccupied)
 	}
 	return err
 }
 
 func (l *loading) task(ctx context.Context, r redisstate.Record, bytes int) error {
 	if _, has := r.Hash["namespace"]; has {
-		r.Hash["namespace"] = l.Config.Namespace
+		r.Hash["namespace"] = l.parts.Config.Namespace
 	}
 	l.pending = append(l.pending, r)
 	l.bytes += bytes

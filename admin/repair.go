@@ -62,7 +62,7 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 			found = append(found, f.finding)
 		}
 	}
-	return s.Repair(ctx, a.Name, found)
+	return s.Repair(ctx, a.parts.Name, found)
 }
 
 // Unchanged returns the findings of now that an earlier check has found, too, if the tasks have not changed between.

@@ -73,7 +73,7 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	n, err := readNumbers(ctx, s)
-	stats := Stats{Namespace: a.Config.Namespace}
+	stats := Stats{Namespace: a.parts.Config.Namespace}
 	n.fill(&stats)
 	if err == nil {
 		err = readPrograms(ctx, s, &stats)

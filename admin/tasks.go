@@ -93,26 +93,26 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 // An Action is done to many tasks by [Admin.Do].
 type Action struct{ action acting.Action }
 
-// Retry is the action of [manager.Manager.Retry].
+// ToRetry returns the action of [manager.Manager.Retry].
 func ToRetry(changes manager.Changes) Action {
 	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: friend.ChangesOf(changes)}}
 }
 
-// Cancel is the action of [manager.Manager.Cancel].
+// ToCancel returns the action of [manager.Manager.Cancel].
 func ToCancel() Action { return Action{acting.Action{Verb: tdf.VerbCancel}} }
 
-// Requeue is the action of [manager.Manager.Requeue], or if elsewhere of RequeueElsewhere.
+// ToRequeue returns the action of [manager.Manager.Requeue], or if elsewhere of RequeueElsewhere.
 func ToRequeue(elsewhere bool) Action {
 	return Action{acting.Action{Verb: tdf.VerbRelease, Elsewhere: elsewhere}}
 }
 
-// Archive is the action of [manager.Manager.Archive].
+// ToArchive returns the action of [manager.Manager.Archive].
 func ToArchive() Action { return Action{acting.Action{Verb: tdf.VerbArchive}} }
 
-// Remove is the action of [manager.Manager.Remove].
+// ToRemove returns the action of [manager.Manager.Remove].
 func ToRemove() Action { return Action{acting.Action{Verb: tdf.VerbRemove}} }
 
-// Update is the action of [manager.Manager.Update].
+// ToUpdate returns the action of [manager.Manager.Update].
 func ToUpdate(changes manager.Changes) Action {
 	return Action{acting.Action{Verb: tdf.VerbChange, Changes: friend.ChangesOf(changes)}}
 }
@@ -134,6 +134,6 @@ func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (man
 	for i, r := range refs {
 		of[i] = acting.Ref(r)
 	}
-	result, err := acting.Do(ctx, s, a.Name, action.action, of...)
+	result, err := acting.Do(ctx, s, a.parts.Name, action.action, of...)
 	return manager.Result(result), err
 }

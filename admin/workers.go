@@ -89,7 +89,7 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 	if err != nil {
 		return err
 	}
-	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
+	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.parts.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
 }
 
 // Resume withdraws the order of [Admin.Drain], so that the worker claims tasks again. The error may wrap [ErrNoWorker].

@@ -40,8 +40,8 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
-// Connect connects to Redis, if no call has yet. Like every call, it waits for a Redis that does not answer, until ctx ends. The
-// error is a *[redisstate.RefusedError] if Redis answers and cannot be used, for example because the password is wrong.
+// Connect connects to Redis, if no call has yet. Like every call, it waits for a Redis that does not answer, until ctx ends. It
+// returns an error at once if Redis answers and cannot be used, for example because the password is wrong.
 func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx) }
 
 // Close ends the connection to Redis. Later calls return an error.
