@@ -1,4 +1,4 @@
-// Package friend gives packages admin and program the parts of a manager that its API does not export.
+// Package friend gives packages admin and program, and the command tdf, the parts of a manager that its API does not export.
 package friend
 
 import (
