@@ -98,7 +98,7 @@ func (p Placement) neverEnds(now Time) bool {
 	return r.Entered[Running] == 0 || !slices.Contains(p.Lists, Running)
 }
 
-// returnOrLose moves the task back to running if its worker's lease still lives. Otherwise the round is lost.
+// returnOrLose moves the task back to running if its worker's lease still lives. Otherwise it ends the round as lost.
 func (p Placement) returnOrLose(why string, now Time) Move {
 	if r := p.Task.Current(); r.Claim != "" && now < p.Task.LeaseUntil {
 		return p.putBack(Running, why)
@@ -109,7 +109,7 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 	return m
 }
 
-// putBack moves the task to the list of the given state, and out of all others.
+// putBack moves the task to the list of the given state, and removes it from all other lists.
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
@@ -134,8 +134,8 @@ func (p Placement) putBack(home State, why string) Move {
 	return m
 }
 
-// LeftByOriginalServer reports whether the server of the original TDF left the task between two steps. That server must
-// not run beside this one. So it will not make the second step, and callers may repair the task at once.
+// LeftByOriginalServer reports whether the server of the original TDF left the task between two steps. The original
+// server must not run beside this one, so it will not make the second step. Callers may repair the task at once.
 func (p Placement) LeftByOriginalServer() bool {
 	return len(p.Lists) == 1 && isLegacy(p.Lists[0])
 }
@@ -146,8 +146,8 @@ func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// completeArchive makes the hash of a task that the original's manager archived look like one that this project's manager
-// archived: it sets the state archived and the outcome. The id keeps its score.
+// completeArchive completes a task that a manager of the original TDF archived: it sets the state archived and the
+// outcome, as this project's manager does. The id keeps its score.
 func (p Placement) completeArchive() Move {
 	t := p.Task
 	m, _ := t.Archive()
@@ -165,11 +165,11 @@ func (p Placement) completeArchive() Move {
 	return m
 }
 
-// finishOriginalStep makes the step that the original TDF's server did not reach. The round has timed out or failed, and
-// the task is reopened or ends.
+// finishOriginalStep makes the second step, which the original TDF's server did not reach. The round has timed out or
+// failed. The step reopens the task or ends it.
 func (p Placement) finishOriginalStep() Move {
 	t := *p.Task
-	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // that server stopped after it had raised the counter
+	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // the original server had already raised the counter
 	var m Move
 	if p.Lists[0] == LegacyTimeout {
 		t.State = Running
@@ -194,8 +194,8 @@ func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why
 
 // CounterMismatch describes how the task's counters contradict its round number. It returns "" if they agree.
 //
-// Every round before the current one raised one counter. An ending that was final also raised a counter, but began no new
-// round. It stays counted when the task is reopened (docs/lifecycle.md, "Rounds").
+// Every round before the current one raised one counter. A final ending also raised a counter, but began no new round.
+// The counter keeps its value when the task is reopened (docs/lifecycle.md, "Rounds").
 func (t *Task) CounterMismatch() string {
 	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	most := t.Reopens

@@ -87,7 +87,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
-			m.Clear = append(m.Clear, f.Name) // it is not stored because it has its default again
+			m.Clear = append(m.Clear, f.Name) // a property with its default value is not stored
 			changed = append(changed, f.Name)
 		}
 	}
@@ -99,7 +99,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	return changed, nil
 }
 
-// keepPlace gives the task its old place in the queue. If start_after changes, the task gets the place that follows from it.
+// keepPlace gives the task its old place in the queue. If start_after changes, the new value decides the place.
 func (m *Move) keepPlace(t *Task, startAfter Time) {
 	ready := max(startAfter, t.Current().Entered[Open])
 	if startAfter == t.StartAfter {

@@ -32,8 +32,8 @@ func HideCredentials(s string) string {
 	return head + sep + rest
 }
 
-// isPlainUser reports whether an rsync address has the form user@host, which holds no secret. The form user:password@host
-// does hold one.
+// isPlainUser reports whether an rsync address has the form user@host, which holds no secret. The form
+// user:password@host holds a secret.
 func isPlainUser(head, rest string) bool {
 	user, _, _ := strings.Cut(rest, "@")
 	return strings.HasSuffix(head, "rsync") && !strings.ContainsAny(user, ":/")

@@ -33,7 +33,7 @@ type splitter struct {
 	rest   string
 	words  []string
 	word   strings.Builder
-	inWord bool // true in a word, even if that is empty so far, as after ''
+	inWord bool // a word has begun; it may still be empty, as after ''
 }
 
 func (s *splitter) step() error {
@@ -47,7 +47,7 @@ func (s *splitter) step() error {
 		return errNewline
 	}
 	if c == '\\' && strings.HasPrefix(s.rest, "\n") {
-		s.rest = s.rest[1:] // a continued line is neither a blank nor part of a word
+		s.rest = s.rest[1:] // an escaped line break is dropped; it does not separate words
 		return nil
 	}
 	s.inWord = true
@@ -81,7 +81,8 @@ func (s *splitter) single() error {
 	return nil
 }
 
-// double reads up to the closing double quote. Before it, a backslash escapes only $ ` " \ and a line break.
+// double reads up to the closing double quote. Between double quotes, a backslash escapes only $ ` " \ and a line
+// break.
 func (s *splitter) double() error {
 	for s.rest != "" {
 		c := s.rest[0]

@@ -44,7 +44,7 @@ func TestSplitInput(t *testing.T) {
 	}
 }
 
-// A shell splits the same words from an input that has nothing to expand.
+// If an input has nothing to expand, a shell splits it into the same words.
 func TestSplitInputAsAShellDoes(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -16,11 +16,12 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 	return m, nil
 }
 
-// putOff returns the delay with which [Task.ReleaseLater] opened the current round; 0: none that start_after does not
-// cover. It is counted from when the round became open, so it holds after the clock was set back, too.
+// putOff returns the delay that [Task.ReleaseLater] gave the current round, counted from the time when the round became
+// open. It returns 0 if there is no delay, or if start_after is later than its end. A delay stays right when the clock
+// is set back; the time ready does not.
 func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {
-		return 0 // a position among tasks of one start_after
+		return 0 // ready only orders tasks that have the same start_after
 	}
 	return max(0, t.Ready.Sub(t.Current().Entered[Open]))
 }

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A released task can be claimed after the delay, and its property ready says when: docs/lifecycle.md, "Put off".
+// A task that was put off can be claimed after the delay. Its property ready is that time (docs/lifecycle.md, "Put
+// off").
 func TestReleaseLater(t *testing.T) {
 	task := taskIn(Running)
 	task.StartAfter = 50
@@ -31,8 +32,7 @@ func TestReleaseLater(t *testing.T) {
 	}
 }
 
-// A task that was put off, was cancelled meanwhile and is retried does not wait for the rest of its delay, also where it is
-// changed afterwards.
+// A task is put off, cancelled and then retried. It does not wait for the rest of its delay.
 func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 	task := taskIn(Expired)
 	task.Ready = 500
@@ -59,7 +59,8 @@ func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	}
 }
 
-// The server fails a task for good whose worker says so, however many failures are tolerated: docs/lifecycle.md, "Failed for good".
+// If the worker reports a failure as permanent, the server does not reopen the task, even if max_fails tolerates more
+// failures (docs/lifecycle.md, "Failed for good").
 func TestPermanentFailure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -70,7 +71,7 @@ func TestPermanentFailure(t *testing.T) {
 		r.Permanent = false
 		usual, usually := task.Settle(now, nil)
 		if ok != usually || m.Verb != usual.Verb {
-			t.Fatalf("it decides whether, not how a failure ends: %+v, and without it %+v", m, usual)
+			t.Fatalf("Permanent changed whether or how the task is settled: %+v, and without it %+v", m, usual)
 		}
 		if ok && m.Verb == VerbFail && m.To != Failed {
 			t.Fatalf("%d failures of %d, to %s", task.Fails+1, task.MaxFails, m.To)
@@ -84,7 +85,7 @@ func TestPermanentFailure(t *testing.T) {
 	})
 }
 
-// Only a worker that says so writes it, and only of the round that it reports. A retried task fails as usual again.
+// A worker marks only the round that it reports as permanent. Later rounds of the task fail as usual.
 func TestPermanentIsOfOneRound(t *testing.T) {
 	task := taskIn(Running)
 	for _, permanent := range []bool{false, true} {

@@ -19,7 +19,7 @@ type Move struct {
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get a time by Redis's clock
 	Clear   []string // properties to delete
-	Group   string   // the group of the task, for its index
+	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
 	NextDue Moment   // when the server must look at the task next
 	Note    string   // the line for the task's log
@@ -27,8 +27,8 @@ type Move struct {
 	Repair bool // the Move is a repair: it removes the id from every other list
 }
 
-// NoClaim is the value of Move.Claim that requires a round without a claim. No worker ran such a round, or a worker of the
-// original TDF did.
+// NoClaim is the value of Move.Claim that requires a round without a claim. Either no worker ran such a round, or a
+// worker of the original TDF ran it.
 const NoClaim = "-"
 
 // A Field is a property of a task and its value.

@@ -2,9 +2,9 @@ package tdf
 
 import "strconv"
 
-// OpenFields returns the properties to write when a task is opened, except its id, log and stamp. A property that the
-// original TDF does not know is left out if it has its default. Properties that are read often come first, because Redis
-// searches small hashes in order.
+// OpenFields returns the properties to write when a task is opened, except its id, its log and the time of opening. If
+// the original TDF does not know a property, OpenFields leaves it out when it has its default. Properties that are read
+// often come first, because Redis searches small hashes in order.
 func (d *Properties) OpenFields(namespace string) []Field {
 	plain := Defaults("", "", "")
 	fields := []Field{

@@ -62,8 +62,8 @@ const (
 // RoundField returns the name in Redis of a round's property, such as "3:output".
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
-// MaxRound is the last round that a task can have. A task that ends a round there is not reopened. A higher number in Redis
-// or in a dump is invalid, and counts as 0.
+// MaxRound is the last round that a task can have. When this round ends, the task is not reopened. A higher number in
+// Redis or in a dump is invalid, and is read as 0.
 const MaxRound = 99_999
 
 // A Hash is a task's hash in Redis: all of its properties, or those that were requested.
@@ -75,8 +75,8 @@ func (h Hash) Round() int {
 	return p.count(fieldRound, 0, MaxRound)
 }
 
-// ParseTask reads a task's hash. If a property has an invalid value, the task gets the default of the property, and the
-// error is a *[PropertyError] for the first one. The returned task is never nil.
+// ParseTask reads a task's hash. If a property has an invalid value, the task gets the default of the property. The
+// error is a *[PropertyError] for the first invalid property. The returned task is never nil.
 func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
 	t := &Task{

@@ -18,13 +18,13 @@ type Properties struct {
 	Source  string // where workers get the program from (docs/programs.md)
 	Input   string // the arguments of run.sh, split into words as a POSIX shell does
 
-	StartAfter Time    // workers claim the task no earlier; 0: at once
+	StartAfter Time    // earliest time at which a worker may claim the task; 0: at once
 	EndBefore  Time    // the task expires if it is not executed by then; Never: no limit
 	Timeout    Seconds // maximum run time of a round; Forever: no limit
 
-	MaxFails    int // failed rounds that are tolerated
-	MaxTimeouts int // timed out rounds that are tolerated
-	MaxLosses   int // lost rounds that are tolerated
+	MaxFails    int // how many failed rounds are tolerated
+	MaxTimeouts int // how many timed out rounds are tolerated
+	MaxLosses   int // how many lost rounds are tolerated
 
 	Group  string // the group (campaign) of the task; "": none
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it

@@ -1,18 +1,18 @@
 package tdf
 
-// An open task's score is the time from which it may be claimed: start_after, or the time when it became open if that was
-// later. A higher score means that Redis's clock has been set back since. A lease that ends later than any lease can has
-// the same cause.
+// An open task's score is the time from which it may be claimed: start_after, or the time when it became open if that
+// was later. A higher score means that Redis's clock has been set back since. If a running task's lease ends later than
+// any lease can end, the cause is the same.
 
-// scoreSlack is how far a score may lie above the right one without a correction. A claim postpones an invalid task by 5 s,
-// and components of the original TDF use their own clocks.
+// scoreSlack is how far a score may lie above the right score without a correction. A claim postpones an invalid task
+// by 5 s, and components of the original TDF use their own clocks.
 const scoreSlack = Seconds(10)
 
 // Rescore returns a Move that corrects the score of an open task after Redis's clock was set back (docs/guarantees.md,
 // "Clock leaps"). It returns false if the score is right at the time now.
 //
-// If the task became open in the future, it counts as opened now. The index i of the task among the tasks of a call adds
-// i microseconds to the score, so that the tasks keep their order.
+// If the task became open in the future, it counts as opened now. The argument i is the index of the task among the
+// tasks of a call. Rescore adds i microseconds to the score, so that the tasks keep their order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
 	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
@@ -72,14 +72,15 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	return m, err == nil
 }
 
-// clockSetBackBy returns by how much the clock was set back at least. The argument lease is the latest right end of the
-// task's lease.
+// clockSetBackBy returns the smallest span by which the clock can have been set back. The argument lease is the latest
+// possible end of the task's lease by the present clock.
 func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
-// rescoreUnclaimed moves the beginning of a round without a claim from the future to now. Its timeout then counts from now.
+// rescoreUnclaimed corrects a round without a claim that begins in the future. It moves the beginning to now, and the
+// timeout then counts from now.
 func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {
@@ -92,5 +93,5 @@ func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// exactly returns the time t, whenever the Move is carried out.
+// exactly returns the Moment that is always t, no matter when the Move is carried out.
 func exactly(t Time) Moment { return Moment{Min: t, Max: t} }

@@ -98,7 +98,7 @@ func TestRescoreRunning(t *testing.T) {
 	}
 }
 
-// A round of an original worker has no lease. Its timeout counts from its beginning.
+// A round that a worker of the original TDF runs has no lease. Its timeout counts from the beginning of the round.
 func TestRescoreRunningWithoutAClaim(t *testing.T) {
 	for entered, want := range map[Time]bool{50: false, 105: false, 4000: true} {
 		task := taskIn(Running)
@@ -114,7 +114,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 	}
 }
 
-// A task that a worker put off keeps its delay, and no more than that, when the clock was set back.
+// If the clock is set back, a task that a worker had put off waits for its delay once more, and no longer.
 func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, entered, ready, score Time

@@ -13,8 +13,8 @@ type Result struct {
 	Exit   string // "0" to "255", or "signal: killed"; "" if the program could not be run
 	Reason string // a line after Error that explains the failure; "": none
 
-	// Refused means that the round has failed for the given Reason, whatever Exit is. Exit is then not stored. The resource
-	// usage is (docs/lifecycle.md, "What makes a round fail").
+	// Refused means that the round has failed for the given Reason, whatever Exit is. Exit is then not stored, but the
+	// resource usage is stored (docs/lifecycle.md, "What makes a round fail").
 	Refused bool
 
 	// Permanent means that a failure of this round is final, whatever max_fails allows.
@@ -26,7 +26,7 @@ type Result struct {
 
 	CPUSeconds              Seconds // CPU time of run.sh and the processes that it started; 0: unknown
 	MaxRSS                  int64   // peak memory in bytes; 0: unknown
-	OutputBytes, ErrorBytes int64   // number of bytes printed; 0: the length of Output and Error, which are then not cut
+	OutputBytes, ErrorBytes int64   // number of bytes printed; 0: Output and Error are complete, so their lengths count
 	JSON                    string  // content of result.json; "": none
 
 	// ClearLive deletes the properties of the round that are meaningful only while it runs.

@@ -8,8 +8,8 @@ import (
 )
 
 // Settle returns the Move that the server makes with the task at the time now (docs/lifecycle.md, "What the server
-// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to do yet.
-// [Task.NextDue] then returns when to call it again.
+// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to do
+// yet. [Task.NextDue] then returns when to call Settle again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -44,18 +44,18 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// TimeoutMargin is how much later than the deadline the server times out a round whose lease still lives. In this time, the
-// worker ends the program and reports its output.
+// TimeoutMargin is how long the server waits after the deadline before it times out a round whose lease still holds. In
+// this time, the worker ends the program and reports its output.
 const TimeoutMargin = Seconds(10)
 
 // ServerAbsence is the time without a heartbeat after which a server counts as absent. It equals the shortest leap of
-// Redis's clock that a server notices. So after such a leap, every heartbeat is older than this.
+// Redis's clock that a server notices. So after such a leap forward, every heartbeat is older than ServerAbsence.
 const ServerAbsence = Seconds(5)
 
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
 func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// settleExecuted settles an executed task: it expires if it was late, and otherwise fails or succeeds.
+// settleExecuted settles an executed task: the task expires if it was late, and otherwise fails or succeeds.
 func (t *Task) settleExecuted() (Move, bool) {
 	var m Move
 	var err error
@@ -83,12 +83,12 @@ func (t *Task) NextDue(now Time) Time {
 		}
 		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no lease
 	case Executed:
-		return now.Add(1) // an original worker may still be writing the result; if it never ends, the audit repairs the task
+		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
 	}
 	return Never
 }
 
-// recheckInterval is the longest time between two looks at a running task without a lease.
+// recheckInterval is the longest time between two checks of a running task without a lease.
 const recheckInterval = Seconds(60)
 
 // deadline returns the time at which the current round times out.
@@ -98,7 +98,7 @@ func (t *Task) deadline() Time {
 	case r.Claim != "" && t.Deadline > 0:
 		return t.Deadline
 	case r.Entered[Running] == 0:
-		return Never // an original worker is still writing its claim; if it never ends, the audit repairs the task
+		return Never // a worker of the original TDF is still writing its claim; if the claim stays incomplete, the audit repairs the task
 	}
 	return max(r.Entered[Running], r.Started).Add(t.Timeout)
 }
@@ -113,8 +113,8 @@ func (r *Round) HasFailed(f FailOn) bool {
 
 const exitSignal = "signal:"
 
-// endOrReopen reopens the task if the counter, raised by this round, does not exceed its limit. Otherwise the task moves to
-// the state end.
+// endOrReopen reopens the task if the counter, after this round has raised it, does not exceed its limit. Otherwise the
+// task moves to the state end.
 func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
 	if count < limit && t.Round < MaxRound {
 		return t.move(v, Open)
@@ -142,8 +142,8 @@ func (t *Task) TimeOut() (Move, error) {
 	return m, err
 }
 
-// lose ends the current round because its worker is gone. The argument found is the state of the task in Redis. It is
-// running, unless the audit repairs a task whose hash has another state.
+// lose ends the current round because its worker is gone. The argument found must be the state of the task in Redis.
+// This state is running, unless the audit repairs a task whose hash has another state.
 func (t *Task) lose(found State) (Move, error) {
 	running := *t
 	running.State = Running
@@ -180,7 +180,7 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker uses it for an overdue open task that it meets during a claim.
+// Expire returns a Move that expires the task. A worker uses it if a claim finds an open task that is overdue.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
 // reject fails an invalid open task.
@@ -202,7 +202,7 @@ func (t *Task) Release(reason string) (Move, error) {
 	return m, err
 }
 
-// maxUnfitHosts is how often a task can be released because of its workers' hosts.
+// maxUnfitHosts is how often a task can be released because a worker's host cannot start it.
 const maxUnfitHosts = 3
 
 // ReleaseUnfit releases a running task whose round could not start because of the worker's host. It returns false if the
@@ -264,7 +264,7 @@ func (t *Task) Reopen() (Move, error) {
 	m, err := t.move(VerbReopen, Open)
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	if t.Ready > 0 {
-		m.Clear = append(m.Clear, fieldReady) // of a round that was put off, and ended before it was claimed
+		m.Clear = append(m.Clear, fieldReady) // left over from a round that was put off, and ended before it was claimed
 	}
 	m.Note = "reopened by hand"
 	return m, err

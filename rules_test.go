@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// One case for each rule in docs/lifecycle.md, "What the server decides".
+// The test has a case for each rule in docs/lifecycle.md, "What the server decides".
 func TestSettle(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -66,7 +66,8 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	}
 }
 
-// A worker whose host cannot run a task releases it, three times at most (docs/lifecycle.md, "Released rounds").
+// A worker releases a task that its host cannot run. A task is released three times at most for this reason
+// (docs/lifecycle.md, "Released rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
@@ -122,7 +123,7 @@ func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task := taskIn(Running)
 	task.Losses, task.MaxLosses = 2, 2
 	task.Rounds.At(0).Worker, task.Rounds.At(0).LostAt = "alpha", 5
-	task.Rounds.At(1).Worker = "beta" // released it
+	task.Rounds.At(1).Worker = "beta" // beta released the task
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
 	got := field(m, "2:error")
@@ -144,7 +145,7 @@ func TestHasFailed(t *testing.T) {
 		{"3", no, no, yes, yes},
 		{"3", yes, yes, yes, yes},
 		{"signal: killed", no, yes, yes, yes},
-		{"", no, no, no, no}, // an original worker writes no exit status, so stderr decides
+		{"", no, no, no, no}, // a worker of the original TDF writes no exit status, so stderr decides
 		{"", yes, yes, yes, yes},
 	} {
 		r := Round{Exit: c.exit, HasError: c.stderr}

@@ -153,7 +153,8 @@ func parseSum(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// archiveEndings are the endings that the name of an archive may have. After fetching, the content decides what the file is.
+// archiveEndings are the endings that the name of an archive may have. After a worker has fetched the file, its content
+// decides which kind of archive it is.
 var archiveEndings = []string{
 	".tar", ".tar.gz", ".tgz", ".tar.bz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip",
 }
@@ -189,7 +190,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// shorten cuts a text that an error quotes to 200 bytes.
+// shorten cuts a text to 200 bytes, so that an error can quote it.
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -99,7 +99,7 @@ func isHost(address string) bool {
 	return name != "" && isName(name+port)
 }
 
-// isName reports whether s has only characters of host names and of host aliases in the configuration of ssh.
+// isName reports whether each character of s is allowed in a host name, or in a host alias in the configuration of ssh.
 func isName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)

@@ -27,5 +27,6 @@ func (s State) Settled() bool {
 	return s == Succeeded || s == Failed || s == TimedOut || s == Expired
 }
 
-// Finished reports whether a task in state s runs no more, unless a user reopens it. Archived tasks are finished, too.
+// Finished reports whether a task in state s has ended, so that only a user can make it run again. Archived tasks are
+// finished, too.
 func (s State) Finished() bool { return s.Settled() || s == Archived }

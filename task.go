@@ -50,11 +50,11 @@ const Cancelled = "cancelled"
 
 // A Round is one round of a task, from its opening to its end.
 type Round struct {
-	Entered    map[State]Time // when the task entered that state in this round
+	Entered    map[State]Time // when the task entered each state in this round
 	TimedOutAt Time           // when the round timed out; 0: it did not
 	FailedAt   Time           // when the server found that the round had failed; 0: it did not fail
 	LostAt     Time           // when the round was lost with its worker; 0: it was not
-	Started    Time           // when the program began, if it had to be fetched; otherwise 0
+	Started    Time           // when the program began; 0 if it did not have to be fetched
 
 	Worker string // name of the worker that claimed the round; "": none
 	Claim  string // random id of the claim; "": no claim, or a worker of the original TDF

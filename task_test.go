@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A high round number in a corrupt hash does not make parsing expensive. Only the properties in the hash count.
+// A high round number in a corrupt hash does not make parsing expensive. The cost depends only on the properties that
+// the hash contains.
 func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {

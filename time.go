@@ -9,14 +9,14 @@ import (
 )
 
 // A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
-// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). A Time from another machine's clock is only
-// suitable for the wishes of a user, such as a task's StartAfter.
+// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another machine's clock only
+// for a user's wishes, such as a task's StartAfter.
 type Time float64
 
 // Seconds is a span of time. [Forever] is an infinite span.
 type Seconds float64
 
-// maxFinite is the largest finite Time and span. It lies in the year 5138, and is still exact to the microsecond.
+// maxFinite is the largest finite Time and span. As a Time, it lies in the year 5138.
 const maxFinite = 1e11
 
 // Never is later than all other times. It is "inf" in Redis and in files.
@@ -101,6 +101,6 @@ func isDecimal(s string) bool {
 	return strings.Trim(s, "0123456789.eE+-") == ""
 }
 
-// validSeconds reports whether f is a valid number of seconds. It refuses numbers that a float64 cannot hold to the
-// microsecond.
+// validSeconds reports whether f is a valid number of seconds. It refuses negative numbers, and finite numbers above
+// maxFinite.
 func validSeconds(f float64) bool { return math.IsInf(f, 1) || f >= 0 && f <= maxFinite }

@@ -57,7 +57,7 @@ type Transition struct {
 	From     []State
 	To       State
 	By       []Actor
-	Counts   Counter // the counter that it raises; "": none
+	Counts   Counter // the counter that the transition raises; "": none
 	NewRound bool    // the round ends, and the next one begins
 }
 

@@ -28,7 +28,7 @@ func taskIn(s State) *Task {
 	return t
 }
 
-// requests makes each transition, by verb.
+// requests has, for each verb, the function that makes the transition.
 var requests = map[Verb]func(*Task) (Move, error){
 	VerbExecute: func(t *Task) (Move, error) { return t.Execute("c", Result{Exit: "0"}) },
 	VerbSucceed: func(t *Task) (Move, error) { return t.move(VerbSucceed, Succeeded) },
@@ -63,8 +63,8 @@ var requests = map[Verb]func(*Task) (Move, error){
 	},
 }
 
-// This test tries every verb in every state. A permitted transition returns a Move that matches its row of the table. Any
-// other returns an error with the task's state and round.
+// This test tries every verb in every state. A permitted transition returns a Move that matches its row of the table.
+// Any other verb returns an error with the task's state and round.
 func TestEveryStateAndVerb(t *testing.T) {
 	for _, state := range States {
 		for verb, request := range requests {

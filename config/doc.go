@@ -5,7 +5,7 @@
 // the environment and the search for unknown keys use the table. Tests compare it with the page in docs/ and with
 // the files in configs/. A new key needs a row in the table and a field of a struct.
 //
-// A file may have the sections of all components, so that a project can have a single file. Every component checks
+// A file may have the sections of several components, so that one file is enough for a project. Every component checks
 // all sections.
 //
 // gopkg.in/ini.v1 parses the files. Before that, file.go checks each line and quotes its value, because a password may

@@ -23,7 +23,7 @@ func row(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
 }
 
-// The page has a table for each section. Its rows are those of the table keys.
+// docs/configuration.md has a table for each section. Its rows describe the same keys as the table keys in the code.
 func TestDocumentationListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -56,7 +56,7 @@ var components = map[string][]string{
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
-// Each file in configs/ has every key of its component with its default, and a comment above it.
+// Each file in configs/ has every key of its component with the key's default, and a comment above the key.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
 		t.Run(component, func(t *testing.T) {
@@ -96,7 +96,7 @@ func presets(sections []string) []entry {
 	return entries
 }
 
-// uncommented returns the lines of keys without a comment above.
+// uncommented returns the lines with a key but no comment above.
 func uncommented(file string) []string {
 	var found []string
 	above := ""

@@ -13,9 +13,9 @@ import (
 // status 2 (docs/configuration.md, "Errors").
 type Error struct {
 	Source  string // the file's path, or the name of the environment variable
-	Section string // "" if the error concerns the whole file or an unknown variable
-	Key     string // "" if the error concerns the whole section
-	Problem string // the found value, and the expected one
+	Section string // "": the error concerns the whole file or an unknown variable
+	Key     string // "": the error concerns the whole section
+	Problem string // the value that was found, and the values that are valid
 	Err     error  // error of the operating system, or nil
 }
 
@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return strings.Join(append(parts, e.Problem), ": ")
 }
 
-// Locate sets the source of an error that was found after loading. The source is the variable of the key if it is
-// set, and otherwise the file.
+// Locate sets the source of an error that was found after loading. If the key's environment variable is set, the source
+// is the variable. Otherwise it is the file.
 func (e *Error) Locate(file string) {
 	e.Source = file
 	if k := find(e.Section, e.Key); k != nil {
@@ -41,7 +41,8 @@ func (e *Error) Locate(file string) {
 // Unwrap returns Err, for errors.Is(err, fs.ErrNotExist).
 func (e *Error) Unwrap() error { return e.Err }
 
-// place returns the section and the key. It is "" for a variable, whose name contains both.
+// place returns the section and the key. It returns "" if the source is an environment variable, because the variable's
+// name contains both.
 func (e *Error) place() string {
 	switch {
 	case e.Section == "" || strings.HasPrefix(e.Source, envPrefix):

@@ -18,8 +18,8 @@ import (
 // An entry is a key of a file. Its value is the text after the delimiter, without white space at its ends.
 type entry struct{ section, name, value string }
 
-// maxFile is the largest file in bytes. It protects against a wrong path, such as a device or a log. The time of
-// ini.v1 grows with the square of the number of keys.
+// maxFile is the largest file in bytes. The limit protects against a wrong path, such as a device or a log. It also
+// bounds the time of ini.v1, which grows with the square of the number of keys.
 const maxFile = 1 << 16
 
 var (
@@ -97,15 +97,15 @@ func parse(source string, data []byte) ([]entry, error) {
 // marker is put before each value, because ini.v1 does not report empty values as duplicates.
 const marker = "="
 
-// prepare checks each line, because ini.v1 accepts too much (text after a section, quoted keys), and its errors have
-// no line numbers. It puts each value in backquotes: then ini.v1 does not change the value, and does not continue
-// it on the next line.
+// prepare checks each line, because ini.v1 accepts too much (text after a section, quoted keys), and its errors have no
+// line numbers. It puts each value in backquotes, so that ini.v1 neither changes the value nor continues it on the next
+// line.
 func prepare(source string, data []byte) ([]byte, error) {
 	var lines bytes.Buffer
 	number, inSection := 0, false
 	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) {
 		number++
-		line := strings.Trim(string(line), " \t\r\n") // a password may end in other white space
+		line := strings.Trim(string(line), " \t\r\n") // other white space may be the end of a password
 		if problem := lineProblem(line, inSection); problem != "" {
 			return nil, &Error{Source: source, Problem: fmt.Sprintf("line %d: %s", number, problem)}
 		}
@@ -115,7 +115,7 @@ func prepare(source string, data []byte) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// lineProblem returns the problem of a line, or "". inSection is set for lines after the first section header.
+// lineProblem returns the problem of a line, or "". inSection is true for lines after the first section header.
 func lineProblem(line string, inSection bool) string {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 	switch {

@@ -123,7 +123,7 @@ func TestHugeFile(t *testing.T) {
 	wantError(t, err, path+": the file has more than 65536 bytes; expected a configuration file")
 }
 
-// A password is all text after the delimiter, with any characters.
+// All text after the delimiter belongs to the password, whatever characters it has.
 func TestPasswords(t *testing.T) {
 	for line, want := range map[string]string{
 		`None`: "", ``: "", `none`: "none", `abc#def`: "abc#def", `#;% "$'`: `#;% "$'`, `; x`: `; x`, `a ; b # c`: `a ; b # c`,

@@ -68,7 +68,7 @@ func fileOf(k key, value string) string {
 	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
 }
 
-// needs returns the variables that k requires.
+// needs returns the variables that must also be set if k is set.
 func needs(k key) []string {
 	environ := []string{}
 	if k.name == "tls_ca" || k.name == "tls_server_name" {

@@ -14,7 +14,7 @@ type key struct {
 	section, name string
 	preset        string // the default, as written in a file; "" for [tdf] namespace, which is required
 	kind          kind
-	meaning       string // its description in docs/configuration.md
+	meaning       string // the key's description in docs/configuration.md
 }
 
 // env returns the environment variable that sets the key.
@@ -82,14 +82,14 @@ var redisKeys = []key{
 
 	{
 		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
-		"The project's name. All its keys in Redis begin with it. The server, workers and managers of a project have the same namespace.",
+		"The project's name. All keys of the project in Redis begin with this name. The server, workers and managers of a project have the same namespace.",
 	},
 }
 
 var serverKeys = []key{
 	{
 		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The longest time between the starts of two rounds. A new result starts a round at once. 0: no wait.",
+		"The server works in rounds of its own. This is the longest time between the starts of two of them. A new result starts the next one at once. 0: no wait.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
@@ -104,7 +104,7 @@ var serverKeys = []key{
 var managerKeys = []key{
 	{
 		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The longest time between the starts of two rounds. A finished task starts a round at once. 0: no wait.",
+		"The manager works in rounds of its own. This is the longest time between the starts of two of them. A finished task starts the next one at once. 0: no wait.",
 	},
 }
 

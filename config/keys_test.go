@@ -18,7 +18,7 @@ type sample struct {
 	get  func(*settings) any
 }
 
-// samples has, for every key, a value that is not the default, and the field that it sets.
+// samples has, for every key, a value that is not the default, and the field that the key sets.
 var samples = []sample{
 	{"REDIS_HOST", "::1", "::1", func(s *settings) any { return s.server.Redis.Host }},
 	{"REDIS_PORT", "65535", 65535, func(s *settings) any { return s.server.Redis.Port }},

@@ -13,7 +13,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The file that keeps a round's stderr, with the same rules.",
+		"The file that keeps a round's stderr. The rules of `task_output_filename` apply.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),

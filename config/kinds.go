@@ -31,7 +31,7 @@ func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *
 	}}
 }
 
-// matching is a text that is stored unchanged.
+// matching is the kind of a text that is stored unchanged.
 func matching(want string, valid func(string) bool, at func(*settings) *string) kind {
 	return bind(want, func(s string) (string, bool) { return s, valid(s) }, at)
 }
@@ -46,7 +46,7 @@ func path(at func(*settings) *string) kind {
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
 
-// noneWithComment matches a password None followed by a comment, which files do not allow.
+// noneWithComment matches the password None with a comment after it. Files do not allow such a comment.
 var noneWithComment = regexp.MustCompile(`^None\s+[;#]`)
 
 func password(at func(*settings) *string) kind {
@@ -78,7 +78,8 @@ func namespace(at func(*settings) *string) kind {
 	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", limit), valid, at)
 }
 
-// host refuses a value with a port, a scheme or a path, because the error at connecting would be less clear.
+// host refuses a value with a port, a scheme or a path. Otherwise the error would come when the component connects, and
+// would be less clear.
 func host(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
@@ -96,19 +97,19 @@ func filename(at func(*settings) *string) kind {
 	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
 
-// programFile is a path that may contain $program.
+// programFile is the kind of a path that may contain $program.
 func programFile(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
 	return matching("a path with no $ except in $program", valid, at)
 }
 
-// userName is a user, or a pattern with a user for each slot.
+// userName is the kind of a user's name, or of a pattern that gives each slot its own user.
 func userName(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "%n", ""), "%") }
 	return matching("a user's name or number, with no % except in %n", valid, at)
 }
 
-// target is the rsync target of collected files.
+// target is the kind of an rsync target for collected files.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		to, ok := strings.CutPrefix(s, "rsync:")
@@ -147,7 +148,7 @@ func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 
 const maxSlots = 1000
 
-// slots is a number of slots, or auto for one slot per core, which is stored as 0.
+// slots is the kind of a number of slots. It stores auto, which means one slot per core, as 0.
 func slots(at func(*settings) *int) kind {
 	number := whole(1, maxSlots, at)
 	return kind{fmt.Sprintf("a whole number from 1 to %d, or auto", maxSlots), func(s *settings, text string) bool {
@@ -197,17 +198,18 @@ func whole[T ~int | ~int64](low, high int64, at func(*settings) *T) kind {
 	return bind(fmt.Sprintf("a whole number from %d to %d", low, high), parse, at)
 }
 
-// size is a whole number of bytes.
+// size is the kind of a whole number of bytes.
 func size(low, high int64, at func(*settings) *int64) kind {
 	k := whole(low, high, at)
 	k.want = fmt.Sprintf("a whole number of bytes from %d to %d", low, high)
 	return k
 }
 
-// maxSeconds is about 31 years. The sum of several durations does not overflow.
+// maxSeconds is about 31 years. With this limit, the sum of several durations does not overflow.
 const maxSeconds = 1e9
 
-// duration is a number of seconds from 0 up. opts.above excludes 0. opts.inf allows "inf", which is Forever.
+// duration is the kind of a number of seconds from 0 up. opts.above excludes 0. opts.inf allows "inf", which is
+// Forever.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
@@ -223,7 +225,7 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
 }
 
-// seconds is a duration of a task, which has no upper limit.
+// seconds is the kind of a task's duration, which has no upper limit.
 func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	parse := func(s string) (tdf.Seconds, bool) {
 		v, err := tdf.ParseSeconds(s)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every kind refuses invalid values, in a file and in the environment, with a pinned error.
+// Every kind refuses invalid values, in a file and in the environment. The test compares the whole text of each error.
 func TestInvalidValues(t *testing.T) {
 	const (
 		aboveZero = "a number of seconds above 0, at most 1000000000"
@@ -62,7 +62,7 @@ func TestInvalidValues(t *testing.T) {
 	}
 }
 
-// Only the environment can have these bytes.
+// A file cannot contain these bytes, but an environment variable can.
 func TestInvalidBytesInVariables(t *testing.T) {
 	for _, name := range []string{
 		"TDF_CFG_TDF_NAMESPACE", "TDF_CFG_REDIS_HOST", "TDF_CFG_REDIS_USERNAME", "TDF_CFG_TASK_DEFAULTS_GROUP",

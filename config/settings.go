@@ -48,7 +48,7 @@ func (s *settings) read(data []byte) error {
 	return nil
 }
 
-// loadNamespace loads the settings of a component without a file.
+// loadNamespace makes the settings of a component that has no configuration file.
 func loadNamespace(namespace string) (*settings, error) {
 	s := defaults("(no file)")
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {

@@ -2,7 +2,7 @@ package config
 
 import "os"
 
-// A Tool is the configuration of the command tdf, which acts as a manager, a server or workers.
+// A Tool is the configuration of the command tdf, which can act as a manager, a server or a worker.
 type Tool struct {
 	Manager Manager
 	Server  Server

@@ -43,7 +43,8 @@ func TestToolPrecedence(t *testing.T) {
 	}
 }
 
-// Without a file, the namespace has a default. With a file, the file, the environment or an override must set it.
+// Without a file, the namespace has a default. If there is a file, the namespace must be set: in the file, in the
+// environment or by an override.
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")

@@ -15,20 +15,22 @@ import (
 type Finding struct {
 	ID      int64
 	Problem string
-	Repair  tdf.Move // without a verb: no repair is known
-	// Certain reports that no move under way can look like this. Such a task may be repaired at once.
+	Repair  tdf.Move // the Move that repairs the task; without a verb: no repair is known
+	// Certain means that no unfinished move can look like this inconsistency. The task may be repaired at once.
 	Certain bool
-	// Harmless reports that the task is consistent. A manager of the original TDF archived it. The audit adds the
+	// Harmless means that the task is consistent, and was archived by a manager of the original TDF. The audit adds the
 	// properties that such a manager does not write.
 	Harmless bool
-	// Snapshot identifies the state in which the task was found. It is equal as long as the task does not change.
+	// Snapshot identifies the state in which the task was found. As long as the task does not change, it has the same
+	// Snapshot.
 	Snapshot string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
 
-// Check examines all tasks and returns the inconsistent ones. A move that a component of the original TDF has not
-// finished looks inconsistent. Moves of this project do not. Check goes page by page, so it may run beside the work.
+// Check examines all tasks and returns the inconsistent ones. A task looks inconsistent while a component of the
+// original TDF moves it. Moves of this project are atomic. Check reads the tasks page by page, so it may run while
+// tasks are processed.
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
@@ -67,7 +69,8 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// examineTwice examines tasks twice, so that it leaves out those that only moved while they were read.
+// examineTwice examines tasks twice, so that it leaves out tasks that only looked inconsistent because they moved while
+// they were read.
 func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
 	first, err := s.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
@@ -83,14 +86,14 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
 }
 
-// Examine returns the inconsistent ones of these tasks. It reads each task in several steps, so a task that moves
-// meanwhile may look inconsistent.
+// Examine reads tasks, and returns findings about the inconsistent ones. It reads each task in several steps. So a task
+// that moves between two steps may look inconsistent.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due, err := s.scores(ctx, s.keys.Due(), ids) // first, since a renewal that comes in between changes it
+	due, err := s.scores(ctx, s.keys.Due(), ids) // read first: if a renewal then changes the score, the fence of the repair fails
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +128,9 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 // An index is the data derived from a task: its scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
-	rank       int // the number of findings before this task
+	rank       int // the number of findings that the call had before this task
 
-	lease tdf.Seconds // the longest that the task's worker may have; 0 if unknown
+	lease tdf.Seconds // the longest lease that the task's worker may have; 0: unknown
 }
 
 // fence returns the fence of a repair: the task's score in `due` when it was read.

@@ -1,7 +1,7 @@
 -- besteffort: carries out small commands, also on a full Redis.
 --
 -- KEYS  the key of each command
--- ARGV  for each command: its name, and n, n arguments that follow the key
+-- ARGV  for each command: its name, then n, then the n arguments that follow the key
 --
 -- These writes are safe to repeat and safe to lose, such as heartbeats.
 

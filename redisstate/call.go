@@ -30,8 +30,9 @@ var (
 	rightsSource string
 )
 
-// A luaScript is a Lua script. One that may run on a full Redis has a second form for a Redis with script flags. A Redis at its
-// maxmemory refuses other scripts that might use more memory.
+// A luaScript is a Lua script. A full Redis (at its maxmemory) refuses scripts that might use more memory. A script
+// that must run on a full Redis has a second form with a flag that allows this, for versions of Redis that know script
+// flags.
 type luaScript struct{ plain, allowOOM *redis.Script }
 
 const allowOOM = "#!lua flags=allow-oom\n"
@@ -52,8 +53,8 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 	return x.plain.Run(ctx, s.rdb, keys, args...)
 }
 
-// scripts are those that begin with the prelude, and counts. Results, renewals and heartbeats go on while Redis is full. New
-// tasks and claims are refused then.
+// scripts are the scripts of a Store. A full Redis still accepts results, renewals and heartbeats, and refuses new
+// tasks and claims.
 type scripts struct {
 	transact, open, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
 }
@@ -81,8 +82,9 @@ func Scripts() []string {
 	return sums
 }
 
-// callSlots are the slots of this client. A slot has at most one call under way, and numbers its calls. Redis keeps the
-// last answer of each slot. So a repeated call gets the first answer again, and a late one gets an error.
+// callSlots are the call slots of this client. A call slot has at most one call under way, and numbers its calls. Redis
+// keeps the last answer of each call slot. So a repeated call gets the first answer again, and a call that arrives late
+// gets an error.
 type callSlots struct {
 	mu   sync.Mutex
 	free []int
@@ -115,7 +117,7 @@ func (c *callSlots) giveBack(slot int) {
 	c.free = append(c.free, slot)
 }
 
-// call runs a script in a slot of its own, until Redis has answered.
+// call runs a script in a free call slot, and repeats the call until Redis has answered.
 func (s *Store) call(ctx context.Context, script *luaScript, keys []string, args func(slot int, sequence uint64) []any) (any, error) {
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
@@ -138,7 +140,7 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		}
 		return err
 	})
-	if err == nil || err == redis.Nil { // some scripts answer nothing
+	if err == nil || err == redis.Nil { // redis.Nil is the answer of a script that returns nothing
 		s.scriptWorked.Store(true)
 		if slices.Contains([]*luaScript{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
 			s.taskMoved.Store(true)

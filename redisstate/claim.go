@@ -17,13 +17,13 @@ import (
 // A ClaimRequest asks for tasks for a worker.
 type ClaimRequest struct {
 	Worker string
-	Most   int // at most this many tasks, from 1 to 1,000
+	Most   int // the largest number of tasks to claim, from 1 to 1,000
 	Lease  tdf.Seconds
 
-	Avoid []string // programs to leave to other workers, at most [MaxAvoided]
+	Avoid []string // programs whose tasks the worker does not want; at most [MaxAvoided]
 
-	// Resume continues behind the unsuitable tasks that this worker has seen within the last minute. Set it if the last
-	// answer had Unwanted tasks. A claim with programs to avoid always resumes.
+	// Resume makes the claim skip the unsuitable tasks that earlier claims of this worker passed within the last
+	// minute. Set it if the last answer had Unwanted tasks. A claim with programs to avoid always resumes.
 	Resume bool
 }
 
@@ -31,22 +31,22 @@ type ClaimRequest struct {
 type Claim struct {
 	Task    *tdf.Task // running; without the texts of earlier rounds
 	ID      string    // identifies this run; the fence of the worker's reports
-	Invalid error     // why the task is invalid, for the error of the round; or nil
+	Invalid error     // why the task is invalid, or nil; it becomes the error text of the round
 }
 
 // Claimed is the answer to a ClaimRequest.
 type Claimed struct {
 	Claims  []Claim
-	Expired []tdf.Move // the moves of tasks that the claim found after their end_before
+	Expired []tdf.Move // the moves of the overdue tasks that the claim has expired
 	Now     tdf.Time   // by Redis's clock
-	Sent    time.Time  // by this machine's clock, before the call was first sent; the leases began no earlier
+	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases began later
 	Next    tdf.Time   // when the next open task becomes due; Never if there is none
 
-	// More reports that the claim did not look at all due tasks. Others behind them may suit this worker.
+	// More means that the claim did not look at all due tasks. The tasks that follow may suit this worker.
 	More bool
 
-	// Unwanted is how many due tasks did not suit this worker. The claim has left a wake token for other workers. A
-	// worker that waits for a token itself would be woken by it again and again.
+	// Unwanted is how many due tasks did not suit this worker. The claim has left a wake token for other workers. If
+	// this worker waited for a token, the same token would wake it again and again.
 	Unwanted int
 }
 
@@ -59,8 +59,8 @@ var claimProperties = []string{
 // MaxAvoided is how many programs a claim can avoid.
 const MaxAvoided = 1000
 
-// Claim hands open tasks to a worker, beginning with those that have been due for longest. It expires the tasks that it
-// finds after their end_before.
+// Claim hands open tasks to a worker, beginning with those that have been due for longest. It expires the overdue tasks
+// that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var expired []tdf.Move
 	for {
@@ -111,8 +111,8 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	return c, overdue, err
 }
 
-// unwantedName returns a name for a set of programs that workers avoid. All workers compute the same name. It is empty if
-// the claim starts at the head of the list.
+// unwantedName returns a name for a set of programs that workers avoid. All workers compute the same name. The name is
+// "" if the claim starts at the head of the list.
 func unwantedName(avoid []string, resume bool) string {
 	if len(avoid) == 0 && !resume {
 		return ""
@@ -161,7 +161,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
-// expireOverdue expires the tasks whose end_before is past. The server decides about the others.
+// expireOverdue checks the tasks by the rules in Go, and expires those that are open and whose end_before is past.
 func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, n
 	return cleared, err
 }
 
-// text and list read the reply of a script.
+// text and list convert values in the reply of a script.
 func text(v any) string {
 	s, _ := v.(string)
 	return s

@@ -16,15 +16,16 @@
 --       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
 --
 -- Returns { now, when the next task becomes due or '', { ids of overdue tasks }, tasks, '1' if other due tasks may
--- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log.
+-- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log. A
+-- task is overdue when its end_before is past. The rules in Go decide about overdue tasks. If the clock may have leapt,
+-- the script leaves overdue tasks to the server: see trusted. The script delays an invalid task and makes it due, so
+-- that the server decides about the task. It removes an id without a hash. A repeated call returns the same tasks as
+-- the first call.
 --
--- Overdue tasks are past their end_before. The rules in Go decide about them. If the clock may have leapt, the script
--- leaves them to the server: see trusted. It delays an invalid task and makes it due, so that the server decides
--- about it. It removes an id without a hash. A repeated call returns the tasks of the first one.
---
--- A claim looks at a bounded number of tasks. A position says how many unwanted tasks stand at the head of a list, so
--- that the next claim continues behind them. All workers that avoid the same programs share a position. A worker that
--- met a task which must not run on it has one of its own. After PASSED_FOR seconds, a claim starts at the head again.
+-- A claim looks at a bounded number of tasks. At the head of a list, there may be many tasks that a worker does not
+-- want. A position is the place after them, where the next claim continues. All workers that avoid the same programs
+-- share a position. If a worker meets a task that must not run on that worker, the worker gets a position of its own.
+-- After PASSED_FOR seconds, a claim starts at the head again.
 
 local call, due, running = redis.call, KEYS[2], KEYS[3]
 local FIRST_PAIR = 6
@@ -73,10 +74,10 @@ if wrong then return wrong end
 
 local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
-local picky = unwanted > 0 -- look at a task's program first, since the other properties cost more
+local picky = unwanted > 0 -- read a task's program first, because reading the other properties costs more
 local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- indexes of a chosen task
 
--- The property not_on has one worker in each line.
+-- Each line of the property not_on is the name of a worker.
 local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
@@ -90,8 +91,8 @@ local function choose(list, id, f, end_before, timeout)
 end
 
 -- Whether the clock proves that a task is overdue. A server that sees a leap of the clock writes it to `leap` before
--- its next heartbeat. So after a recent heartbeat, there was no leap but the one in `leap`. If no server ever sent a
--- heartbeat, there is none to wait for.
+-- its next heartbeat. So if there is a recent heartbeat, no leap happened except the one in `leap`. If no server ever
+-- sent a heartbeat, the script trusts the clock, because no server will tell it more.
 local trust
 local function trusted()
   if trust == nil then
@@ -103,7 +104,8 @@ local function trusted()
   return trust
 end
 
--- Returns 'avoided' or 'elsewhere' for a task that this worker avoids, or must not run. The task stays in the list.
+-- Returns 'avoided' if this worker avoids the task's program. Returns 'elsewhere' if the worker must leave the task
+-- alone for another reason. In both cases, the task stays in the list.
 local function consider(list, id)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
@@ -132,8 +134,8 @@ local function consider(list, id)
   end
 end
 
--- A position is 'began score id': the time of the claim that started at the head of the list, and the entry of the
--- last task that was passed.
+-- A position is stored as 'began score id'. The first is the time of the claim that started at the head of the list.
+-- The others are the entry of the last task that was passed.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
@@ -156,8 +158,8 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Returns two entries: the last before which all workers with the same unwanted programs want nothing, and the last
--- that this worker passed.
+-- Returns two entries. Up to the first one, no worker with the same unwanted programs wants any task. The second is the
+-- last entry that this worker passed.
 local function look_through(k, rank)
   local page, all, mine, shared = wanted, nil, nil, true
   while true do
@@ -185,7 +187,7 @@ local function look_through(k, rank)
   end
 end
 
-local positions = {} -- keys and values in turn
+local positions = {} -- each key is followed by its value
 
 local function keep(key, began, at)
   local n = #positions
@@ -216,7 +218,7 @@ end
 
 for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
 for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
-for _, o in ipairs(odd) do -- delayed, so that the server can decide about it
+for _, o in ipairs(odd) do -- delay an invalid task, so that the server can decide about it
   call('ZADD', KEYS[o[1]], text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
 end
@@ -254,7 +256,7 @@ for k = FIRST_PAIR, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  -- Another worker may want the tasks that are left, now or later, and those that this worker has passed.
+  -- Another worker may want the tasks that are left, or the tasks that this worker has passed.
   if #chosen + avoided > 0 and call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)
   end

@@ -11,9 +11,10 @@ import (
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer makes connections that report why Redis closed them. Redis refuses a value that is too large as soon as it has
-// read the length. Then it closes the connection, while the client still sends the value. Without this, the client would
-// take the broken connection for an outage, and would send the value again for ever.
+// dialer makes connections that report why Redis closed them. Redis refuses a value that is too large as soon as Redis
+// has read its length. Then Redis closes the connection, while the client still sends the value. A plain connection
+// would report only that it is broken. The client would take that for an outage, and would send the value again for
+// ever.
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -38,7 +39,7 @@ type rawCloseReasonConn struct {
 	syscall.Conn
 }
 
-// closeReasonWait bounds the wait for a reply that Redis sent before it closed the connection.
+// closeReasonWait is the longest wait for a reply that Redis sent before it closed the connection.
 const closeReasonWait = time.Second
 
 func (c *closeReasonConn) Write(p []byte) (int, error) {

@@ -34,16 +34,16 @@ type Store struct {
 	waiting waitingManagers
 	dials   atomic.Int64
 
-	checking     chan struct{} // has an element during a check
+	checking     chan struct{} // holds an element while a check runs
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
 	flags        atomic.Bool   // Redis knows script flags
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
-	scanRefused  sync.Once     // the log says that the user may not SCAN
+	scanRefused  sync.Once     // logs once that the user may not SCAN
 }
 
-// New returns a Store for a namespace. It checks the configuration, and does not connect. The first call connects, waits for
-// Redis, and does the checks of [Store.Ready].
+// New returns a Store for a namespace. New checks the configuration, and does not connect. The first call of a method
+// connects, waits for Redis, and does the checks of [Store.Ready].
 func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
@@ -75,10 +75,10 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	return s, nil
 }
 
-// Dials returns how many connections were made so far.
+// Dials returns how many connections the Store has made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
-// silenceDriver keeps go-redis from writing to stderr that it could not dial. The store's log has that already.
+// silenceDriver keeps go-redis from writing its connection errors to stderr. The Store's log already has them.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
@@ -86,7 +86,7 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // Close removes the record of this client's calls and ends the connections. After an outage, the record stays until it
-// expires: a call that is still on its way must find it.
+// expires, because a call may still be on its way and must find it.
 func (s *Store) Close() error {
 	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
@@ -96,7 +96,7 @@ func (s *Store) Close() error {
 	return s.rdb.Close()
 }
 
-// Boot identifies this client. Each start of a process has another one.
+// Boot returns a random id of this client. Each start of a process gets a new one.
 func (s *Store) Boot() string { return s.boot }
 
 // Keys returns the names of the namespace's keys.
@@ -107,7 +107,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // retry sends again instead
+		MaxRetries:            -1, // the method retry sends calls again instead
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
 		ReadTimeout:           longestReply, // see idleTimeoutConn
@@ -146,9 +146,10 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 	return nil
 }
 
-// credentials returns the function that gives each new connection its user and password, or nil if the options give them.
-// Without a password in the configuration, this is the password that tdf up has made for its Redis (docs/tdf.md, "All of
-// it on one machine"). It is looked up for each connection, since tdf up makes another one when it starts again.
+// credentials returns the function that gives each new connection its user and password, or nil if the options give
+// them. Without a password in the configuration, the function returns the password that tdf up has made for its Redis
+// (docs/tdf.md, "All of it on one machine"). It looks the password up for each connection, because tdf up makes a new
+// password each time it starts.
 func credentials(cfg config.Redis) func() (user, password string) {
 	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
 		return nil

@@ -1,9 +1,9 @@
 -- counts: counts the tasks in each state, all at one moment. It changes nothing.
 --
 -- KEYS  the lists, or the indexes of groups
--- ARGV  nothing to count whole lists; else pairs, the range of scores of each state in the index of a group
+-- ARGV  empty to count whole lists; otherwise two values for each state: its lowest and highest score in a group's index
 --
--- Returns the number of each list, or of each state over all groups.
+-- Returns the number of tasks in each list, or the number in each state over all groups.
 
 local counts = {}
 if #ARGV == 0 then

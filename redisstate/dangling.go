@@ -11,22 +11,24 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A GroupPage says where a walk through the indexes of all groups continues. The zero GroupPage is the beginning.
+// A GroupPage is the place where a walk through the indexes of all groups continues. The zero GroupPage is the
+// beginning.
 type GroupPage struct {
-	keys   uint64   // the cursor in the keys of Redis; 0 at their beginning
+	keys   uint64   // the cursor of SCAN over the keys of Redis; 0: the beginning or the end
 	begun  bool     // the walk through the keys has begun
 	groups []string // groups whose indexes are still to be walked
 	index  uint64   // the cursor in the index of the first group
 }
 
-// Bounds of one page of the walk.
+// Limits for one page of the walk.
 const (
 	keysScanned   = 1000
-	groupsScanned = 20 // indexes; a small one takes one page
+	groupsScanned = 20 // how many indexes one page reads from
 )
 
-// DanglingIDs examines the next ids in the indexes of groups, about most of them. It returns those whose task has been
-// deleted by hand. done reports that the page was the last one.
+// DanglingIDs examines the next ids in the indexes of groups, about as many as most. It returns findings about ids
+// without a task, such as after a task's hash was deleted by hand. The result done is true if the page was the last
+// one.
 func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
@@ -76,8 +78,8 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 	return groups, next, nil
 }
 
-// scanIndex returns the ids whose scores are valid in the index of a group. Other members were added by other programs,
-// or the key is a list of a namespace whose name begins like this one.
+// scanIndex returns the ids whose scores are valid in the index of a group. A member with another score was added by
+// another program, or the key belongs to another namespace whose name begins with this namespace's name.
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -101,8 +103,8 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 	return ids, next, nil
 }
 
-// danglingOf returns the ids that have no task. It reads the index once more, after it has looked for the task: removing
-// a task removes both at the same moment.
+// danglingOf returns the ids that have no task. It looks for the task first, and then reads the index again. Removing a
+// task removes both at the same moment, so an id that is then still in the index has no task.
 func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -12,10 +12,11 @@ import (
 // A Due task is one that the server must look at now.
 type Due struct {
 	ID    int64
-	Score string // the fence of the decision: see [tdf.Move.Due]
+	Score string // the task's score in `due`, as the fence of a decision: see [tdf.Move.Due]
 }
 
-// Due returns up to most tasks that are due at now, beginning with those that have been due for longest.
+// Due returns tasks that are due at the time now, at most most of them. It begins with the tasks that have been due for
+// longest.
 func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
 	var found []redis.Z
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -31,7 +32,7 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 	for _, z := range found {
 		member, _ := z.Member.(string)
 		ids := idsOf([]string{member})
-		if len(ids) == 0 { // it would never leave the set, and would hide others
+		if len(ids) == 0 { // the member is not an id: it would never leave the set, and would hide other members
 			if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
 				return nil, err
 			}
@@ -55,15 +56,15 @@ func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	return next, err
 }
 
-// Bounds of the members that Overlooked reads from each list.
+// Limits on how many members Overlooked reads from each list.
 const (
 	newestRead = 100
 	sinceRead  = 2000
 )
 
-// Overlooked returns tasks that the server would look at too late, or never, because `due` does not hold them. Components
-// of the original TDF move tasks without `due`. Overlooked examines the newest tasks of each list, and all that entered
-// it since.
+// Overlooked returns tasks that the server would look at too late, or never, because `due` does not hold them.
+// Components of the original TDF move tasks without an entry in `due`. Overlooked examines the newest tasks of each
+// list, and all tasks that entered the list after the time since.
 func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error) {
 	var overlooked []int64
 	for _, list := range []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure} {
@@ -96,8 +97,8 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
 }
 
-// notYetDue returns the tasks that `due` does not hold, or holds with a later score than it should. An executed task must
-// be due now, and so must a running task without a valid lease.
+// notYetDue returns the tasks that are not in `due`, or have a score there that is too late. An executed task must be
+// due now, and so must a running task without a valid lease.
 func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
 	scores, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {

@@ -110,7 +110,8 @@ func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	e.fields(own)
 }
 
-// sharedFields returns the properties that all new tasks of a call have in common. They are sent once.
+// sharedFields returns the properties that all new tasks of a call have in common. The call contains these properties
+// once.
 func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	if len(opened) < 2 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A RefusedError says that a Redis answers but cannot be used, and that waiting does not help. Examples are a wrong
+// A RefusedError means that Redis answers but cannot be used, and that waiting does not help. Examples are a wrong
 // password, a database that does not exist, a server that is not Redis, and a namespace of another program.
 type RefusedError struct {
 	Addr   string
@@ -24,17 +24,17 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("redis at %s: %s", e.
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ErrFull says that Redis has reached its maxmemory and accepts no new tasks. Workers and managers can still finish and
-// archive the tasks in it.
+// ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
+// and managers can still archive finished ones.
 var ErrFull = errors.New("redis is full (maxmemory is reached)and accepts nothing new; archive and remove finished tasks, or raise maxmemory")
 
-// ErrGroupTaken says that a group that should be new already has tasks.
+// ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = errors.New("the group already has tasks")
 
-// ErrIDTaken says that a task cannot be restored because another task has its id.
+// ErrIDTaken means that a task cannot be restored because another task has its id.
 var ErrIDTaken = errors.New("another task has this id")
 
-// passing are the error replies of a Redis that recovers by itself, or that its operator repairs.
+// passing has the error replies that count as an outage: Redis recovers by itself, or its operator repairs it.
 var passing = map[string]string{
 	"LOADING":     "it is loading its data",
 	"OOM":         "it is full (maxmemory is reached)",
@@ -51,7 +51,7 @@ var passing = map[string]string{
 
 const tooManyClients = "ERR max number of clients reached"
 
-// outage reports whether err passes by itself, and describes it for the log.
+// outage reports whether err is a passing problem of Redis, and describes err for the log.
 func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
@@ -78,7 +78,8 @@ func outage(err error) (why string, passes bool) {
 }
 
 // refusal returns a *[RefusedError] for an error of the whole connection that only an operator can repair, and nil for
-// any other error. It ends the first contact. After that it is an outage (see [Store.outage]).
+// any other error. Such an error ends the start of a client. Once a client has been connected, the error counts as an
+// outage (see [Store.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
@@ -100,8 +101,8 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
-// refusedBy returns how to fix a reply with which Redis refuses everything that this client sends, and "" for any other
-// reply.
+// refusedBy returns how to fix the cause of a reply with which Redis refuses every call of this client. It returns ""
+// for any other reply.
 func refusedBy(reply string) string {
 	has := func(part string) bool { return strings.Contains(reply, part) }
 	switch word, _, _ := strings.Cut(reply, " "); {
@@ -121,11 +122,11 @@ func refusedBy(reply string) string {
 	return ""
 }
 
-// outage reports whether a call waits until err is over, and describes err for the log.
+// outage reports whether a call must wait until the cause of err has ended, and describes err for the log.
 //
-// Before the first contact, a refusal is an answer: a wrong password ends the start. After it, this Redis has served this
-// client, so a refusal of the whole connection is an outage. A worker then keeps its results (docs/guarantees.md, "Every
-// call may be sent twice").
+// Before the first successful check, a refusal is final: for example, a wrong password ends the start. After it, Redis
+// has served this client, so a refusal of the whole connection counts as an outage. A worker then keeps its results
+// (docs/guarantees.md, "Every call may be sent twice").
 //
 // A missing right counts as an outage only after a script has worked. With too few rights from the beginning, waiting
 // would hide a wrong configuration. [Store.untilAnswered] also checks whether the right concerns more than this call.
@@ -143,8 +144,8 @@ func (s *Store) outage(err error) (why string, passes bool) {
 	return refused.Reason, true
 }
 
-// An UnstorableError says that Redis refuses a call because a value in it is too large. Redis will refuse it again. The
-// call may succeed without that value.
+// An UnstorableError means that Redis refuses a call because a value in it is too large. If the call is repeated, Redis
+// refuses it again. The call may succeed without that value.
 type UnstorableError struct {
 	Reason string
 	Err    error

@@ -15,13 +15,13 @@ var fieldsSource string
 
 var fieldsScript = newScript(fieldsSource)
 
-// Bounds of one call of fields.lua, so that it keeps Redis from its other clients for a few ms only.
+// Limits for one call of fields.lua, so that other clients of Redis wait for it only a few milliseconds.
 const (
 	namesPerCall  = 3000
 	fieldsPerCall = 1 << 20 // bytes of values
 )
 
-// namesAtOnce is how many properties of one task are read at once.
+// namesAtOnce is how many properties of one task a single question asks for.
 const namesAtOnce = 1000
 
 // lengthOf before the name of a property asks fields.lua for the length of its value.
@@ -29,13 +29,13 @@ const lengthOf = "?"
 
 // A question asks for properties of one task.
 type question struct {
-	at    int // the task's index among those that are read
+	at    int // the task's index among the tasks that are read
 	id    int64
 	names []string
 }
 
-// readFields reads the properties of each task that names returns, and adds those that exist to its hash. A property
-// that is too long is left out. tooLong gets the first of them for each task, as a *[tdf.PropertyError].
+// readFields reads properties of tasks into their hashes. names(i) returns the properties to read of task i. A property
+// that is too long is left out, and tooLong gets a *[tdf.PropertyError] for the first such property of each task.
 func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
 	var asked []question
 	for i, id := range ids {
@@ -61,12 +61,12 @@ func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 	return nil
 }
 
-// questionsPerCall returns how many of the questions make up the next call: at least one.
+// questionsPerCall returns how many of the questions fit into the next call, but at least one.
 func questionsPerCall(asked []question) int {
 	return batch(len(asked), bound{namesPerCall, func(i int) int { return len(asked[i].names) }})
 }
 
-// askFields returns the answers to the first of the questions, to one at least.
+// askFields sends questions. Redis may leave out the last ones, but answers at least the first.
 func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) {
 	keys := make([]string, len(asked))
 	numbers := map[string]int{}
@@ -95,7 +95,8 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 	return answers, nil
 }
 
-// take adds the values of an answer to a hash, and also the lengths, under the names that asked for them.
+// take adds the values of an answer to a hash. It adds a length under the name that asked for it, which begins with
+// lengthOf.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]

@@ -1,4 +1,4 @@
--- fields: reads properties of tasks at one moment, but none that is too long. It changes nothing.
+-- fields: reads properties of tasks at one moment. It leaves out values that are too long. It changes nothing.
 --
 -- KEYS  the tasks' hashes
 -- ARGV  1 longest value to return, in bytes
@@ -8,13 +8,13 @@
 --         length of the value
 --       then the number of the set for each key, from 1
 --
--- Returns the values for each of the first keys, as many keys as there is room for. The values have the order of
--- the names: nil for a property that is not there, and a length for one that is too long or begins with '?'. A key
--- that is no hash has no values.
+-- Returns the values of as many keys as there is room for, from the first key on. The values have the order of the
+-- names: nil for a property that is not there, and a length for one that is too long or begins with '?'. A key that is
+-- no hash has no values.
 --
--- Valid values are short, so the script reads some at once and looks at their lengths then. Only another program can
--- have written a value that is too long. After the first one, the script asks for each length before it reads a value.
--- So the script never holds more than PIECE values that are too long.
+-- Valid values are short, so the script first reads some values at once, and then checks their lengths. Only another
+-- program can have written a value that is too long. After the first value that is too long, the script asks for the
+-- length of each value before it reads the value. So the script never holds more than PIECE values that are too long.
 
 local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local PIECE = 16
@@ -38,7 +38,8 @@ for i = 1, tonumber(ARGV[4]) do
   at = at + n + 1
 end
 
--- Each returns the values from the first to the last of a set's names, or nil if the key is no hash.
+-- The next two functions return the values of a set's names from index first to index last, or nil if the key is no
+-- hash.
 
 local function read_piece(key, set, first, last)
   local values = redis.pcall('HMGET', key, unpack(set.names, first, last))

@@ -12,24 +12,24 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. After and
-// Before do not apply to open and executed tasks, whose scores are not the times at which they entered their state. The
-// tasks of a group are ordered by id, and After and Before do not apply to them either.
+// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. The tasks
+// of a group are ordered by id. After and Before select by the time at which a task entered its state. They do not
+// apply to the tasks of a group, nor to open and executed tasks, because the scores of these are other numbers.
 type ListQuery struct {
 	States        []tdf.State
 	Group         string // "" for all tasks
 	After, Before tdf.Time
 	OldestFirst   bool
-	Behind        *ListEntry // the entry after which the query continues; nil for the beginning
+	Behind        *ListEntry // the entry after which the query continues; nil: start at the beginning
 }
 
 // A ListEntry is a task's entry in a list.
 type ListEntry struct {
 	Order  float64 // the score; in a group the id
-	Member string  // the id; other programs may have added anything
+	Member string  // the id; a member that another program added may be any text
 }
 
-// ID returns the id of the task.
+// ID returns the id of the task; ok is false if the member is not an id.
 func (p ListEntry) ID() (id int64, ok bool) {
 	ids := idsOf([]string{p.Member})
 	if len(ids) == 0 {
@@ -48,8 +48,9 @@ var findSource string
 
 var findScript = newScript(findSource)
 
-// Find returns up to most entries that a query selects, at most 1,000, all as they were at one moment. last reports that
-// no others follow. A walk through a group finds each task once, even if tasks change their states meanwhile.
+// Find returns the first entries that a query selects, all as they were at one moment. It returns at most most of them,
+// and at most 1,000. The result last is true if no further entries follow. A walk through a group finds each task once,
+// even if tasks change their states meanwhile.
 func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil
@@ -134,7 +135,8 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	return l
 }
 
-// isBefore reports whether an order comes before the beginning of a listRange; 0 means that it has none.
+// isBefore reports whether an order comes before the beginning of a listRange. If begin is 0, the listRange has no
+// beginning.
 func (of *ListQuery) isBefore(order, begin float64) bool {
 	switch {
 	case begin == 0:

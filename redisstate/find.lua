@@ -11,8 +11,8 @@
 
 local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
 
--- The number of entries before the given one, with it if `too` is true. Entries with equal scores are ordered by
--- their members. They may be too many for a linear search.
+-- Returns the number of entries before the given entry. If `too` is true, the entry itself counts as well. Entries with
+-- equal scores are ordered by their members. There may be too many of them for a linear search.
 local function before(key, score, member, too)
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
   local high = redis.call('ZCOUNT', key, '-inf', score)
@@ -25,7 +25,7 @@ local function before(key, score, member, too)
 end
 
 local function page(key, score, member, stop)
-  local first, last -- from 0, both included
+  local first, last -- ranks, counted from 0; the page includes both
   if newest then
     last = (score == '' and redis.call('ZCARD', key) or before(key, score, member, false)) - 1
     first = stop == '' and 0 or redis.call('ZCOUNT', key, '-inf', '(' .. stop)

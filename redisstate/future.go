@@ -7,17 +7,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A FuturePage says where a walk through the tasks with a time in the future continues. The zero FuturePage is the
-// beginning.
+// A FuturePage is the place where a walk through the tasks with a time in the future continues. The zero FuturePage is
+// the beginning.
 type FuturePage struct {
-	due    bool       // the walk has passed the open list, and is in `due`
-	behind *ListEntry // the entry after which it continues; nil for the present
+	due    bool       // the walk has finished the open list, and continues in `due`
+	behind *ListEntry // the entry after which the walk continues; nil: start at the current time
 }
 
-// FutureTasks returns the ids of up to most tasks that have a time after now. In the open list, this is the time from
-// which they may be claimed. In `due`, it is the time at which the server must look at them. Each part is ordered by
-// these times. done reports that the page was the last one. After the clock was set back, some of these times are wrong;
-// [Store.Examine] finds those tasks.
+// FutureTasks returns the ids of tasks that have a time after now, at most most of them. In the open list, this is the
+// time from which they may be claimed. In `due`, it is the time at which the server must look at them. The walk follows
+// the order of these times, first in the open list and then in `due`. The result done is true if the page was the last
+// one. After the clock was set back, some of these times are wrong. [Store.Examine] finds the tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
 	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {

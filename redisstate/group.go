@@ -10,14 +10,14 @@ import (
 // The index of a group is a sorted set of its tasks. The score of a task is the code of its state times groupIDs, plus its
 // id (docs/redis.md).
 
-// groupIDs is how many ids each state has room for in the index of a group.
+// groupIDs is the number of ids for which each state has room in the index of a group.
 const groupIDs = 1 << 40
 
 // MaxID is the highest id that the index of a group can hold.
 const MaxID int64 = groupIDs - 1
 
-// groupCode returns the code of a state in the index of a group, and in the scripts' lists: 1 or more, or 0 for an unknown
-// state.
+// groupCode returns the code of a state. Indexes of groups and the scripts use the code. It is at least 1, or 0 for an
+// unknown state.
 func groupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
 
 // groupScore returns the score of a task in the index of its group.
@@ -29,7 +29,7 @@ func groupRange(s tdf.State) (first, last string) {
 	return strconv.FormatInt(from, 10), strconv.FormatInt(from+MaxID, 10)
 }
 
-// isGroupScore reports whether a score is one that a task with that id can have in the index of a group.
+// isGroupScore reports whether a task with this id can have this score in the index of a group.
 func isGroupScore(score float64, id int64) bool {
 	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool { return groupScore(s, id) == score })
 }

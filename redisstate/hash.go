@@ -12,16 +12,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Bounds of reading whole tasks, beside readAtOnce.
+// Limits for reading whole tasks, besides readAtOnce.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16   // if Redis does not tell how large they are
-	smallHash    = 1000 // properties: Redis can return them in one command without delaying other clients
-	fewNames     = 5000 // properties whose names are read in one command
+	hashesUnseen = 16   // tasks read at once if Redis does not tell how large they are
+	smallHash    = 1000 // properties: one command can return so many without delaying other clients
+	fewNames     = 5000 // properties: one command can return the names of so many
 )
 
-// wholeHashes reads all properties of valid tasks. It leaves out unknown properties of a large task, and those that are too
-// long.
+// wholeHashes reads all properties of valid tasks. It leaves out properties that are too long, and also the unknown
+// properties of a large task.
 func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash, tooLong []error, err error) {
 	tooLong = make([]error, len(ids))
 	err = s.eachHash(ctx, ids, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
@@ -36,12 +36,12 @@ func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash
 	return hashes, tooLong, err
 }
 
-// anyLength is the limit of a dump, which has all properties.
+// anyLength is the length limit of a dump: a dump contains properties of any length.
 func anyLength(string) int { return math.MaxInt }
 
-// eachHash reads all properties of tasks and calls each for one task after the other, with an empty hash if there is no
-// such task. limit returns how long a property of that name may be. Longer ones are left out, and tooLong has their
-// lengths.
+// eachHash reads all properties of tasks, and calls each once per task, in order. If a task does not exist, its hash is
+// empty. The argument limit returns how long a property of a name may be. Longer properties are left out, and tooLong
+// has their lengths.
 func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name string) int,
 	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
 ) error {
@@ -67,7 +67,7 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name strin
 	return nil
 }
 
-// hashSizes returns how much of readAtOnce each task takes.
+// hashSizes returns how many bytes of readAtOnce each task takes.
 func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 	return counts, err
 }
 
-// hashes reads tasks of these sizes: several small ones, or one that may be large.
+// hashes reads several small tasks, or one task that may be large. sizes are the sizes of the tasks.
 func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash, []map[string]int, error) {
 	if sizes[0] > readAtOnce {
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
@@ -131,10 +131,11 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 	return hashes, tooLong, err
 }
 
-// readTries is how often a large task is read if it moves while it is read.
+// readTries is how often a large task is read at most, if it moves each time.
 const readTries = 3
 
-// largeHash reads a task in pieces, until it has not moved while it was read, or has moved often.
+// largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, but at most readTries times
+// in all.
 func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
 	before, err := s.head(ctx, id)
 	for try := 1; err == nil; try++ {
@@ -145,7 +146,7 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 		if after, err = s.head(ctx, id); err != nil {
 			break
 		}
-		if len(after) == 0 && len(before) > 0 { // it was removed meanwhile
+		if len(after) == 0 && len(before) > 0 { // the task was removed meanwhile
 			return tdf.Hash{}, nil, nil
 		}
 		if maps.Equal(before, after) || try == readTries {
@@ -170,7 +171,7 @@ var namesSource string
 
 var namesScript = newScript(namesSource)
 
-// namesPerScan is how many names of a task with very many properties are read at once.
+// namesPerScan is how many names of properties one command reads if a task has very many.
 const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
@@ -205,7 +206,8 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	}
 }
 
-// readNamed adds the properties of these names to a hash, or their lengths to tooLong.
+// readNamed reads properties by name and adds them to a hash. It adds the lengths of properties that are too long to
+// tooLong.
 func (s *Store) readNamed(ctx context.Context, id int64, names []string, limit func(string) int, h tdf.Hash, tooLong map[string]int) error {
 	var asked []question
 	for _, name := range names {

@@ -20,16 +20,16 @@ const (
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
-	Process             string // identifies the process among all processes of all machines
+	Process             string // identifies the process among the processes of all machines
 	Lease               tdf.Seconds
 	State               string // starting, working, draining or gone
 	Slots               int
-	Runs                []int64 // the ids of the tasks that it runs
-	Pauses              []Pause // programs that it pauses; at most [MaxPauses]
-	InProcess           bool    // its rounds run in its own process, by a Runner: it fetches no programs
+	Runs                []int64 // the ids of the tasks that the worker runs
+	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
+	InProcess           bool    // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 }
 
-// A Pause says that a worker claims no rounds of a program for a while (docs/operations.md, "Programs that a worker
+// A Pause means that a worker claims no tasks of a program for a while (docs/operations.md, "Programs that a worker
 // pauses").
 type Pause struct {
 	Program string
@@ -37,7 +37,7 @@ type Pause struct {
 	Why     string      // one line
 }
 
-// MaxPauses is how many pauses a worker reports.
+// MaxPauses is the largest number of pauses that a worker reports.
 const MaxPauses = 100
 
 func pausesText(pauses []Pause) (avoids, lines string) {
@@ -60,7 +60,7 @@ func parsePauses(lines string) []Pause {
 	return pauses
 }
 
-// inProcess is the runner that a worker reports if it starts no processes.
+// inProcess is what a worker reports as its runner if a Runner runs the rounds in the worker's own process.
 const inProcess = "in process"
 
 func (w *WorkerInfo) fields() []any {
@@ -80,13 +80,13 @@ func (w *WorkerInfo) fields() []any {
 	}
 }
 
-// A NameTakenError says that another worker has the name (docs/operations.md, "Names of workers").
+// A NameTakenError means that another worker has the name (docs/operations.md, "Names of workers").
 type NameTakenError struct {
 	Name, Host, PID string
-	Process, Boot   string   // of the worker that has the name
-	Seen, Now       tdf.Time // its last heartbeat, and the time of this error
+	Process, Boot   string   // process and boot of the worker that has the name
+	Seen, Now       tdf.Time // Seen: the last heartbeat of that worker; Now: the time of this error
 	Lease           tdf.Seconds
-	GraceUntil      tdf.Time // the end of the grace period; silence proves nothing before
+	GraceUntil      tdf.Time // end of the grace period; until then, a missing heartbeat proves nothing
 }
 
 func (e *NameTakenError) Error() string {
@@ -101,27 +101,27 @@ func (e *NameTakenError) Error() string {
 	return text
 }
 
-// Silent reports whether the worker that has the name has sent no heartbeat for its lease. It is gone if it stays silent
-// for another lease: nothing else proves that it could have sent one.
+// Silent reports whether the worker that has the name has sent no heartbeat for the time of its lease. If that worker
+// stays silent for another lease, it is gone. Only the second lease proves that the worker could have reached Redis.
 func (e *NameTakenError) Silent() bool {
 	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.GraceUntil
 }
 
-// A PriorOwner is the knowledge of a new worker about the worker that has its name.
+// A PriorOwner is what a new worker knows about the worker that has its name.
 type PriorOwner struct {
-	Gone        string   // its boot, if it is known to be gone; or ""
-	Seen, Since tdf.Time // its last heartbeat, and since when this worker has seen no later one while Redis was there; or 0
+	Gone        string   // boot of the prior owner, if it is known to be gone; otherwise ""
+	Seen, Since tdf.Time // Seen: last heartbeat of the prior owner; Since: start of the time in which Redis was there and no later heartbeat came; 0: unknown
 }
 
-// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. drained
-// names the person who drained the worker, or is "". since is when the worker took the name, by Redis's clock: older
-// claims under this name belong to its predecessors.
+// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. The
+// result drained is the person who drained the worker, or "". The result since is the time by Redis's clock at which
+// the worker took the name. Older claims under this name belong to earlier workers.
 func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
 	return s.heartbeat(ctx, w, "1", before)
 }
 
-// WorkerHeartbeat reports that a worker is alive, and its state. The error is a *[NameTakenError] if another worker has
-// taken the name.
+// WorkerHeartbeat reports the state of a live worker. The result drained is as for [Store.TakeName]. The error is a
+// *[NameTakenError] if another worker has taken the name.
 func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
 	return drained, err
@@ -154,9 +154,9 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	return "", 0, e
 }
 
-// GiveUp releases the claims of a worker that is gone. It makes the tasks that the name claimed before a time due to be
-// lost, and returns how many. before is when another worker took the name: later claims belong to that worker, or to a
-// later owner of the name.
+// GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns how many.
+// The argument before is the time at which another worker took the name. GiveUp leaves later claims alone, because they
+// belong to that worker or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	given := 0
 	for at := int64(0); ; at += maxTasksPerCall {
@@ -194,7 +194,7 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 	return len(renewals), err
 }
 
-// LongestLease returns the longest lease among the workers that sent a heartbeat within a day.
+// LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
 	var names []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

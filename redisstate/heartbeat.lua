@@ -1,4 +1,4 @@
--- heartbeat: stores a worker's heartbeat, which takes its name or keeps it.
+-- heartbeat: stores a worker's heartbeat. The heartbeat takes the worker's name, or keeps it.
 --
 -- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the numbers
 --       5 number of this name   6 calm: the end of the grace period   7 servers
@@ -8,12 +8,11 @@
 --       6 since when this worker has seen no later one, or ''
 --       7 how long workers that are gone are listed, in seconds
 --       then the properties and values that the worker reports about itself
---
--- Returns { '+', who drained the worker or '', now }, or { '-', now, end of the grace period, and of the name's
--- owner: host, pid, process, boot, last heartbeat, lease }.
+-- Returns { '+', who drained the worker or '', now }, or { '-', now, end of the grace period, then these values of the
+-- owner of the name: host, pid, process, boot, last heartbeat, lease }.
 --
 -- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat within its lease. In the
--- last case, it must be proved that Redis was there to receive a heartbeat. Either of these proves it:
+-- last case, there must be a proof that Redis could have received a heartbeat. Either of these is a proof:
 --   a server whose heartbeat is later than the end of the lease, since it would have started a grace period after an
 --   outage;
 --   this worker, if it has seen no heartbeat for as long as the lease.
@@ -24,7 +23,7 @@ local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
 local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
 
--- An error means that the key is no hash.
+-- If HMGET returns an error, the key is no hash.
 local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
 if h.err then
   redis.call('DEL', key)

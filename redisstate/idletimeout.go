@@ -16,37 +16,39 @@ const (
 	idleTimeout = 5 * time.Second
 	// slowestLink is the speed of the slowest link that TDF works with, in bytes per second.
 	slowestLink = 32 << 10
-	// minRate is the average speed that a connection must reach. It is lower than slowestLink, since several connections
-	// may share a link. A peer that sends a byte now and then must not hold a caller for ever.
+	// minRate is the average speed that a connection must reach. It is lower than slowestLink, since several
+	// connections may share a link. Without minRate, a peer that sends a byte now and then could keep a caller waiting
+	// for ever.
 	minRate = slowestLink / 2
-	// unackedTimeouts bounds how long the peer may acknowledge nothing, in idle timeouts: 30 s. A tunnel to a slow link
-	// buffers some megabytes. It takes more only when a sixteenth is free, which takes 25 s at minRate.
+	// unackedTimeouts is how long the peer may acknowledge nothing, as a number of idle timeouts: 30 s. A tunnel to a
+	// slow link buffers some megabytes. It accepts more only when a sixteenth of the buffer is free, which takes 25 s
+	// at minRate.
 	unackedTimeouts = 6
-	// longestReply bounds one command or pipeline, however steadily its reply arrives. An archive of 64 MiB at 32 KiB/s
-	// takes half an hour.
+	// longestReply is the longest time for one command or pipeline, even if its reply keeps arriving. An archive of 64
+	// MiB at 32 KiB/s takes half an hour.
 	longestReply = time.Hour
 )
 
-// An idleTimeoutConn waits for a reply as long as its bytes arrive. go-redis sets one deadline for a whole reply, however
-// large. With a deadline that suits small replies, a large one over a slow link would time out. The call would be sent
-// again, and would time out again.
+// An idleTimeoutConn waits for a reply as long as bytes of it keep arriving. go-redis sets one deadline for a whole
+// reply of any size. With a deadline that suits small replies, a large reply over a slow link would time out. The call
+// would be sent again, and would time out again.
 //
-// So the time-out of go-redis is longestReply, or the deadline of the caller's context. Within it, the connection sets
-// deadlines of its own, and each byte renews them.
+// So the time-out of go-redis is longestReply, or the deadline of the caller's context. Within that time, the
+// connection sets shorter deadlines, and renews them whenever bytes arrive.
 type idleTimeoutConn struct {
 	net.Conn
 	idleTimeout time.Duration
 
 	mu       sync.Mutex
-	read     time.Time // the caller's deadlines; zero if there is none
+	read     time.Time // read and write are the caller's deadlines; zero: none
 	write    time.Time
 	begun    time.Time // when the caller began to wait for a reply
-	last     time.Time // when the last bytes of it arrived
-	written  int       // bytes of the command, which may not have arrived yet
+	last     time.Time // when the last bytes of the reply arrived
+	written  int       // bytes of the command that were written; they may not have arrived yet
 	received int
 }
 
-// idleTimeoutDialer connects like go-redis, with idleTimeoutConns.
+// idleTimeoutDialer connects as go-redis does, and returns idleTimeoutConns.
 func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	plain := *options
 	plain.TLSConfig = nil
@@ -56,7 +58,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 		if err != nil {
 			return nil, err
 		}
-		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // without this, minRate still bounds the wait
+		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // if this fails, minRate still bounds the wait
 		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
 		if options.TLSConfig == nil {
 			return conn, nil
@@ -117,8 +119,9 @@ func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBy returns when the next bytes must have arrived: within the idle timeout, and at minRate since the caller began to
-// wait. Redis answers when it has the whole command, and the system may still hold a part of it.
+// readBy returns the time by which the next bytes must arrive. They must arrive within the idle timeout, and the
+// average speed since the caller began to wait must be minRate. The bytes of the command count as well, because Redis
+// answers only when it has the whole command.
 func (c *idleTimeoutConn) readBy() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +153,7 @@ func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// writeBy counts bytes to write, and returns when the system must have accepted them.
+// writeBy adds n to the bytes that are written, and returns the time by which the system must accept them.
 func (c *idleTimeoutConn) writeBy(n int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// idsOf returns the members of a list that are ids.
+// idsOf returns the ids among the members of a list.
 func idsOf(members []string) []int64 {
 	ids := make([]int64, 0, len(members))
 	for _, m := range members {

@@ -9,7 +9,7 @@ import (
 // Info is the answer of Redis to INFO. It is empty for the embedded Redis.
 type Info map[string]string
 
-// RunID changes each time Redis starts.
+// RunID returns Redis's run id, which changes each time Redis starts. It is "" if Redis does not report one.
 func (i Info) RunID() string { return i["run_id"] }
 
 func (i Info) major() int {

@@ -11,7 +11,7 @@ type Keys struct{ ns string }
 
 func (k Keys) key(name string) string { return k.ns + ":" + name }
 
-// List returns the key of the sorted set of the tasks in one state.
+// List returns the key of the sorted set that holds the ids of the tasks in state s.
 func (k Keys) List(s tdf.State) string { return k.key(string(s)) }
 
 // Task returns the key of the hash of one task.
@@ -26,7 +26,7 @@ func (k Keys) followPrefix() string  { return k.key("follow:") }
 // Group returns the key of the index of a group's tasks, ordered by state and id.
 func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 
-// Due returns the key of the sorted set that says when the server must look at each task.
+// Due returns the key of the sorted set with the time at which the server must look at each task.
 func (k Keys) Due() string { return k.key("due") }
 
 func (k Keys) taskID() string                  { return k.key("task_id") }
@@ -51,7 +51,7 @@ func (k Keys) passedPrefix() string            { return k.key("passed:") }
 
 func (k Keys) successes(program string) string { return k.key("successes:" + program) }
 
-// kinds returns the types of the keys that every namespace has. A key of another type belongs to another program.
+// kinds returns the Redis type of each key that every namespace has. A key of another type belongs to another program.
 func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",

@@ -9,8 +9,8 @@ import (
 )
 
 // leasesOf returns the longest lease that the worker of each running task may have, or 0 if it is unknown. Usually this
-// is the lease in the worker's last heartbeat. The task's lease may end later, for example after the worker started again
-// with a shorter one. Then it is the longest lease of all workers seen within a day.
+// is the lease in the worker's last heartbeat. The task's lease may end later than that allows, for example after the
+// worker started again with a shorter lease. Then leasesOf returns the longest lease of all workers seen within a day.
 func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf.Time) ([]tdf.Seconds, error) {
 	read := map[string]*redis.StringCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

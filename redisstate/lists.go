@@ -41,7 +41,8 @@ func (c Counts) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Counts counts the tasks by state, all at one moment. It counts the tasks of the named groups, or of all without a name.
+// Counts counts the tasks by state, all at one moment. It counts the tasks of the named groups. If no group is named,
+// it counts all tasks.
 func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	var keys []string
 	var ranges []any
@@ -67,8 +68,8 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	return counts, nil
 }
 
-// List returns a page of the ids in one state, in the order in which the tasks entered it. The tasks of a group are in
-// the order of their ids.
+// List returns a page of the ids in one state, in the order in which the tasks entered it. The tasks of a group are
+// ordered by id.
 func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
 	var members []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

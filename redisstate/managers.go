@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ManagerHeartbeat says that this client waits for finished tasks, and repeats its heartbeat within a span of time.
+// ManagerHeartbeat records that this client waits for finished tasks. The client must repeat the heartbeat within the
+// given span of time.
 func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
@@ -20,7 +21,7 @@ func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.S
 	})
 }
 
-// ManagerLeft says that this client no longer waits.
+// ManagerLeft records that this client no longer waits for finished tasks.
 func (s *Store) ManagerLeft(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.keys.managers(), s.boot)
@@ -36,13 +37,13 @@ type waitingManagers struct {
 }
 
 const (
-	mostManagers   = 16  // woken at once
-	managersRead   = 256 // considered, those with the latest heartbeats
+	mostManagers   = 16  // how many managers one call wakes
+	managersRead   = 256 // how many managers are considered: those with the latest heartbeats
 	managersCached = 100 * time.Millisecond
 )
 
-// managersToWake returns the clients to wake when a task has finished. An error is ignored: a manager that is not woken
-// waits a little longer.
+// managersToWake returns the clients to wake when a task has finished. It ignores errors: a manager that is not woken
+// only waits a little longer.
 func (s *Store) managersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
@@ -58,9 +59,9 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 	return w.boots
 }
 
-// waitingNow returns the managers to wake. Those come first that have taken all their tokens, and among these the ones
-// with the latest heartbeats. A manager that has crashed takes no tokens. So it is behind all others once it has been
-// woken.
+// waitingNow returns the managers to wake. Managers that have taken all their wake tokens come first, and among these
+// the managers with the latest heartbeats. A manager that has crashed takes no tokens. So it comes after all live
+// managers once it has got a token.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
 	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
 	if err != nil || len(boots) <= mostManagers {

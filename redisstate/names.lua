@@ -11,7 +11,7 @@
 local cursor, most, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local names = {}
 repeat
-  -- One bucket at a time, since Redis also copies the values.
+  -- Scan one bucket at a time, because Redis also copies the values.
   local page = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', 1)
   cursor = page[1]
   for i = 1, #page[2], 2 do

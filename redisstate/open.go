@@ -14,8 +14,8 @@ func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Propert
 	return s.open(ctx, who, "", definitions)
 }
 
-// OpenGroup opens tasks like Open, unless the group of the first one already has tasks; the error is [ErrGroupTaken]. If
-// two clients open the same new group, one of them gets this error.
+// OpenGroup opens tasks as Open does. If the group of the first task already has tasks, OpenGroup opens nothing, and
+// the error is [ErrGroupTaken]. If two clients open the same new group at once, one of them gets this error.
 func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	group := ""
 	if len(definitions) > 0 {
@@ -46,7 +46,8 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	return ids, nil
 }
 
-// maxOpenedAtOnce bounds the tasks of one atomic step, during which Redis serves no other client.
+// maxOpenedAtOnce is the largest number of tasks that one atomic call opens. During the call, Redis serves no other
+// client.
 const maxOpenedAtOnce = 250
 
 func openBatch(definitions []tdf.Properties) int {

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis:
-// without heartbeats, live components would seem to be gone.
+// bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis.
+// Otherwise live components would seem to be gone, because their heartbeats would be missing.
 func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) error {
 	p := s.rdb.Pipeline()
 	fill(p)
@@ -27,7 +27,7 @@ func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) erro
 	return err
 }
 
-// pipeline sends reads, or writes that may be repeated, together.
+// pipeline sends several commands together. They must be reads, or writes that may be repeated.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
 	return s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
@@ -44,6 +44,6 @@ func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error 
 	})
 }
 
-// isWrongType reports whether the key has another type, because another program has written it. Readers treat it as
-// missing.
+// isWrongType reports whether err means that the key has a wrong Redis type. Then another program has written the key.
+// Readers treat it as missing.
 func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }

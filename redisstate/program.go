@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MaxProgram is the largest size of an archive in Redis, in bytes.
+// MaxProgram is the size limit of an archive in Redis, in bytes.
 const MaxProgram = 64 << 20
 
 // PutProgram stores an archive in the namespace and returns its source, redis:SHA256. It may be repeated.
@@ -21,7 +21,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
-		// The list comes first: an archive that is not listed could never be found again.
+		// The entry in the list is written first: an archive without an entry could never be found again.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
 			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()

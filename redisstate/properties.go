@@ -17,7 +17,7 @@ const (
 	Head Fields = 1 << iota
 	// Source is the source of the program.
 	Source
-	// Facts are all properties but the texts. They include Head, Source, and the facts of the chosen rounds.
+	// Facts are all properties except the texts. They include Head, Source, and the facts of the chosen rounds.
 	Facts
 	// Rules are the properties that a decision about the task needs, such as [tdf.Task.Settle].
 	Rules
@@ -26,8 +26,9 @@ const (
 	// Whole is everything: all properties of all rounds, with their texts.
 	Whole
 
-	// The parts of Rules: what every task needs, what most tasks need that were not executed in their first round, the
-	// definition of a task that may start again, and what only running tasks need.
+	// The parts of Rules. The first is needed for every task. The second is needed for most tasks, but not for a task
+	// that was executed in its first round. The third is the definition of a task that may start again. The fourth is
+	// needed only for running tasks.
 	rulesAlways
 	rulesMore
 	definition
@@ -77,7 +78,8 @@ var taskProperties = []property{
 	{"namespace", unread},
 }
 
-// roundProperties are those of one round, which stand in Redis behind its number and a colon.
+// roundProperties are the properties of one round. In Redis, the number of the round and a colon stand before each
+// name.
 var roundProperties = []property{
 	{"open", Facts | rulesMore},
 	{"running", Facts | rulesMore},
@@ -141,13 +143,13 @@ var (
 	runningOnly = named(taskProperties, rulesRunning)
 )
 
-// Bounds of the length of a property in bytes. Only programs' output, logs and checkpoints may be longer.
+// Limits for the length of a property in bytes. Only outputs of programs, logs and checkpoints may be longer.
 const (
 	longestField = tdf.MaxInput
-	longestFact  = 4 << 10 // a fact of a round: a thousand of these are read at once
+	longestFact  = 4 << 10 // limit of a fact of a round; a call reads a thousand of these at once
 )
 
-// unknownProperty is the limit of a property that no valid task has.
+// unknownProperty is the length limit of a property that no valid task has.
 const unknownProperty = -1
 
 // validLength returns how long a valid property of that name may be, or unknownProperty.

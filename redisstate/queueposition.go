@@ -13,8 +13,8 @@ import (
 // A QueuePosition is the position of an open task in the queue.
 type QueuePosition struct {
 	Listed bool     // whether the task is in the list of open tasks
-	From   tdf.Time // when it may be claimed
-	Ahead  int64    // the number of tasks before it in the list
+	From   tdf.Time // when the task may be claimed
+	Ahead  int64    // the number of tasks before this task in the list
 }
 
 // QueuePosition returns the position of an open task.

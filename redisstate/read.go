@@ -14,28 +14,29 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Want says what [Store.Read] reads of each task.
+// A Want tells [Store.Read] what to read of each task.
 type Want struct {
 	Fields Fields
-	Rounds Rounds // the rounds whose facts Facts includes
+	Rounds Rounds // the rounds that are read if Fields includes Facts
 
-	// Keep selects tasks by what Fields include; nil selects all. Stored.Task is nil for the others.
+	// Keep selects tasks after their Fields were read; nil selects all. Stored.Task is nil for a task that Keep does
+	// not select.
 	Keep func(*tdf.Task) bool
 
-	// Texts returns the texts to read of a selected task; nil for none. Whole includes all texts.
+	// Texts returns which texts to read of a selected task. A nil Texts reads none. Whole includes all texts.
 	Texts func(*tdf.Task) []TextsOf
-	// MaxBytes bounds the texts of all tasks together; 0 means no bound. Read returns only the first tasks, at least one,
-	// if the texts of all would exceed it.
+	// MaxBytes limits the bytes of the texts of all tasks together; 0 means no limit. If the limit does not allow the
+	// texts of all tasks, Read returns only the first tasks, but at least one.
 	MaxBytes int
 }
 
-// Rounds are the rounds of a task that are read. The zero Rounds are none.
+// Rounds selects which rounds of a task are read. The zero Rounds selects none.
 type Rounds struct{ last, from, to int }
 
-// LastRounds are the current round and those before it, up to n rounds.
+// LastRounds selects the last n rounds, including the current one.
 func LastRounds(n int) Rounds { return Rounds{last: n} }
 
-// OneRound is round n.
+// OneRound selects round n.
 func OneRound(n int) Rounds { return Rounds{from: n, to: n + 1} }
 
 // numbers returns the first of the rounds, and the one after the last of them.
@@ -48,11 +49,11 @@ func (r Rounds) numbers(current int) (from, to int) {
 
 // TextsOf are texts of a task, or of one of its rounds.
 type TextsOf struct {
-	Round int // OfTask for texts of the task itself
+	Round int // the number of the round, or OfTask for texts of the task itself
 	Texts tdf.Texts
 }
 
-// OfTask stands for the task itself where a round is expected.
+// OfTask is the value of TextsOf.Round for texts of the task itself.
 const OfTask = -1
 
 // SameTexts selects the same texts of every task.
@@ -60,21 +61,22 @@ func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
 	return func(*tdf.Task) []TextsOf { return of }
 }
 
-// Stored is a task as Redis holds it, as far as it was read.
+// Stored is what was read of a task in Redis.
 type Stored struct {
 	ID int64
 	// Task is nil if there is no such task. Task.Unread and Round.Unread name the texts that were not read; see
 	// [tdf.Task.Summary].
 	Task *tdf.Task
-	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. Rules find this out for open tasks, Facts
-	// and Whole for all tasks. A property that is too long is invalid, and is not read.
+	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, only open tasks are
+	// checked. With Facts and Whole, all tasks are checked. A property that is too long is invalid, and is not read.
 	Invalid error
 
-	// Lists hold the task, with Scores. Only the field Lists includes them.
+	// Lists are the lists that hold the task, and Scores are its scores there. They are read only if Want.Fields
+	// includes Lists.
 	Lists  []tdf.State
 	Scores []tdf.Time
 
-	Bytes int // of the texts that were read
+	Bytes int // the bytes of the texts that were read
 }
 
 // Placement returns the task and the lists that hold it.
@@ -82,10 +84,10 @@ func (x *Stored) Placement() tdf.Placement {
 	return tdf.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
 }
 
-// Read reads tasks, and returns them in the order of the ids. It returns all of them, unless MaxBytes is set.
+// Read reads tasks, and returns them in the order of the argument ids. It returns all of them, unless MaxBytes is set.
 //
-// It reads a few MiB at once, so that Redis can serve its other clients in between. A task that is read in one piece is as
-// it was at one moment. So is a larger one, unless it moves all the time while it is read.
+// It reads a few MiB at once, so that Redis can serve its other clients in between. A small task is read as it was at
+// one moment. This also holds for a large task, unless it moves again and again while it is read.
 func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
 	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	return stored, nil
 }
 
-// ReadOne reads one task. The error is [tdf.ErrNoTask] if there is none.
+// ReadOne reads one task. The error wraps [tdf.ErrNoTask] if there is no such task.
 func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
 	stored, err := s.Read(ctx, []int64{id}, want)
 	if err != nil {
@@ -122,7 +124,7 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 	return stored[0], nil
 }
 
-// ReadFrom returns what [Store.Read] would return of a task with these properties. It is for tests without Redis.
+// ReadFrom returns what [Store.Read] would return for a task with these properties. It is for tests without Redis.
 func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
 	read := tdf.Hash{}
 	if w.Fields&Whole != 0 {
@@ -142,7 +144,7 @@ func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
 	return x
 }
 
-// readHashes reads the properties of each task that Fields include.
+// readHashes reads, for each task, the properties that want.Fields includes.
 func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
 	if want.Fields&Whole != 0 {
 		return s.wholeHashes(ctx, ids)
@@ -162,7 +164,8 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 	return hashes, tooLong, err
 }
 
-// steps returns the names of the properties to read in each step. They depend on what the steps before have read.
+// steps returns the names of the properties to read in each step. The names in a step depend on what the earlier steps
+// have read.
 func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	always := func(names []string) func(tdf.Hash) []string { return func(tdf.Hash) []string { return names } }
 	switch {
@@ -179,7 +182,7 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	return steps
 }
 
-// facts are the names of all facts of a task whose head was read.
+// facts returns the names of all facts of a task. The hash h must have the task's head.
 func (w *Want) facts(h tdf.Hash) []string {
 	if len(h) == 0 {
 		return nil
@@ -195,9 +198,9 @@ func (w *Want) facts(h tdf.Hash) []string {
 // maxNamedLosses is how many rounds before the current one are read to name the workers that lost them.
 const maxNamedLosses = 100
 
-// rules returns the names of the properties that only some decisions need: those of the current round, of the rounds
-// before it that were lost, and the definition of a task that may start again. A task that was executed in its first
-// round is settled without them. A repair, which also reads the lists, needs them all.
+// rules returns the names of the properties that only some decisions need. These are properties of the current round,
+// of earlier rounds that were lost, and the definition of a task that may start again. The server settles a task that
+// was executed in its first round without them. A repair, which also reads the lists, needs all of them.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
 	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
@@ -217,11 +220,11 @@ func (w *Want) rules(h tdf.Hash) []string {
 	return names
 }
 
-// readsDefinition reports whether Rules include the definition of a task in that state.
+// readsDefinition reports whether Rules includes the definition of a task in this state.
 func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.Finished() }
 
-// readUnclaimed finds out, for each round that was executed without a claim, whether both of its texts exist: a worker of
-// the original TDF writes one after the other.
+// readUnclaimed finds out whether both texts exist of each round that was executed without a claim. A worker of the
+// original TDF writes one text after the other.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -246,7 +249,7 @@ func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Has
 	return err
 }
 
-// parse makes a task of the properties that were read, and asks Keep.
+// parse makes a task from the properties that were read, and applies Keep.
 func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	x := Stored{ID: id}
 	if len(h) == 0 && w.Fields&^Lists != 0 {
@@ -265,7 +268,7 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	case w.Fields&(Rules|Facts|Whole) == 0:
 		x.Invalid = nil
 	}
-	x.Invalid = cmp.Or(tooLong, x.Invalid) // the default that ParseTask has put in its place may be valid
+	x.Invalid = cmp.Or(tooLong, x.Invalid) // ParseTask has put a default in place of a property that is too long, and that default may be valid
 	if w.Keep != nil && !w.Keep(x.Task) {
 		x.Task = nil
 	}
@@ -297,7 +300,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	return nil
 }
 
-// textsOf returns the texts to read of a task.
+// textsOf returns which texts to read of a task.
 func (w *Want) textsOf(x *Stored) []TextsOf {
 	if x.Task == nil || w.Texts == nil {
 		return nil
@@ -305,7 +308,7 @@ func (w *Want) textsOf(x *Stored) []TextsOf {
 	return w.Texts(x.Task)
 }
 
-// readTexts reads the texts of the first tasks, as many as MaxBytes allows, and returns these tasks.
+// readTexts reads texts of as many tasks as MaxBytes allows, from the first task on. It returns these tasks.
 func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
 	asked := make([]question, len(stored))
 	found := make([]tdf.Hash, len(stored))
@@ -355,7 +358,7 @@ var textFields = []textField{
 	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
 }
 
-// each calls do for each of the texts, with the name of its property.
+// each calls do once for each of the texts, with the name of the text's property.
 func (of TextsOf) each(do func(name string, f textField)) {
 	for _, f := range textFields {
 		switch {

@@ -16,11 +16,11 @@ type Renewal struct {
 	Round int
 	Claim string
 
-	// Begun says that the program is fetched and starts now. The task's timeout counts from here.
+	// Begun means that the program is fetched and starts now. The task's timeout counts from this renewal.
 	Begun bool
-	// Limit sets the claim's deadline to this time from now, at most to Until; 0 leaves it unchanged. After the program
-	// has begun, it has an effect only with Ended. Ended says that the program has ended and its output is being
-	// collected. Until is the task's end_before.
+	// Limit sets the claim's deadline to this span from now, but not later than Until, which is the task's end_before.
+	// If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only with Ended.
+	// Ended means that the program has ended and its output is being collected.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time
@@ -31,8 +31,8 @@ type Renewal struct {
 // A LiveReport is a worker's report about a round while it runs. Properties that are nil or empty stay unchanged.
 type LiveReport struct {
 	Tail       *string     // the last output of the program
-	Silent     tdf.Seconds // since that output; ignored without Tail
-	PID        int         // of run.sh; 0 if it was reported before
+	Silent     tdf.Seconds // time since the program's last output; ignored without Tail
+	PID        int         // process id of run.sh; 0 if it was reported before
 	Progress   *string     // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
@@ -44,15 +44,16 @@ type LiveReport struct {
 
 // Renewed is the answer to several Renewals, with one element for each.
 type Renewed struct {
-	Now      tdf.Time // by Redis's clock
-	Lost     []error  // nil, or the *[tdf.StateError] of a claim that the worker no longer has
-	Followed []bool   // a user watches the output of the round
+	Now      tdf.Time // time by Redis's clock
+	Lost     []error  // *[tdf.StateError] if the worker no longer has the claim; otherwise nil
+	Followed []bool   // whether a user watches the output of the round
 
-	// Sent is when the call was last sent. The new lease began no earlier.
+	// Sent is the time just before the call was last sent. The new lease began later.
 	Sent []time.Time
 }
 
-// Renew extends the leases of claims, and stores the reports. A lease of 0 gives the claims up: they are lost at once.
+// Renew extends the leases of claims, and stores the reports. If the lease is 0, the leases end now, and the server
+// settles the tasks as lost.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
 	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
 	pieces, of := renewalPieces(renewals)
@@ -71,10 +72,11 @@ func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewa
 	return all, nil
 }
 
-// maxUpdatesPerCall bounds the updates of a call. An update costs Redis more than a renewal.
+// maxUpdatesPerCall is the largest number of updates in a call. An update costs Redis more than a renewal.
 const maxUpdatesPerCall = 500
 
-// renewalPieces splits renewals that have too many updates for one call. of is the renewal to which each piece belongs.
+// renewalPieces splits renewals that have too many updates for one call. For each piece, of has the index of the
+// renewal to which the piece belongs.
 func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 	for i, r := range renewals {
 		for len(r.Report.Updates) > maxUpdatesPerCall {
@@ -91,7 +93,7 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
 	return pieces, of
 }
 
-// renewalBatch returns how many of the renewals make up the next call: at least one.
+// renewalBatch returns how many of the renewals fit into the next call, but at least one.
 func renewalBatch(renewals []Renewal) int {
 	return batch(len(renewals), atMost(maxTasksPerCall),
 		bound{maxBytesPerCall, func(i int) int { return renewals[i].Report.size() }},
@@ -111,8 +113,8 @@ func (r *LiveReport) size() int {
 	return bytes
 }
 
-// renew makes one call and returns the answers to the first renewals, at least one. Redis leaves out the last ones if it
-// has no time for them.
+// renew makes one call and returns the answers to the first renewals, at least one. If the call takes too long, the
+// script leaves out the last renewals.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())

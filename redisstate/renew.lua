@@ -12,13 +12,13 @@
 --       the last output of the program ('': no new output), n, n properties and values, number of the first update,
 --       n, n updates
 --
--- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user follows the task, or '-id
--- round state' with the state that was found instead. A call that takes too long leaves out the last claims, but
--- never the first.
+-- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user follows the task. If the
+-- worker no longer has the claim, the line is '-id round state', with the task's true round and state. A call that
+-- takes too long leaves out the last claims, but never the first.
 --
--- A worker still has a claim in the same round, as long as no result of the round was committed. This holds even if
--- the late result of another round has made the task executed. An update that the stream already has is not added
--- again.
+-- A worker still has its claim if the task is in the same round and no result of that round was committed. This holds
+-- even if the late result of another claim has made the task executed. An update that the stream already has is not
+-- added again.
 
 local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -61,7 +61,7 @@ local function renew(c)
   end
   if c.begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, even if the clock was set back
+    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- the start is not before the claim, even if the clock was set back
   end
   if c.silent ~= '' then
     h[#h + 1] = of .. 'last_output'

@@ -16,7 +16,7 @@ var restoreSource string
 
 var restoreScript = newScript(prelude + restoreSource)
 
-// Bounds of one call, so that it keeps Redis from its other clients for a few ms only.
+// Limits for one call of restore.lua, so that other clients of Redis wait for it only a few milliseconds.
 const (
 	maxTasksPerRestore  = 100
 	maxFieldsPerRestore = 5000
@@ -27,8 +27,8 @@ const (
 // its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. It raises the
 // counter of ids to the highest id, and returns how many tasks it has written.
 //
-// [ErrIDTaken] says that another task has an id. [ErrFull] says that Redis has no room for more. If any record is
-// invalid, Restore writes nothing.
+// The error wraps [ErrIDTaken] if another task has the id of a record, and [ErrFull] if Redis has no room for more. If
+// any record is invalid, Restore writes nothing.
 func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
 	for i := range records {
 		if err := records[i].Validate(); err != nil {
@@ -46,7 +46,8 @@ func (s *Store) Restore(ctx context.Context, records ...Record) (written int, er
 	return written, nil
 }
 
-// restore makes one call. It reserves the ids up to last, and up to the highest id of the records.
+// restore makes one call. It also reserves the ids up to last, or up to the highest id of the records if that is
+// higher.
 func (s *Store) restore(ctx context.Context, last int64, records []Record) (written int, err error) {
 	for i := range records {
 		last = max(last, records[i].ID)
@@ -74,15 +75,15 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	return written, nil
 }
 
-// restoreBatch returns how many of the records make up the next call: at least one.
+// restoreBatch returns how many of the records fit into the next call, but at least one.
 func restoreBatch(records []Record) int {
 	return batch(len(records), atMost(maxTasksPerRestore),
 		bound{maxFieldsPerRestore, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
 		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
 }
 
-// record adds a task, as the header of restore.lua lists it. A task in an unknown state gets into no list. The audit then
-// finds it and repairs it.
+// record adds the arguments of one task, in the form that the header of restore.lua describes. A task in an unknown
+// state gets into no list. The audit later finds the task and repairs it.
 func (e *encoder) record(r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
 	list, look := 0, "-"

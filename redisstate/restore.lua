@@ -3,8 +3,9 @@
 -- from-state  (none)
 -- to-state    the one in the task's hash
 --
--- An existing task stays unchanged, so the call may be repeated at any time. An existing task that was opened at
--- another moment, to the microsecond, or in another group, is another task: both properties never change.
+-- An existing task stays unchanged, so the call may be repeated at any time. An existing task with the same id is
+-- another task if it has another group, or was opened at another time, compared to the microsecond. These two
+-- properties of a task never change.
 --
 -- KEYS  1 due   2 task_id   then the lists
 -- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
@@ -19,7 +20,7 @@
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
 
--- Properties and updates stay in ARGV: a task has their indexes.
+-- Properties and updates stay in ARGV. A task has only their indexes in ARGV.
 local function skip(each)
   local n, from = each * tonumber(take()), cursor + 1
   cursor = cursor + n

@@ -12,11 +12,11 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// untilAnswered calls op until Redis has answered, or ctx has ended. It returns the answer, an error that waiting does
-// not end, or the error of ctx. op may run several times.
+// untilAnswered calls op until Redis has answered, or ctx has ended. It returns nil, an error of op that waiting cannot
+// cure, or the error of ctx. op may run several times.
 //
-// A missing right that concerns only this call is a *[ForbiddenError]. untilAnswered sends the call once more before it
-// returns that error, since the rights may have changed.
+// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. untilAnswered sends the call
+// once more before it returns that error, because the rights may have changed.
 func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) error) error {
 	if err := s.Ready(ctx); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) erro
 	return s.retry(ctx, op)
 }
 
-// retry is untilAnswered without the check of Redis.
+// retry is like untilAnswered, but does not call Ready first.
 func (s *Store) retry(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
 	var loggedAt time.Time
@@ -50,7 +50,7 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 			}
 		}
 		if try == 0 {
-			continue // Redis has closed an idle connection; this is no outage
+			continue // Redis closed a connection because it was idle; this is no outage
 		}
 		if try == 1 {
 			s.outages.Add(1)

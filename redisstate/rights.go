@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A ForbiddenError says that the user's ACL forbids one call but allows moves of tasks. Waiting does not help. Other
-// calls work (docs/guarantees.md, "Every call may be sent twice").
+// A ForbiddenError means that the ACL of the Redis user forbids one call, but allows the commands that move tasks.
+// Waiting does not help. Other calls work (docs/guarantees.md, "Every call may be sent twice").
 type ForbiddenError struct {
 	Addr string
 	Err  error
@@ -28,14 +28,16 @@ func lacksRights(err error) bool {
 	return errors.As(err, &reply) && noRights(reply.Error())
 }
 
-// noRights reports whether a reply says that the user's ACL forbids a command, also inside a script.
+// noRights reports whether a reply says that the user's ACL forbids a command. The command may have been inside a
+// script.
 func noRights(reply string) bool {
 	return strings.HasPrefix(reply, "NOPERM") || strings.Contains(reply, "The user executing the script can't") ||
 		strings.Contains(reply, "ACL failure in script")
 }
 
-// canMoveTasks reports whether the user may still run the commands of every move, so that a missing right concerns only
-// one call. For a client that has moved no task, it tries only reads: the user may have no right to write.
+// canMoveTasks reports whether the user may still run all commands that move tasks. Then a missing right concerns only
+// one call. If this client has moved no task, canMoveTasks tries only the commands that read, because the user may have
+// no right to write.
 func (s *Store) canMoveTasks(ctx context.Context) bool {
 	writes := ""
 	if s.taskMoved.Load() {

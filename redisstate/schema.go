@@ -12,7 +12,7 @@ import (
 const Schema = 1
 
 // Ready waits until Redis answers, and checks that this release can use it and the namespace. If not, the error is a
-// *[RefusedError]. Every call does the same before it is sent, until one check has succeeded.
+// *[RefusedError]. Every call of the Store does the same before it is sent, until one check has succeeded.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.connected.Load() {
 		return nil
@@ -23,7 +23,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if s.connected.Load() { // another call has checked meanwhile
+	if s.connected.Load() { // meanwhile, another call has done the check
 		return nil
 	}
 	if err := s.check(ctx); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) check(ctx context.Context) error {
 	return err
 }
 
-// checkKinds refuses a namespace that has keys of other types.
+// checkKinds refuses a namespace if one of its keys has an unexpected Redis type.
 func (s *Store) checkKinds(ctx context.Context) error {
 	kinds := s.keys.kinds()
 	found := map[string]*redis.StatusCmd{}
@@ -87,7 +87,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // a full Redis refuses SETNX
+		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // read before SETNX, because a full Redis refuses SETNX
 			return err
 		}
 		if err := s.rdb.SetNX(ctx, s.keys.schema(), Schema, 0).Err(); err != nil {

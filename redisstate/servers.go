@@ -9,11 +9,12 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// clockSlack is how far in the future a server's heartbeat may be that was written by the same clock.
+// clockSlack is how far in the future a server's heartbeat may be without a sign that the clock was set back.
 const clockSlack = tdf.Seconds(5)
 
-// ServerHeartbeat says that a server is alive. It forgets servers that have been silent for a day. It also removes
-// heartbeats from the future, which were written before the clock was set back: a live server sends another one.
+// ServerHeartbeat records that a server is alive. It removes the heartbeats of servers that have been silent for a day.
+// It also removes heartbeats from the future, which were written before the clock was set back. A live server soon
+// sends a new heartbeat.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
@@ -22,7 +23,7 @@ func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) 
 	})
 }
 
-// LastServerHeartbeat returns the latest heartbeat of any server, or 0.
+// LastServerHeartbeat returns the time of the latest heartbeat of any server. It returns 0 if there is none.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	var last tdf.Time
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -41,7 +42,7 @@ type Grace struct {
 	Running tdf.Time // until then, no running task is lost, timed out or expired
 	Open    tdf.Time // until then, no open task expires, since Redis's clock may have leapt
 
-	// CheckFuture says that the clock was set back, and that the server has not yet checked all tasks with a time in the
+	// CheckFuture means that the clock was set back, and that no server has yet checked all tasks with a time in the
 	// future: see [Store.FutureTasks].
 	CheckFuture bool
 }
@@ -49,7 +50,7 @@ type Grace struct {
 // Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
-	case m.Verb == tdf.VerbRescore: // gives a worker more time
+	case m.Verb == tdf.VerbRescore: // the correction gives a worker more time
 		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may have been unable to report
 		return g.Running
@@ -59,13 +60,13 @@ func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	return 0
 }
 
-// Fields of `leap`.
+// Names of fields in the hash `leap`.
 const (
 	leapUntil = "until"
 	leapAhead = "ahead"
 )
 
-// Grace returns the grace period that a server began last.
+// Grace returns the latest grace period.
 func (s *Store) Grace(ctx context.Context) (Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
@@ -95,7 +96,7 @@ func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 	})
 }
 
-// FutureChecked says that all tasks with a time in the future have been checked since the clock was set back.
+// FutureChecked records that, since the clock was set back, all tasks with a time in the future have been checked.
 func (s *Store) FutureChecked(ctx context.Context) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

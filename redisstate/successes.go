@@ -11,12 +11,12 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Redis keeps the last two workers on which a program succeeded, for an hour. With two of them, a worker can tell whether
-// the program succeeded on another worker.
+// Redis keeps the last two workers on which a program succeeded, for an hour. At least one of the two is not the worker
+// that asks. So a worker can tell whether the program succeeded on another worker.
 const (
 	successLife    = time.Hour
 	keptSuccesses  = 2
-	successesACall = 300 // programs, so that a call takes Redis a few ms at most
+	successesACall = 300 // number of programs; a call then takes Redis a few milliseconds at most
 )
 
 // NoteSuccesses records that rounds of these programs succeeded on a worker. It is best effort: safe to repeat and safe

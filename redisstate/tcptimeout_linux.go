@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacked has the system close a connection if the peer acknowledges nothing of what was sent for that time.
+// limitUnacked makes the system close a connection if the peer acknowledges no sent data for the time bound.
 func limitUnacked(conn net.Conn, bound time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -6,12 +6,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// readAtOnce bounds the bytes of one reply, unless a single property is longer.
+// readAtOnce is the largest number of bytes in one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
-// readLong answers the first questions, as many as most bytes allow, but at least one, and returns how many. It calls put
-// for each property that is not empty, with its value and length. limit returns how long a property of that name may be.
-// A longer one is not read, and put gets only its length. readLong asks Redis for a few MiB at once.
+// readLong answers as many questions as most bytes allow, from the first one on, but at least one. It returns how many
+// it has answered. It calls put for each property that is not empty, with the property's value and length. The argument
+// limit returns how long a property of a name may be. A longer property is not read, and put gets only its length.
+// readLong reads a few MiB at once.
 func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
 	put func(i int, name, value string, length int),
 ) (int, error) {
@@ -48,7 +49,7 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 	return n, nil
 }
 
-// readPieces reads properties in one pipeline. Neighbours of the same task share a command.
+// readPieces reads properties in one pipeline. Successive questions about the same task share one command.
 func (s *Store) readPieces(ctx context.Context, asked []question, names [][]string, put func(i int, name, value string)) error {
 	type piece struct {
 		of    []int // the question of each name
@@ -77,7 +78,7 @@ func (s *Store) readPieces(ctx context.Context, asked []question, names [][]stri
 		return err
 	}
 	for _, x := range pieces {
-		for j, v := range x.reply.Val() { // none if the key is no hash
+		for j, v := range x.reply.Val() { // there are no values if the key is not a hash
 			if value, ok := v.(string); ok {
 				put(x.of[j], x.names[j], value)
 			}

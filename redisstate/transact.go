@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Bounds of one call, so that it keeps Redis from its other clients for a few ms only.
+// Limits for one call of a script, so that other clients of Redis wait for it only a few milliseconds.
 const (
 	maxTasksPerCall = 1000
 	maxBytesPerCall = 4 << 20
@@ -22,17 +22,18 @@ const (
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // a group that must have no tasks, else [ErrGroupTaken]; "" for none
+	NewGroup string // a group that must have no tasks yet, or the Outcome is [ErrGroupTaken]; "": no condition
 }
 
 // An Outcome is the result of a unit.
 type Outcome struct {
-	IDs []int64 // of the new tasks
-	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis refuses the unit; then nothing of the unit was done
+	IDs []int64 // the ids of the new tasks
+	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis refuses the unit; if not nil, the unit changed nothing
 }
 
-// Apply carries out units, each on its own, in as few calls as the bounds allow. who appears in the tasks' logs. With an
-// error, it returns the outcomes of the units that were done. No task may occur twice.
+// Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. The name who
+// appears in the tasks' logs. With an error, Apply returns the outcomes of the first units, for which Redis has
+// answered. No task may occur twice.
 func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome, error) {
 	return s.apply(ctx, who, units, true)
 }
@@ -52,8 +53,8 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 	return all, nil
 }
 
-// A pace is how many units Redis had time for in the last call. Sending more would be in vain. The zero pace is the
-// fastest.
+// A pace limits the units of the next call. If Redis lately had no time for more units, sending more would be in vain.
+// The zero pace allows the most units.
 type pace struct{ most atomic.Int64 }
 
 const slowestPace = 16
@@ -65,7 +66,7 @@ func (p *pace) next() int {
 	return maxTasksPerCall
 }
 
-// did records how many of its units a call has done.
+// did records how many units of a call Redis has done.
 func (p *pace) did(done, of int) {
 	if done < of {
 		p.most.Store(int64(max(done, slowestPace)))
@@ -74,7 +75,7 @@ func (p *pace) did(done, of int) {
 	}
 }
 
-// unitBatch returns how many of the units make up the next call: at least one.
+// unitBatch returns how many of the units fit into the next call, but at least one.
 func unitBatch(units []Unit) int {
 	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
 		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
@@ -93,10 +94,11 @@ func (u *Unit) size() int {
 	return bytes
 }
 
-// transact makes one call and returns the outcomes of the first units, at least one. Redis leaves the last ones undone if
-// it has no time for them. Without once, the claims of its moves identify a repeated call.
+// transact makes one call and returns the outcomes of the first units, at least one. If the call takes too long, the
+// script leaves out the last units. If once is true, a call slot identifies a repeated call. Otherwise the claims of
+// the moves do.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	if err := s.Ready(ctx); err != nil { // before the managers to wake are read
+	if err := s.Ready(ctx); err != nil { // check Redis before callLists reads which managers to wake
 		return nil, err
 	}
 	script := s.scripts.transact
@@ -170,7 +172,7 @@ func outcome(u *Unit, line string) Outcome {
 	return Outcome{Err: found}
 }
 
-// parseFound reads '-id round state', the answer of a script that did not find the expected state.
+// parseFound reads '-id round state'. A script gives this answer if a task is not in the expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
@@ -182,10 +184,10 @@ func parseFound(line string) *tdf.StateError {
 	return e
 }
 
-// notDue is the fence of a task that must not be in `due`.
+// notDue is the fence that requires that the task is not in `due`.
 const notDue = "-1"
 
-// dueScore returns a score as the script compares it, without rounding.
+// dueScore returns a score in the form that the script compares, without rounding.
 func dueScore(score float64) string {
 	if math.IsInf(score, 0) {
 		return ""

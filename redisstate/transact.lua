@@ -3,9 +3,9 @@
 -- from-state  the one that each move names, in the round that it names
 -- to-state    the one that each move names, or none if the task is removed; open for new tasks
 --
--- A call is a list of units. A unit is some moves and some new tasks, which happen together or not at all. Units do
--- not depend on each other. No task occurs twice in a call. The script reads everything that it decides by before its
--- first write. A call that takes too long leaves out its last units, but never the first.
+-- A call is a list of units. A unit is some moves and some new tasks, which happen together or not at all. Units do not
+-- depend on each other. No task occurs twice in a call. Before its first write, the script reads everything that its
+-- decisions need. A call that takes too long leaves out its last units, but never the first.
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
 -- ARGV  1 slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
@@ -35,7 +35,7 @@
 --   'TDFIDS': no ids are left
 --   'WRONGTYPE': a key of the namespace has another type
 
-local call = redis.call -- a local is faster, and this code runs most often
+local call = redis.call -- a local is faster, and this script runs most often
 local due, counter = KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
@@ -73,7 +73,7 @@ local function moment_text(spec, at)
   return t and text(t)
 end
 
--- Writes to sorted sets, by key. They are made in bulk at the end.
+-- Writes to sorted sets, by key. The script makes them in bulk at the end.
 local remove, add, arrived = {}, {}, {}
 
 local function into(all, key)
@@ -90,10 +90,10 @@ local function drop(of, id) of[#of + 1] = id end
 
 local looked_at, forgotten = into(add, due), into(remove, due)
 
--- Read the whole call, and then everything that it decides by.
+-- Read the whole call, and then everything that the decisions need.
 
--- The writes of a shape's moves are built once, in `write`. A move adds its key, log and own values. The same holds
--- for the properties to check, in `read`.
+-- `write` has the arguments of the write that all moves of a shape have in common. A move adds its key, log and own
+-- values. In the same way, `read` has the properties to check.
 local function stamp(s, at)
   s.at, s.at_text = at, text(at)
   s.score_text, s.look_text = moment_text(s.score, at), moment_text(s.look, at)
@@ -148,7 +148,8 @@ local function read_new()
   new_tasks[#new_tasks + 1] = { group = take(), score = take(), look = take(), set = take_list(2) }
 end
 
--- A unit is the ends of its moves and its new tasks in the two lists above.
+-- For each unit, these are the indexes of its last move in `moves` and of its last new task in `new_tasks`, and why the
+-- unit is refused.
 local unit_moves, unit_new, refused = {}, {}, {}
 
 local function not_in_group(group)
@@ -184,7 +185,7 @@ local function found(m, state, round)
   return string.format('-%s %s %s', m[ID], round, state)
 end
 
--- The value that a move writes to a property, or nil.
+-- Returns the value that a move writes to a property, or nil if the move does not write it.
 local function written(m, name)
   local s = m[SHAPE]
   for i = 1, #s.set, 2 do
@@ -195,19 +196,19 @@ local function written(m, name)
   end
 end
 
--- A change raises the revision by one. Of two changes to the same revision, the second is refused, since it would
--- undo the first.
+-- A change raises the revision by one. If two changes start from the same revision, the second is refused, because it
+-- would undo the first.
 local function overtaken(m, revision)
   local to = written(m, 'revision')
   return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
 end
 
--- The claim of a move whose round must have no claim.
+-- The claim in a move that requires a round without a claim.
 local NO_CLAIM = '-'
 
--- Returns nil if the task is in the state of the move, else its true state. It returns 'done' for a result that the
--- same claim has already committed. A claim's own result is also accepted if the late result of another claim has
--- made the task executed.
+-- Returns nil if the task is in the state that the move requires. Otherwise returns the task's true state. It returns
+-- 'done' for a result that the same claim has already committed. A claim's own result is also accepted if the late
+-- result of another claim has made the task executed.
 local function check(m)
   local s = m[SHAPE]
   s.read[1] = m[KEY]
@@ -232,7 +233,7 @@ local function check(m)
   not_before(m, f[7])
 end
 
--- Whether the call has taken too long. The function reads the clock only after every 16 tasks.
+-- Returns whether the call has taken too long. The function reads the clock only after every 16 tasks.
 local unasked = 0
 local function late(tasks_done, times)
   unasked = unasked + tasks_done
@@ -241,8 +242,8 @@ local function late(tasks_done, times)
   return spent(times)
 end
 
--- A refused unit names the first task in another state. A move that was already made does not refuse the unit, and is
--- not repeated.
+-- A refused unit names the first task in another state. The unit also goes through if one of its moves was made before;
+-- that move is not repeated.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then
@@ -258,8 +259,8 @@ for i = 1, #unit_moves do
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- New ids are free and consecutive, even if the counter was lost. If some are taken, the search continues behind
--- them, in steps that double.
+-- New ids are free and consecutive, even if the counter was lost. If some of the next ids are taken, the search
+-- continues after them, in steps that double.
 
 local function taken(first, n)
   local keys = {}
@@ -300,7 +301,7 @@ local function leave(s, m)
     if m[STRAY] then drop(into(remove, list[m[STRAY]]), m[ID]) end
     return
   end
-  for name, key in pairs(list) do -- a repair removes it from any list
+  for name, key in pairs(list) do -- a repair removes the id from any list
     if name ~= s.to then drop(into(remove, key), m[ID]) end
   end
 end
@@ -343,7 +344,7 @@ local function open(new)
   opened = opened + 1
   local at_text = text(at)
   local score_text = score == at and at_text or text(score)
-  local h = { tasks .. id, unpack(shared) } -- the most used properties come first
+  local h = { tasks .. id, unpack(shared) } -- the properties that are used most come first
   local n = #h
   for i = 1, #new.set do h[n + i] = new.set[i] end
   n = #h

@@ -28,7 +28,8 @@ type Update struct {
 	Line          string
 }
 
-// Updates returns up to most updates of a task that follow after, in order. The zero Update stands for the beginning.
+// Updates returns the updates of a task that follow the update after, in order, at most most of them. If after is the
+// zero Update, it returns updates from the beginning.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)

@@ -8,8 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. A lost token costs one long
-// wait, and no more. If the connection breaks, a token may have been on its way, so that counts as a token.
+// A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. If a token is lost, the
+// component waits once for its longest time, and no more. If the connection breaks, a token may have been on its way.
+// So a broken connection counts as a token.
 type Waker struct {
 	store *Store
 	rdb   *redis.Client
@@ -17,12 +18,12 @@ type Waker struct {
 
 	mu       sync.Mutex
 	waiting  bool // a call of Wait is under way
-	blocking bool // a read is under way
+	blocking bool // a command that waits for a token is under way
 	tokens   chan struct{}
 	done     sync.WaitGroup
 }
 
-// longestBlock is how long one read blocks. Redis ends it a little later.
+// longestBlock is how long one BLPOP waits for a token. Redis may end it a little later.
 const longestBlock = 2 * time.Second
 
 // WakeWorker returns a Waker for open tasks.
@@ -71,7 +72,8 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ready makes sure that the namespace may be used. If not, it waits for d or until ctx ends, and returns false.
+// ready does the checks of [Store.Ready]. If they do not succeed, ready returns false after the time d, or when ctx
+// ends.
 func (w *Waker) ready(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -98,7 +100,8 @@ func (w *Waker) end() {
 	w.waiting = false
 }
 
-// block reads tokens as long as Wait is called. It returns a token that comes after that to the list, for another client.
+// block takes tokens from the list while calls of Wait want them. If it gets a token too late, it puts the token back
+// into the list, for another client.
 func (w *Waker) block() {
 	for {
 		err := w.rdb.Do(context.Background(), "BLPOP", w.key, longestBlock.Seconds()).Err()
@@ -123,7 +126,7 @@ func (w *Waker) goOn(err error) bool {
 	return w.blocking
 }
 
-// hand passes a token to Wait. It returns false if there is no call of Wait.
+// hand passes a token to a call of Wait. It returns false if no call of Wait is under way.
 func (w *Waker) hand() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

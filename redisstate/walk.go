@@ -12,17 +12,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A WalkPage says where a walk through all tasks continues. The zero WalkPage is the beginning.
+// A WalkPage is the place where a walk through all tasks continues. The zero WalkPage is the beginning.
 type WalkPage struct {
 	phase  walkPhase
-	last   int64  // the last id when the walk began; it does not go on for later ones
-	id     int64  // counting: the last id of the page before
-	list   int    // listing: the list, as an index of tdf.Lists
+	last   int64  // the last id when the walk began; the walk does not count later ids
+	id     int64  // counting: the last id of the previous page
+	list   int    // listing: the index in tdf.Lists of the list that the walk has reached
 	cursor uint64 // the cursor in the keys, or in the list
 }
 
-// A walk counts the ids up to the last one, or scans the keys if nearly all of these tasks are gone. Then it walks
-// through the lists.
+// A walk first counts through all ids up to the last one. If nearly all of these tasks are gone, it scans the keys
+// instead. Then it goes through the lists.
 type walkPhase int
 
 const (
@@ -32,9 +32,9 @@ const (
 	listing
 )
 
-// Walk returns the ids of the next page of all tasks: those up to the last id, and those in any list. Some of the tasks
-// may be gone, and some ids may come more than once. done reports that the page was the last one. If the user may not
-// SCAN, tasks in no list are left out, and the log says so once.
+// A walk goes through all ids up to the last one given out, and then through all lists. Walk returns the ids of its
+// next page. Some of these tasks may be gone, and some ids may come more than once. The result done is true if the page
+// was the last one. If the user may not SCAN, Walk may leave out tasks that are in no list, and the log says so once.
 func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
@@ -52,8 +52,8 @@ func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int6
 	return s.walkLists(ctx, from, most)
 }
 
-// A walk counts up to countedForEach ids for each task, and countedAnyway in any case. For more ids, scanning all keys of
-// Redis costs less.
+// A walk counts through at most countedForEach ids per existing task, plus countedAnyway. For more ids, scanning all
+// keys of Redis costs less.
 const (
 	countedForEach = 10
 	countedAnyway  = 100_000
@@ -141,7 +141,7 @@ func (s *Store) listKeys() []string {
 	return keys
 }
 
-// LastID returns the last id that was given out, or 0.
+// LastID returns the last id that was given out. It returns 0 if there is none.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	var last int64
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -157,8 +157,9 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 	return last, nil
 }
 
-// IDs yields the ids of all tasks in ascending order, each once, up to most in a page. Some of the tasks may be gone. A task that
-// is opened meanwhile may come at the end. IDs keeps the ids in memory that a walk does not count: 8 bytes each.
+// IDs yields the ids of all tasks in ascending order, each id once, in pages of at most most ids. Some of the tasks may
+// be gone. A task that is opened meanwhile may come at the end. Ids that a walk finds only in keys or lists stay in
+// memory: 8 bytes each.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64

@@ -12,19 +12,21 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A WorkerStatus is a worker's last report about itself, with its drain.
+// A WorkerStatus is a worker's last report about itself, and whether the worker is drained.
 type WorkerStatus struct {
 	WorkerInfo
-	Seen    tdf.Time // its last heartbeat
-	Drained string   // who has drained it; "" if it is not drained
+	Seen    tdf.Time // time of the worker's last heartbeat
+	Drained string   // who has drained the worker; "" if it is not drained
 }
 
-// Alive reports whether a worker is believed to be alive: it has not signed off, and its lease has not ended.
+// Alive reports whether a worker seems to be alive at the time now: the worker has not signed off, and its lease has
+// not ended.
 func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
 
-// Pausing returns the worker's pause of a program, and when it tries a round again. pauses is false if there is none.
+// Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. The result
+// pauses is false if the worker does not pause the program.
 func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
 	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
 	if i < 0 {
@@ -33,7 +35,7 @@ func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses 
 	return w.Pauses[i], w.Seen.Add(w.Pauses[i].For), true
 }
 
-// mostWorkers is how many workers are read at once.
+// mostWorkers is how many workers one pipeline reads.
 const mostWorkers = 1000
 
 // Workers returns the workers that sent a heartbeat within a week, ordered by name.
@@ -89,8 +91,9 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	return w
 }
 
-// Drain tells a worker, with its next heartbeat, to claim nothing more. by says who does it; "" ends the drain. The drain
-// also holds for a later worker with that name. Drain returns false if no worker of that name is known.
+// Drain tells a worker to claim nothing more. The worker learns this with its next heartbeat. The argument by names who
+// drains the worker; "" ends the drain. The drain also holds for a later worker with the same name. Drain returns false
+// if no worker of that name is known.
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -106,7 +109,8 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	return known, nil
 }
 
-// writeDrain sets or ends a drain. Redis forgets a worker a week after its last heartbeat, but not while it is drained.
+// writeDrain sets or ends a drain. The record of a worker expires a week after its last heartbeat, but not while the
+// worker is drained.
 func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
 	p := s.rdb.TxPipeline()
 	if by == "" {

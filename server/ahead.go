@@ -12,8 +12,8 @@ type aheadStore interface {
 	FutureChecked(ctx context.Context) error
 }
 
-// Bounds of the tasks that one call of lookAhead visits. Each page is one call of transact, which blocks Redis for some
-// milliseconds.
+// One call of lookAhead visits at most aheadPages pages of aheadSize tasks. Each page is one call of the script
+// transact, which blocks Redis for some milliseconds.
 const (
 	aheadSize  = 200
 	aheadPages = 4
@@ -24,7 +24,7 @@ const (
 // servers may walk at once.
 type ahead struct {
 	page redisstate.FuturePage
-	back tdf.Time // time of the last step; the walk restarts if the clock is now behind it
+	back tdf.Time // Redis's time at the last step; if the clock is set back after it, the walk restarts
 	busy bool     // the walk is not finished
 }
 
@@ -62,7 +62,7 @@ func (s *Server) lookAhead(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// repair repairs those of the tasks that are certainly inconsistent.
+// repair examines tasks, and repairs those that are certainly inconsistent.
 func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 	found, err := s.store.Examine(ctx, ids)
 	if err != nil {

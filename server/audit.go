@@ -17,7 +17,8 @@ type auditStore interface {
 	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
-// How many tasks of each kind one round examines.
+// Limits for one round of the server: tasks at the head of the open list, tasks of the walk, ids in groups, and
+// suspects.
 const (
 	headExamined = 20
 	walkExamined = 50
@@ -25,12 +26,12 @@ const (
 	maxSuspects  = 1000
 )
 
-// clockSkew bounds the error of the clocks of the original TDF's components.
+// clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
-// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, or edits by hand,
-// leave them. A task that may be in the middle of a move is a suspect: the audit repairs it only if it has not
-// changed for the grace (docs/guarantees.md, "The audit").
+// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, or edits by
+// hand, leave such tasks behind. A task that may be in the middle of a move is a suspect: the audit repairs it only if
+// it has not changed for audit_grace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds
@@ -41,11 +42,11 @@ type audit struct {
 }
 
 type suspicion struct {
-	sign  string   // the Sign of the finding
-	since tdf.Time // when the task was first found with this sign
+	sign  string   // the Snapshot of the finding
+	since tdf.Time // when the audit first found the task with this sign
 }
 
-// suspect makes the next round examine a task.
+// suspect makes the next audit examine a task.
 func (a *audit) suspect(id int64) {
 	if _, known := a.suspects[id]; !known && len(a.suspects) < maxSuspects {
 		a.suspects[id] = suspicion{}
@@ -87,7 +88,7 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	var moves []tdf.Move
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
-		if !twice { // the next walk removes an id from its second group
+		if !twice { // if an id is in two groups, the next walk removes it from the second one
 			moves = append(moves, f.Repair)
 		}
 	}
@@ -121,7 +122,7 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 	return ripe, nil
 }
 
-// ids returns the tasks to examine in this round: the suspects, new tasks that are not in $ns:due, the head of the open
+// ids returns the tasks that this audit examines: the suspects, new tasks that are not in $ns:due, the head of the open
 // list, and the next page of the walk through all tasks.
 func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))

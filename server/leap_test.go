@@ -24,8 +24,8 @@ type leaper struct {
 	runs bool   // the clock is real; an artificial clock may stand still between two calls
 }
 
-// claim and claimable update the clock first. Tasks opened by one call differ by microseconds, and must all lie in the
-// past.
+// claim and claimable update the clock first. The opening times of tasks opened by one call differ by microseconds, and
+// must all be in the past.
 
 func (s *leaper) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
@@ -39,8 +39,8 @@ func (s *leaper) claimable() []int64 {
 	return s.site.claimable()
 }
 
-// onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. The real clock cannot
-// leap, so all stored times leap the other way.
+// onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. A test cannot make the
+// real clock leap, so it moves all stored times in the other direction.
 func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
@@ -87,7 +87,7 @@ func (c *clock) leap(by tdf.Seconds) {
 	c.r.SetTime(time.Now().Add(c.by))
 }
 
-// shift adds to all times in Redis, and to the server's last reading of the clock.
+// shift adds a span to all times in Redis, and to the server's last reading of the clock.
 func (s *site) shift(by tdf.Seconds) {
 	s.Helper()
 	shifted := func(text any) (string, bool) {
@@ -145,7 +145,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
-		soon.StartAfter = s.now().Add(-1800) // in the past now, and in the future after the clock is set back
+		soon.StartAfter = s.now().Add(-1800) // now in the past; in the future after the clock is set back
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
@@ -178,7 +178,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// If a server dies during the look ahead, another one continues it.
+// If a server dies while it looks at tasks with times in the future, another server continues.
 func TestRescoringIsResumed(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -191,7 +191,7 @@ func TestRescoringIsResumed(t *testing.T) {
 		}
 		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		all := first["rescored"]
-		for range 4 { // both servers work: the first one turns out to be alive
+		for range 4 { // both servers work, because the first one is still alive
 			for _, server := range []*Server{second, s.server} {
 				done, err := server.RunOnce(s.Context())
 				if err != nil {
@@ -218,8 +218,8 @@ func TestRescoringIsResumed(t *testing.T) {
 	})
 }
 
-// The clock leaps forward and back again. No open task expires, by a claim or by the server, and no task waits for the
-// time of the leap.
+// The clock leaps forward and back again. No open task expires, neither by a claim nor by the server. No task waits
+// until the clock reaches the leapt time again.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -260,7 +260,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	})
 }
 
-// After the grace period, overdue tasks expire, by a claim and by the server.
+// After the grace period, a claim and the server expire overdue tasks again.
 func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -282,8 +282,8 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 	})
 }
 
-// A worker that died before the clock was set back loses its task after one lease, and not only when the clock reaches
-// the old end of the lease.
+// A worker dies, and the clock is set back. Its task is lost after one lease, even though the clock has not reached the
+// old end of the lease.
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
@@ -328,7 +328,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// A server that starts after the clock was set back notices it by the last server's heartbeat.
+// A server that starts after the clock was set back notices this from the heartbeat of an earlier server.
 func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-// A site is a namespace with a server. Tests change it through the store, and like redis-cli.
+// A site is a namespace with a server. Tests change it through the store, or with plain commands of Redis.
 type site struct {
 	*testing.T
 	ns     string
@@ -67,7 +67,7 @@ func newSite(t *testing.T, addr string) *site {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// do runs a command like redis-cli. It replaces $ at the start of a key by the namespace.
+// do sends a command to Redis, as redis-cli does. It replaces $ at the start of a key by the namespace.
 func (s *site) do(args ...any) any {
 	s.Helper()
 	for i, a := range args {
@@ -131,7 +131,7 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// is checks a task's state and round, in its hash and in the lists.
+// is fails the test unless the task has this state and round, in its hash and in the lists.
 func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})

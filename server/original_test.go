@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// These tests write to Redis like managers and workers of the original TDF, command by command. Both versions may share
-// a namespace (docs/redis.md, "Beside the original").
+// These tests send the same commands to Redis as managers and workers of the original TDF. Both versions may share a
+// namespace (docs/redis.md, "Beside the original").
 
-// byHand opens a task like the original's manager.
+// byHand opens a task as the original's manager does.
 func (s *site) byHand(id int, fields ...any) {
 	s.Helper()
 	s.do("SET", "$task_id", id)
@@ -24,7 +24,7 @@ func (s *site) byHand(id int, fields ...any) {
 	s.do("ZADD", "$open", "0", id)
 }
 
-// claimByHand claims a task like the original's worker, in two steps.
+// claimByHand claims a task in two steps, as the original's worker does.
 func (s *site) claimByHand(id int, round string, at tdf.Time) {
 	s.Helper()
 	s.do("ZREM", "$open", id)
@@ -106,7 +106,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 	})
 }
 
-// repairedAfterGrace checks that the audit repairs a task only after it stayed unchanged for the grace.
+// repairedAfterGrace checks that the audit repairs a task only after the task stayed unchanged for audit_grace.
 func (s *site) repairedAfterGrace() {
 	s.Helper()
 	s.server.audit.grace = 60
@@ -178,7 +178,8 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 	})
 }
 
-// An original's worker loses its round, and then commits a result into the next round, which another worker runs.
+// A worker of the original TDF loses its round. It then commits a result into the next round, which another worker
+// runs.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
@@ -214,7 +215,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 		s.claim(600)
 		s.executeByHand(1, "0", "")
 		s.repairedAfterGrace()
-		s.is(1, tdf.Running, 1) // the lease of its claim still holds
+		s.is(1, tdf.Running, 1) // the lease of the claim still holds
 
 		s.byHand(2, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(2, "0", s.now()-100)
@@ -297,7 +298,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.do("ZADD", "$failed", "5", "no number")
 		s.byHand(2)
 		s.do("HSET", "$task:2", "state", "confused")
-		s.do("ZADD", "$due", "1", "2") // settling it does no harm
+		s.do("ZADD", "$due", "1", "2") // it is harmless to settle this task again
 		s.byHand(3)
 		s.do("ZADD", "$succeeded", "5", "3")
 		s.repairedAfterGrace()
@@ -328,8 +329,8 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	})
 }
 
-// A task that an original's worker claimed times out in time. This holds even if end_before gave it a due time, and if
-// many other tasks were claimed after it.
+// A task that a worker of the original TDF claimed times out on time, even if end_before gave the task a due time, and
+// if many other tasks were claimed after it.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
@@ -356,7 +357,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	})
 }
 
-// The audit's walk reaches every task, even if tasks are opened all the time.
+// The audit's walk reaches every task, even if managers open tasks all the time.
 func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
@@ -375,7 +376,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 	})
 }
 
-// Tasks of another Redis type, and members that are not ids, do not stop workers or the server.
+// Task keys of a wrong Redis type, and members of lists that are not ids, do not stop workers or the server.
 func TestBrokenKeys(t *testing.T) {
 	onEach(t, func(s *site) {
 		for _, id := range []string{"991", "992", "no id", "7\n8"} {

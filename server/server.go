@@ -52,7 +52,7 @@ func New(name string, cfg config.Server, store Store, log *slog.Logger, options 
 	return s
 }
 
-// Run makes rounds until ctx ends. Errors of Redis do not end it.
+// Run settles and audits again and again until ctx ends. After an error of Redis, Run goes on.
 func (s *Server) Run(ctx context.Context) error {
 	waker := s.store.WakeServer()
 	defer waker.Close()
@@ -82,21 +82,21 @@ func (s *Server) Run(ctx context.Context) error {
 // pause returns the longest wait of an idle server. It is at least 10 ms, so that the server does not spin.
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
 
-// heartbeatPause is the longest time between two heartbeats, for rounds of any length. It is shorter than [absence], so
-// that a new server notices this one. Managers and tdf report a missing server after 10 s.
+// heartbeatPause is the longest time between two heartbeats, whatever round_duration is. It is shorter than [absence],
+// so that a new server notices this one. Managers and tdf report a missing server after 10 s.
 const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
 
-// heartbeat stores the time of the last look in Redis. The server has noticed every event in Redis before that time
+// heartbeat stores when the watch last looked at Redis. The server has noticed every event in Redis before that time
 // (docs/operations.md, "Names of workers").
 func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
 }
 
-// stuckPause is the pause if a due task could not be settled.
+// stuckPause is how long the server waits after it could not settle a due task.
 const stuckPause = 50 * time.Millisecond
 
-// wait waits until a task is due, and returns true. It returns false at the end of the round.
+// wait waits until a task is due, and returns true. It returns false at the end of the server's round.
 func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time, busy bool) bool {
 	left := s.pause() - time.Since(begun)
 	if left <= 0 {
@@ -124,7 +124,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	return waker.Wait(ctx, left)
 }
 
-// RunOnce makes one round and returns its counts.
+// RunOnce settles due tasks, sends a heartbeat and audits once. It returns how many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	done, err := s.Settle(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	return done, err
 }
 
-// Settle makes one round without the audit: it settles due tasks, and sends a heartbeat.
+// Settle settles due tasks and sends a heartbeat, without the audit.
 func (s *Server) Settle(ctx context.Context) (Done, error) {
 	done, err := s.settle(ctx)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
 	})
 }
 
-// A renewal between a decision and its application makes the decision void.
+// If a lease is renewed after the server's decision, the decision has no effect.
 func TestRenewalVoidsADecision(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define())
@@ -145,7 +145,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// Results and due times wake a waiting server. A round duration of an hour rules out other reasons.
+// Results and due times wake a waiting server. With a round_duration of an hour, nothing else can wake it.
 func TestServerIsWoken(t *testing.T) {
 	onEach(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())

@@ -14,13 +14,13 @@ type settleStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
-// Bounds of the tasks that are settled without a pause for heartbeat and audit.
+// The server settles at most maxBatches batches of batchSize tasks before it sends a heartbeat and audits.
 const (
 	batchSize  = 500
 	maxBatches = 40
 )
 
-// Done counts the moves of a round. Its keys are new states, and reopened, lost, repaired or rescored.
+// Done counts the Moves of a server's round by kind. A kind is a new state, or reopened, lost, repaired or rescored.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -47,7 +47,7 @@ func (d Done) attrs() []any {
 	return attrs
 }
 
-// settleDue settles due tasks in batches, until none is due.
+// settleDue settles due tasks in batches, until none is due, or after maxBatches batches.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -71,7 +71,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 }
 
 // decide returns a Move for each due task. A Move is void if the task's due time changes before the Move is applied,
-// such as by a renewal.
+// for example by a renewal.
 func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {

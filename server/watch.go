@@ -20,14 +20,14 @@ type watchStore interface {
 	Dials() int64
 }
 
-// watch begins grace periods. One begins after Redis was away or restarted, after its clock leapt, and after a time
-// without a server. Workers can then renew their leases before a task is declared lost (docs/guarantees.md, "After
-// an outage").
+// watch begins grace periods. A grace period begins after Redis was away or restarted, after Redis's clock leapt, and
+// after a time without a server. Workers can then renew their leases before a task is declared lost
+// (docs/guarantees.md, "After an outage").
 type watch struct {
 	store watchStore
 	grace tdf.Seconds
 	log   *slog.Logger
-	clock func() time.Time // of this process
+	clock func() time.Time // the clock of this process
 
 	// last is the observation of the last complete look. A failed look does not change it, so the next look
 	// notices the same event.
@@ -40,7 +40,7 @@ type observation struct {
 	started        bool
 	runID          string
 	outages, dials int64
-	clock          reading // of Redis's clock
+	clock          reading // the reading of Redis's clock
 }
 
 // An event begins a grace period.
@@ -50,14 +50,14 @@ type event struct {
 	back bool   // Redis's clock was set back
 }
 
-// A reading is a time of Redis's clock, and the times of this process's clock before and after the call. If Redis or the
-// server is slow, these are far apart, but the clock has not leapt.
+// A reading is a time of Redis's clock, and the times of this process's clock before and after the call. If Redis or
+// the server is slow, these two times are far apart, although no clock has leapt.
 type reading struct {
 	at            tdf.Time
 	before, after time.Time
 }
 
-// leapt reports whether Redis's clock leapt between two readings. back is set if it was set back.
+// leapt reports whether Redis's clock leapt between two readings. back reports whether it was set back.
 func (r reading) leapt(before reading) (leapt, back bool) {
 	passed := r.at.Sub(before.at)
 	shortest, longest := tdf.For(r.before.Sub(before.after)), tdf.For(r.after.Sub(before.before))
@@ -65,7 +65,7 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 	return back || passed >= longest+leap, back
 }
 
-// Smaller differences are not events.
+// A smaller difference is not an event.
 const (
 	absence = tdf.ServerAbsence // time without a server
 	leap    = tdf.ServerAbsence // difference between Redis's clock and this process's clock, between two looks
@@ -94,8 +94,8 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 	return now, g, nil
 }
 
-// begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period:
-// otherwise it would last until the clock reaches its end again.
+// begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period.
+// Otherwise the earlier one would last until the clock reaches its end again.
 func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e event) (redisstate.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
@@ -146,9 +146,9 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 	return seen, e, nil
 }
 
-// start makes the first look of a server. The first server of a namespace needs no grace period. A later one needs it if
-// the last heartbeat of any server is old, or lies in the future: then the clock was set back. A leap forward
-// while no server ran looks like a time without a server.
+// start makes the first look of a server. The first server of a namespace needs no grace period. A later server needs
+// one if the last heartbeat of any server is old, or lies in the future. A heartbeat in the future means that the clock
+// was set back. If the clock leapt forward while no server ran, the heartbeat is old.
 func (w *watch) start(ctx context.Context, clock reading) (observation, event, error) {
 	seen := observation{started: true, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
 	info, err := w.store.Info(ctx)

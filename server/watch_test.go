@@ -29,7 +29,7 @@ func (s *site) openThreeOverdue() {
 	for range 3 {
 		s.claim(1e-6)
 	}
-	s.do("HSET", "$task:3", "end_before", s.now().String()) // after the claim, which would refuse an expired task
+	s.do("HSET", "$task:3", "end_before", s.now().String()) // set after the claim, because a claim refuses an expired task
 }
 
 // settlesNothing checks that a round leaves the tasks of openThreeOverdue running.
@@ -153,11 +153,11 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 	}
 }
 
-// A slowStore delays its answers.
+// A slowStore answers late.
 type slowStore struct {
-	before, after time.Duration // delays before and after it reads the clock
-	ahead         tdf.Seconds   // added to the clock
-	between       time.Duration // delay before it reads another server's heartbeat; 0: no other server
+	before, after time.Duration // delays before and after Now reads the clock
+	ahead         tdf.Seconds   // added to the time that the clock shows
+	between       time.Duration // delay before LastServerHeartbeat answers; 0: there is no other server
 	grace         redisstate.Grace
 	fail          string // the call that fails
 }
