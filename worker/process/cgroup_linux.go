@@ -122,8 +122,8 @@ func (c *cgroups) make(prefix string) error {
 			c.dir = dir
 			return nil
 		}
-		// Another Host has locked the directory because it took its owner for dead. It removes the directory, or
-		// loses the next try.
+		// Another Host has locked the new directory, since it takes the directory's owner for dead. That Host or this
+		// one removes the directory. Then this Host tries the next number.
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -23,7 +23,7 @@ type Host struct {
 	users     []runAs  // one user for each slot, or one user for all slots
 	cgroups   *cgroups // nil: there are no cgroups
 	limits    []limit  // limits that are set on each program before it begins
-	claimed   bool     // whether claim was called, for Sole
+	claimed   bool     // whether claim was called, because of Sole
 	adopting  bool     // whether adopt was called
 
 	opening sync.RWMutex // guards closed; held for reading while a program starts

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// The test binary is also the programs that no shell can be.
+// The test binary also serves as a program, where a shell script would not do.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("TDF_TEST_PROGRAM"); name != "" {
 		programs[name](os.Args[1:])

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A file that is younger than Young is not removed to make room. The limit also holds for programs, by their last
-// use.
+// Young protects new files: Apply removes no file younger than Young to make room. A program is protected for
+// [fetch.UsedFor] after its last use.
 const Young = 5 * time.Minute
 
 // Forever is the value of Keep that keeps files without an end.
