@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A full disk is named as the cause in every place.
+// Wherever a full disk makes a round fail, the error says that the disk is full.
 func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {

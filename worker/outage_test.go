@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Redis is away when the program ends. The result is kept, and the round's time of execution is the end of the
+// Redis is away when the program ends. The worker keeps the result. The recorded end of the round is the end of the
 // program.
 func TestAResultOutlivesAnOutage(t *testing.T) {
 	w := newWorld(t)
@@ -38,7 +38,7 @@ func TestAResultOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// The reply to every call is lost once. The task still runs once.
+// The reply to each call is lost once. The task still runs only once.
 func TestLostRepliesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")

@@ -167,7 +167,7 @@ func TestEightAtOnce(t *testing.T) {
 }
 
 // A long program and a short program run at the same time. The short program's processes end. The long program runs
-// on, and their resource usage does not count for it.
+// on, and its resource usage does not include those processes.
 func TestOneEndsTheOtherRunsOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		long := s.sh("setsid sleep 1000 & echo begun; wait")

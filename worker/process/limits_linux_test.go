@@ -70,7 +70,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 	}
 	for _, cgroups := range []bool{true, false} {
 		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
-		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // other users may have no right to execute it
+		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // other users may have no right to execute the test binary
 			t.Fatal(err)
 		}
 		r := s.program("bomb")
