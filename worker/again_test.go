@@ -15,7 +15,7 @@ func (w *world) forget() {
 	must(w, w.client().Del(w.Context(), keys...).Err())
 }
 
-// Redis can give out an id again. Then the files of the earlier task stay.
+// After Redis has given out a task's id again, the files of the earlier task stay.
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4
@@ -43,7 +43,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	}
 }
 
-// All rounds share a name without $taskId. The file has the output of the last one.
+// If the file name has no $taskId, all rounds share one file. The file has the output of the last round.
 func TestSharedOutputFile(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.TaskOutputFilename, w.cfg.TaskErrorFilename = "$program/last.out", "$program/last.err"

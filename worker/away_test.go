@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// A distant world is a world in which tests can cut the worker's and the server's connections to Redis.
+// A distant world is a world whose worker and server connect to Redis through lines, which tests can cut.
 type distant struct {
 	*world
 	worker, server line
@@ -27,8 +27,8 @@ type line struct {
 	store *redisstate.Store
 }
 
-// While Redis is away for the worker and the server, nothing is lost. The round has one result, and its times are those of the
-// program.
+// Redis is away for the worker and the server. Nothing is lost. The round has one result. The recorded time of the
+// round is the run time of the program.
 func TestRedisIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  bool // the program still runs when Redis is back
@@ -42,7 +42,7 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.server.Hang() // with this lease, a slow machine would renew too late
+			w.server.Hang() // the lease is so short that a slow machine would renew it too late
 			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)
@@ -69,7 +69,7 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// If the connection is cut during a claim, before or after Redis has received it, the task runs once.
+// The connection is cut after the worker has sent a claim, or after Redis has sent the answer. The task runs once.
 func TestRedisIsAwayDuringAClaim(t *testing.T) {
 	w := newDistant(t)
 	w.script("p", "#!/bin/sh\necho done\n")
@@ -122,7 +122,7 @@ func (w *distant) served() bool {
 	return last > 0
 }
 
-// goAway cuts the connections. It returns when the worker and the server have noticed.
+// goAway cuts the connections, and returns when the worker and the server have noticed that.
 func (w *distant) goAway() {
 	w.Helper()
 	for _, l := range []line{w.worker, w.server} {

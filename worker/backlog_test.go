@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// renewing counts calls that renew leases.
+// renewing is a store that counts the calls of Renew.
 type renewing struct {
 	*redisstate.Store
 	calls atomic.Int64
@@ -21,7 +21,7 @@ func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...red
 	return r.Store.Renew(ctx, lease, renewals...)
 }
 
-// A lost round with a large report sends the report once.
+// If a task is lost while its round has much to report, the worker does not send the report again and again.
 func TestLostRoundReportsOnce(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")
@@ -42,7 +42,7 @@ func TestLostRoundReportsOnce(t *testing.T) {
 	}
 }
 
-// All updates of a round arrive, in a few calls.
+// Even many updates of a round arrive in a few calls.
 func TestAllUpdatesArrive(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\nseq 1 5000 >$TDF_DIR/updates\n")

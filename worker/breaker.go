@@ -13,12 +13,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// breakers are the circuit breakers of a worker, one for each program. They keep a host that cannot run a program from
-// claiming, and failing, one task of it after another. While a breaker is open, the worker avoids the program. Then the
-// breaker is half-open: the worker tries one round (docs/operations.md, "Programs that a worker pauses").
+// breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
+// would claim its tasks and fail them, one after another. While a breaker is open, the worker avoids the program.
+// Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
+// pauses").
 //
-// A row of failures alone proves nothing, since a whole region of a sweep may fail. It opens a breaker only if the program
-// succeeds on another worker.
+// Failed rounds in a row prove nothing by themselves, since a whole region of a sweep may fail. They open a breaker
+// only if the program succeeds on another worker.
 type breakers struct {
 	*sync.Mutex
 	maxFailures int // failures in a row; 0: no limit
@@ -26,20 +27,20 @@ type breakers struct {
 	clock       func() time.Time
 	programs    map[string]*breaker
 	successes   map[string]bool // programs whose success here is not yet shared with the other workers
-	succeed     signal          // given with each success
+	succeed     signal          // wakes shareSuccesses after each success
 }
 
 // A breaker is the circuit breaker of one program.
 type breaker struct {
 	failures   int           // rounds in a row that failed
-	tooMany    bool          // it is open because of failures
+	tooMany    bool          // the breaker is open because of failures
 	asked      time.Time     // when the worker last asked whether the program succeeds elsewhere
-	unfits     int           // rounds in a row that this host could not start; above 0, it is open
-	lastReason string        // of the last failure
-	reason     string        // why it is open
-	until      time.Time     // then it is half-open
-	probing    bool          // it is half-open, and a round runs
-	pause      time.Duration // how long it was last open
+	unfits     int           // rounds in a row that this host could not start; above 0, the breaker is open
+	lastReason string        // why the last round failed
+	reason     string        // why the breaker is open
+	until      time.Time     // when the breaker becomes half-open
+	probing    bool          // the breaker is half-open, and a round tries the program
+	pause      time.Duration // how long the breaker was open the last time
 }
 
 const (
@@ -59,8 +60,8 @@ func newBreakers(maxFailures int, log *slog.Logger) breakers {
 // isOpen reports whether the breaker is open or half-open.
 func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
 
-// avoided returns the programs that a claim must avoid now, and whether there are others of which one round is to be
-// tried.
+// avoided returns the programs that a claim must avoid now, sorted by name. probing says that another breaker is
+// half-open, so that one round of its program must be tried.
 func (bs *breakers) avoided() (programs []string, probing bool) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -78,7 +79,7 @@ func (bs *breakers) avoided() (programs []string, probing bool) {
 	return programs, probing
 }
 
-// nextProbe returns how long it is until a breaker is half-open, at most the given time.
+// nextProbe returns the time until the next breaker becomes half-open, but never more than most.
 func (bs *breakers) nextProbe(most time.Duration) time.Duration {
 	bs.Lock()
 	defer bs.Unlock()
@@ -90,7 +91,8 @@ func (bs *breakers) nextProbe(most time.Duration) time.Duration {
 	return most
 }
 
-// nothingToProbe says that a claim found no task of the programs whose breakers are half-open. They are open again.
+// nothingToProbe records that a claim found no task of the programs whose breakers are half-open. It opens these
+// breakers again.
 func (bs *breakers) nothingToProbe() {
 	bs.Lock()
 	defer bs.Unlock()
@@ -102,7 +104,8 @@ func (bs *breakers) nothingToProbe() {
 	}
 }
 
-// claimed says that the worker has claimed a task of the program. If its breaker is half-open, this round is the one to try.
+// claimed records that the worker has claimed a task of the program. If the program's breaker is half-open, the
+// task's round is the one that tries the program.
 func (bs *breakers) claimed(program string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -111,7 +114,7 @@ func (bs *breakers) claimed(program string) {
 	}
 }
 
-// roundEnded says that a round of the program has ended in any way.
+// roundEnded records that a round of the program has ended, whatever its outcome.
 func (bs *breakers) roundEnded(program string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -120,7 +123,7 @@ func (bs *breakers) roundEnded(program string) {
 	}
 }
 
-// succeeded says that a round of the program succeeded. It closes the breaker.
+// succeeded records that a round of the program succeeded, and closes the program's breaker.
 func (bs *breakers) succeeded(program string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -134,8 +137,8 @@ func (bs *breakers) succeeded(program string) {
 	}
 }
 
-// failed says that a round of the program ran and failed. If it returns true, the caller must ask whether the program succeeds
-// elsewhere, and call decide.
+// failed records that a round of the program ran and failed. If ask is true, the caller must ask whether the program
+// succeeds on another worker, and then call decide.
 func (bs *breakers) failed(program, reason string) (ask bool) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -148,7 +151,7 @@ func (bs *breakers) failed(program, reason string) (ask bool) {
 	return true
 }
 
-// decide opens or closes the breaker of a program that fails in a row.
+// decide opens or closes the breaker of a program whose rounds fail in a row.
 func (bs *breakers) decide(program string, succeedsElsewhere bool) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -161,7 +164,7 @@ func (bs *breakers) decide(program string, succeedsElsewhere bool) {
 	}
 }
 
-// couldNotStart says that a round of the program could not be started, for a reason that holds on every host.
+// couldNotStart records that a round of the program could not be started, for a reason that holds on every host.
 func (bs *breakers) couldNotStart(program, reason string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -177,7 +180,7 @@ func (bs *breakers) countFailure(program, reason string) *breaker {
 	return b
 }
 
-// unfit says that this host could not start a round of the program.
+// unfit records that this host could not start a round of the program, and opens the program's breaker.
 func (bs *breakers) unfit(program, reason string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -226,7 +229,7 @@ func short(reason string) string {
 	return reason
 }
 
-// pauses returns the programs that are paused, the next ones to try first.
+// pauses returns the paused programs. The program that the worker tries next comes first.
 func (bs *breakers) pauses() []redisstate.Pause {
 	bs.Lock()
 	defer bs.Unlock()

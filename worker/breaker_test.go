@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// docs/operations.md, "Programs that a worker pauses".
+// The rules of docs/operations.md, "Programs that a worker pauses".
 func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
@@ -34,10 +34,10 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 	fail(2)
 	is(false)
-	a.succeeded("p") // ends the row of failures
+	a.succeeded("p") // a success ends the row of failures
 	fail(2)
 	is(false)
-	fail(100) // no other worker succeeds with the program
+	fail(100) // no other worker succeeds with p
 	is(false)
 	if asked != 1 {
 		t.Errorf("asked %d times within a minute", asked)
@@ -58,13 +58,13 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	a.claimed("q")
 	is(true)
 	a.claimed("p")
-	is(false, "p")    // and no other round until that one ends
-	a.roundEnded("p") // it was lost, which says nothing about the program
+	is(false, "p")    // the worker tries no other round until that round ends
+	a.roundEnded("p") // the task was lost, which says nothing about the program
 	is(true)
 	fail(1)
 	is(false, "p")
 	at = at.Add(probePause)
-	elsewhere = false // the program does not succeed elsewhere any more
+	elsewhere = false // p no longer succeeds on another worker
 	fail(1)
 	is(false)
 	at, elsewhere = at.Add(probePause), true
@@ -79,7 +79,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 }
 
-// A program that cannot be started is paused even if it succeeds nowhere else.
+// A program that cannot be started is paused, even if it succeeds on no other worker.
 func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
 	for range 3 {
@@ -90,7 +90,7 @@ func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	}
 }
 
-// A host that cannot run a program tries it again soon, and then with growing pauses.
+// If a host cannot run a program, the worker tries the program again soon, and then less and less often.
 func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(0, slog.New(slog.DiscardHandler))
@@ -111,7 +111,7 @@ func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	}
 }
 
-// A paused program without tasks costs no calls.
+// If a paused program has no tasks, the worker makes no extra calls for it.
 func TestPausedProgramWithoutTasks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(1, slog.New(slog.DiscardHandler))

@@ -21,7 +21,7 @@ type redisClock struct {
 	offset time.Duration
 }
 
-// leap sets the clock. It returns when all clients see the new time.
+// leap changes the clock, and returns when all clients of Redis get the new time.
 func (c *redisClock) leap(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +29,7 @@ func (c *redisClock) leap(by time.Duration) {
 	c.redis.SetTime(time.Now().Add(c.offset))
 }
 
-// drive advances the clock of Redis until the test ends.
+// drive sets the time of Redis again and again, until the test ends.
 func (c *redisClock) drive(t *testing.T) {
 	c.leap(0)
 	stop, ticker := make(chan struct{}), time.NewTicker(time.Millisecond)
@@ -51,7 +51,7 @@ func (c *redisClock) drive(t *testing.T) {
 	})
 }
 
-// serving starts a server that has seen the time before the leap.
+// serving returns a function that runs one round of a server. The server has already seen the time before the leap.
 func (w *world) serving(change func(*config.Server)) (round func()) {
 	w.Helper()
 	cfg, err := config.DefaultServer(w.cfg.Namespace)
@@ -65,7 +65,7 @@ func (w *world) serving(change func(*config.Server)) (round func()) {
 	}
 }
 
-// While a program runs, Redis's clock is set. The lease continues, and the round ends as usual.
+// Redis's clock is changed while a program runs. The lease continues, and the round ends as usual.
 func TestRedisClockIsSet(t *testing.T) {
 	for name, by := range map[string]time.Duration{"back an hour": -time.Hour, "forth an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestRedisClockIsSet(t *testing.T) {
 			now := redisClock{redis: m}
 			now.drive(t)
 			w.store = w.connect(m.Addr())
-			// The round must not time out, however slow the test is. The server must see the leap before the task exists, because
-			// on a slow machine the short lease might already be over.
+			// The round must not time out, however slowly the test runs. The server must see the leap before there is
+			// a task. Otherwise, on a slow machine, it might find that the short lease has run out.
 			serve := w.serving(func(cfg *config.Server) { cfg.OutageGrace = time.Hour })
 			serve()
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 )
 
-// maxOutput bounds each output if max_output does not: a value in Redis cannot have more than 512 MiB.
+// maxOutput is the limit of each output if max_output sets no limit. A value in Redis cannot be larger than 512 MiB.
 const maxOutput = 256 << 20
 
 func (w *Worker) maxOutputBytes() int64 {
@@ -22,8 +22,8 @@ func (w *Worker) maxOutputBytes() int64 {
 	return w.cfg.MaxOutput
 }
 
-// collect reads the files of a round that has ended. ran is the error of its Runner. The returned error makes the round fail, or says
-// why it was cut short.
+// collect reads the files of a round that has ended. ran is the error of the round's Runner. The returned error makes
+// the round fail, or says why the round was cut short.
 func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, ProgramSHA256: r.ProgramSHA256,
@@ -56,8 +56,8 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	return result, nil
 }
 
-// masked hides values of secrets in the text of an error, and keeps what errors.Is and errors.As find. Texts of this package are
-// left as they are, even if a secret happens to be one of their words.
+// masked hides values of secrets in the text of an error. errors.Is and errors.As work as before. Texts of this
+// package stay as they are, even if a secret happens to be one of their words.
 func masked(x *roundIO, err error) error {
 	if err == nil || err == errTimedOut || err == errStopping || err == errLeaseEnded {
 		return err
@@ -77,7 +77,7 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
-// collectResult reads result.json, and sends files/ to its target. If one of them fails, so does the round.
+// collectResult reads result.json, and sends files/ to its target. If one of these steps fails, the round fails.
 func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	json, ok, err := x.dir.Result()
 	if err != nil {
@@ -92,12 +92,13 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	return nil
 }
 
-// withExit adds the exit status of run.sh to an error: a refused round has no property for it.
+// withExit adds the exit status of run.sh to an error, because a refused round has no property for the exit status.
 func withExit(result *tdf.Result, err error) error {
 	return fmt.Errorf("%w (run.sh ended with %s)", err, result.Exit)
 }
 
-// sendFiles copies files/ to the target in the key collect. Without a target, it keeps them beside the output file.
+// sendFiles copies files/ to the target that the key collect names. Without a target, it keeps files/ beside the
+// output file.
 func (e *execution) sendFiles(x *roundIO) error {
 	any, err := x.dir.Files()
 	if err != nil || !any {
@@ -157,7 +158,7 @@ func (e *execution) keepScratch(x *roundIO, failed bool) {
 	}
 }
 
-// diskIsFull reports whether a directory's file system has no room for unprivileged users.
+// diskIsFull reports whether the file system of a directory has no room left for unprivileged users.
 func diskIsFull(dir string) bool {
 	var s syscall.Statfs_t
 	return syscall.Statfs(dir, &s) == nil && s.Blocks > 0 && s.Bavail == 0

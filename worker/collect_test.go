@@ -25,7 +25,7 @@ func deskWith(t *testing.T, secret string) *roundIO {
 	return &roundIO{secrets: values}
 }
 
-// Secrets are masked in errors with texts of other programs, such as rsync's with names of files.
+// Errors may contain texts of other programs, for example file names from rsync. Secrets in them are masked.
 func TestErrorsAreMasked(t *testing.T) {
 	d := deskWith(t, "hunter22")
 	if got := masked(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
@@ -36,8 +36,8 @@ func TestErrorsAreMasked(t *testing.T) {
 	}
 }
 
-// A secret may be any word, even a word of the worker's own messages. Masking keeps the identity of an error, and the words of the
-// worker's own reasons.
+// A secret may be any word, even a word in the worker's own messages. errors.Is still finds a masked error, and the
+// worker's own messages are not masked.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	gone := &tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
@@ -59,7 +59,7 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	}
 }
 
-// A round that ran for too long times out, even if a secret is a word of the reason.
+// A round that ran for too long has timed out, even if a secret is a word of that message.
 func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"
@@ -78,7 +78,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.MaxOutput = 1000
-	mib := ownPeak(t)>>20 + 100 // more than the worker's own peak, because a smaller peak is unknown
+	mib := ownPeak(t)>>20 + 100 // a peak below the worker's own peak is reported as unknown
 	w.script("p", fmt.Sprintf("#!/bin/sh\ndd if=/dev/zero of=/dev/null bs=%dM count=1 2>/dev/null\n", mib)+
 		"head -c 100000 /dev/zero\nhead -c \"$1\" /dev/zero >&2\necho { >$TDF_DIR/result.json\n")
 	for _, printed := range []int64{0, 50_000} {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// closeOnExec keeps programs from inheriting descriptors that this process was started with, such as a lock or a socket. Go marks
-// the files that it opens itself.
+// closeOnExec marks the descriptors that this process inherited, such as a lock or a socket. Programs then do not
+// inherit them. Go marks the files that it opens itself.
 func closeOnExec() {
 	entries, _ := os.ReadDir("/dev/fd")
 	for _, e := range entries {

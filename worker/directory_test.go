@@ -12,7 +12,7 @@ import (
 
 const secret = "8c1f-0a7e"
 
-// Things that programs may do with the round's directory, and how the worker reacts.
+// directories are programs that misuse the round's directory, with the expected end of each.
 var directories = map[string]fault{
 	"checkpoint too large": {
 		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
@@ -58,7 +58,7 @@ var directories = map[string]fault{
 		script: "echo f >$TDF_DIR/files/f; echo out",
 		set: func(w *world) {
 			w.cfg.Collect = "rsync:" + w.path("collected")
-			w.Setenv("TMPDIR", "/no/such/directory") // collecting must not use it, because workers do not clean it up
+			w.Setenv("TMPDIR", "/no/such/directory") // the worker does not clean up in TMPDIR
 		},
 		want: ended{tdf.Succeeded, "out\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
@@ -137,7 +137,8 @@ func secretsOf(mode os.FileMode) func(w *world) {
 	}
 }
 
-// A worker that starts removes the directories that a killed worker of its name left. It follows no links there.
+// A worker that starts removes the directories that a killed worker of the same name left. It follows no links in
+// them.
 func TestStartRemovesLeftDirectories(t *testing.T) {
 	w := newWorld(t)
 	kept := w.TempDir()
@@ -154,7 +155,7 @@ func TestStartRemovesLeftDirectories(t *testing.T) {
 	r.stop()
 }
 
-// Each round finds a clean directory, whatever the round before did with it.
+// Each round gets a clean directory, whatever the previous round did with its directory.
 func TestEachRoundHasACleanDirectory(t *testing.T) {
 	const look = "cd \"$TDF_DIR\" && find . -printf '%p %y %m\\n' | sort\n"
 	for name, script := range map[string]string{

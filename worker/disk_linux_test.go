@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The error of a full disk names the disk, wherever it is full.
+// Wherever a full disk makes a round fail, the error says that the disk is full.
 func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {

@@ -4,8 +4,8 @@
 //
 //   - By default it fetches the task's program and runs the program's run.sh, as the command tdf-worker does
 //     (docs/programs.md).
-//   - With [Handle], functions of this process run the rounds, one function for each program. [WithRunner] is the general
-//     form. Package workertest tests handlers without Redis.
+//   - With [Handle], functions of this process run the rounds: one function for each program. [WithRunner] is the
+//     more general option. Package workertest tests handlers without Redis.
 //
 // A worker renews a lease on each task that it holds. If it loses the lease, or if the task is cancelled, the round's context
 // ends, and the result is dropped. Each report names the claim, so a late report changes nothing (docs/guarantees.md).
@@ -23,9 +23,9 @@
 // The round and the worker exchange data through files (roundio.go; packages record, rounddir and secrets). The worker collects
 // them when the round has ended (collect.go).
 //
-// Other files have the parts of a worker that no round needs: its name and its heartbeats (heartbeat.go, identity_linux.go),
-// circuit breakers for programs that keep failing (breaker.go, successes.go), draining and stopping (drain.go, stop.go), and
-// the removal of old files (rounddirs.go, upkeep.go, package retention).
+// Other files have the parts that belong to the worker, not to a round: its name and its heartbeats (heartbeat.go,
+// identity_linux.go), circuit breakers for programs that keep failing (breaker.go, successes.go), draining and
+// stopping (drain.go, stop.go), and the removal of old files (rounddirs.go, upkeep.go, package retention).
 //
 // An execution ends in one of these ways:
 //

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker runs on, so that a
-// service manager does not restart it.
+// A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker's process
+// keeps running, so that a service manager does not restart it.
 type drain struct {
 	mu      sync.Mutex
 	by      string // who gave the order; "": there is none
@@ -15,7 +15,7 @@ type drain struct {
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey follows the answer to a heartbeat, and returns whether it changed the order.
+// obey takes over the order that the answer to a heartbeat contains, and returns whether the order has changed.
 func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by
@@ -39,7 +39,7 @@ func (d *drain) on() bool {
 	return d.by != ""
 }
 
-// state returns the worker's state for its heartbeat, unless it stops.
+// state returns the worker's state for its heartbeat. A stopping worker has another state.
 func (w *Worker) state() string {
 	if w.drain.on() {
 		return stateDraining

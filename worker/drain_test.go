@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A worker that is ordered to drain finishes its rounds, claims no more, and stays. The order also holds for later workers of its
-// name, until it is withdrawn.
+// A worker that drains by order finishes its rounds, and claims no more tasks. Its process does not end. The order
+// also holds for later workers of the same name, until a user withdraws the order.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) {
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // a server that settles earlier might find the short lease over
+	w.executed(first) // a server that runs earlier might find that the short lease has run out
 	if got := w.finished(first); got.State != tdf.Succeeded {
 		t.Errorf("the running task is %s", got.State)
 	}
@@ -72,7 +72,7 @@ func (w *world) nextHeartbeats(n int) {
 	}
 }
 
-// A running task has the process id of its program, and the time of its last output.
+// Redis has the process id of a running task's program, and the time of its last output.
 func TestRunningTaskHasPIDAndLastOutput(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond

@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// inherited are the variables that a program gets from the worker's environment (docs/programs.md, "The environment"): those it
-// needs to find interpreters and, through a proxy, data. None of them says how to reach Redis.
+// inherited names the variables that a program gets from the worker's environment (docs/programs.md, "The
+// environment"). A program needs them to find interpreters, and to reach data through a proxy. None of them says how
+// to reach Redis.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// dirVariable begins the variable with the round's directory. The whole variable also marks the processes of the round.
+// dirVariable is the beginning of the environment variable that names the round's directory. The whole variable also
+// marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
 // environment returns the environment for a process of the round.
@@ -36,7 +38,7 @@ func (e *execution) environment(x *roundIO) []string {
 	return append(env, x.secrets.Env()...)
 }
 
-// allowed returns the variables that are inherited, or named in more.
+// allowed returns those variables of environ whose name is in inherited or more, or begins with LC_.
 func allowed(environ, more []string) []string {
 	var env []string
 	for _, variable := range environ {

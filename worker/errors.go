@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 )
 
-// Permanent marks an error of a [Handler] or [Runner] as final: the task fails, even if max_fails allows more rounds. It
-// is meant for errors that every further round would meet, such as an invalid input. A user can still retry the task
+// Permanent marks an error of a [Handler] or [Runner] as final: the task fails, even if max_fails allows more rounds.
+// Use it for an error that every further round would meet, such as an invalid input. A user can still retry the task
 // (docs/lifecycle.md, "Failed for good"). Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -19,11 +19,12 @@ func Permanent(err error) error {
 	return &PermanentError{err}
 }
 
-// Later makes the worker release the task of a [Handler] or [Runner] and have it claimed again after d at the earliest,
-// on any worker. The round counts as a release, and not as a failure; the task's log has the error's text. err may be nil.
+// Later returns an error with which a [Handler] or [Runner] puts its task off. The worker releases the task. After d,
+// any worker may claim the task again. The round counts as a release, not as a failure. The task's log has the text
+// of err, which may be nil.
 //
-// Each delay starts a new round, and a task has at most 100,000 of them. The output of the round is lost, except its last
-// 4 KiB; the checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").
+// Each delay starts a new round, and a task has at most 100,000 rounds. Only the last 4 KiB of the round's output are
+// kept. The checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").
 func Later(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("put off by its handler")
@@ -77,7 +78,7 @@ func isLater(err error) bool { return errors.As(err, new(*LaterError)) }
 
 func isUnfit(err error) bool { return errors.As(err, new(*UnfitError)) }
 
-// unfitFetch marks the errors of a fetch that may succeed on another host.
+// unfitFetch marks the error of a fetch as [Unfit] if the fetch may succeed on another host.
 func unfitFetch(err error) error {
 	var failed *fetch.Error
 	if errors.As(err, &failed) && failed.Local() {

@@ -13,11 +13,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A failing store answers the first calls with an error that does not go away.
+// A failing store returns an error for the first calls. The worker cannot wait for the end of this error, as for an
+// outage.
 type failing struct {
 	*redisstate.Store
-	claims, reports, calls atomic.Int64 // claims and reports that will still fail, and calls so far
-	refused                atomic.Int64 // a task whose result makes every call with it fail; 0: none
+	claims, reports, calls atomic.Int64 // how many more claims and reports will fail; how many calls there were
+	refused                atomic.Int64 // the id of a task: every call that contains its result is refused; 0: none
 }
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
@@ -65,7 +66,7 @@ func TestNoTightLoopOnErrors(t *testing.T) {
 	wait()
 }
 
-// A result is kept while Redis refuses it. The pauses grow.
+// While Redis refuses a result, the worker keeps it, and sends it again after growing pauses.
 func TestResultIsKeptDuringErrors(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)

@@ -22,7 +22,7 @@ func square(_ context.Context, r *worker.Round) error {
 	return r.SetResult(n * n)
 }
 
-// The worker of docs/programs.md, "Rounds without a process". It needs a Redis and a server.
+// This is the worker of docs/programs.md, "Rounds without a process". It needs Redis and a server.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

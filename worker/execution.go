@@ -15,13 +15,13 @@ import (
 // errTimedOut ends a program that ran for longer than its task's timeout.
 var errTimedOut = errors.New("the task's timeout is over")
 
-// An execution is one claim, from its answer to its report.
+// An execution is one claim of a task, from Redis's answer to the claim until Redis has accepted the report.
 type execution struct {
 	s       *session
 	task    *tdf.Task
 	claim   string
 	invalid error // why the task is invalid; nil: it is valid
-	slot    int   // from 1 up; executions that are held at the same time have different ones
+	slot    int   // from 1 up; no two executions that the session holds have the same slot
 	log     *slog.Logger
 
 	clock   atomic.Pointer[reading]
@@ -33,17 +33,17 @@ type execution struct {
 
 	mu           sync.Mutex
 	roundIO      *roundIO // while the round runs
-	reportedLive bool     // Redis has properties of it that only make sense while it runs
+	reportedLive bool     // Redis has properties of the round that are valid only while the round runs
 
-	number   atomic.Int64 // of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
-	followed atomic.Bool  // a user watches it
-	result   tdf.Result   // once it has ended
-	cause    error        // why it was cut short; nil: it was not
-	sound    bool         // the task is valid, so a failure is the program's
-	reason   string       // why the round counts as failed, if the program does not say so itself
+	number   atomic.Int64 // in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
+	followed atomic.Bool  // a user watches the round
+	result   tdf.Result   // of the round, once it has ended
+	cause    error        // why the round was cut short; nil: it was not
+	sound    bool         // the task is valid, so a failure is the fault of the program
+	reason   string       // why the round counts as failed, unless the program itself has said it
 }
 
-// A reading has one moment by Redis's clock and by this machine's: when the task's timeout began to count.
+// A reading is the moment when the task's timeout began to count, by Redis's clock and by this machine's clock.
 type reading struct {
 	redis tdf.Time
 	local time.Time
@@ -78,7 +78,8 @@ func (e *execution) run(ctx context.Context) {
 	e.result = result
 }
 
-// attempt returns an error if the program could not be run, if it was ended early, or if its result is refused.
+// attempt runs the round. It returns an error if the program could not be run, if the program was ended early, or if
+// the round's result is refused.
 func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	if e.invalid != nil {
 		return tdf.Result{}, e.invalid
@@ -147,14 +148,15 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	return e.collect(x, r, ended, err)
 }
 
-// setIO makes the renewals report the files of x; nil: no files.
+// setIO makes the renewals report the files of x. If x is nil, the renewals report no files.
 func (e *execution) setIO(x *roundIO) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.roundIO = x
 }
 
-// cutShort returns err if it ends the execution without a result of its own; nil if the round failed with err.
+// cutShort returns why the execution ends without a result of its own. It returns nil if the round ended by itself,
+// or failed because of err.
 func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

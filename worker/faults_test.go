@@ -13,24 +13,24 @@ import (
 
 // A fault is a program that does something wrong. It has the expected end of its task and of its worker.
 type fault struct {
-	script string // follows a first line that records its process, unless it has a #! of its own
+	script string // unless it begins with #!, a line that records its process is put before it
 	set    func(w *world)
 	task   func(d *tdf.Properties)
-	during func(r *runningWorker) // called while two processes run; afterwards the test fires the worker's timers
+	during func(r *runningWorker) // called when two processes run; afterwards the test fires the worker's timers
 
 	want  ended
-	says  []string                                             // parts of the error, if another program writes the error
+	says  []string                                             // parts of the error, if its exact text comes from another program
 	log   string                                               // part of the worker's log
 	check func(t *testing.T, r *runningWorker, task *tdf.Task) // further checks
 }
 
 const noting = "#!/bin/sh\nulimit -c 0\necho $$ >>$PIDS\n"
 
-// bothNoted makes a program wait until a second process has recorded itself.
+// bothNoted is a line of a script that waits until a second process has recorded itself.
 const bothNoted = `until [ "$(wc -l <$PIDS)" -ge 2 ]; do sleep 0.01; done
 `
 
-// deaf is a program, with a child in a session of its own, that ignores SIGTERM.
+// deaf is a program that ignores SIGTERM. It has a child, in a session of its own, that also ignores SIGTERM.
 const deaf = "trap '' TERM; echo out; setsid sh -c 'trap \"\" TERM; echo $$ >>$PIDS; while :; do sleep 1000; done' &\n" +
 	bothNoted + "while :; do sleep 1000; done\n"
 
@@ -73,7 +73,7 @@ var outputs = map[string]fault{
 		script: "printf 'begin\\n' | tee -a /proc/self/fd/2; truncate -s 1G /proc/self/fd/1 /proc/self/fd/2\n" +
 			"head -c 10000000 /dev/zero | tee -a /proc/self/fd/2; printf 'end\\n' | tee -a /proc/self/fd/2\n",
 		task: failOn(tdf.FailOnExit),
-		want: ended{tdf.Succeeded, "*", "", "0"}, // see check
+		want: ended{tdf.Succeeded, "*", "", "0"}, // the field check looks at the output
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			round := task.Current()
 			cutFrom(t, round.Output, round.OutputBytes, r.path("p/results/w1-2-0.out"))
@@ -157,7 +157,7 @@ var ends = map[string]fault{
 			}
 			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
-			r.script("next", good) // repairs the cause
+			r.script("next", good) // the cause of the failure is removed
 		},
 	},
 }
@@ -201,7 +201,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// happen runs the program, checks the result and the processes and files that remain, and checks that the worker continues.
+// happen runs the program, and checks the result. Then it checks that nothing remains of the round, and that the
+// worker runs further tasks.
 func (f fault) happen(t *testing.T, w *world) {
 	if strings.HasPrefix(f.script, "#!") {
 		w.script("p", f.script)
@@ -231,7 +232,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.check(t, r, task)
 	}
 	r.next()
-	w.logged(f.log) // waits until the log is written
+	w.logged(f.log) // the message must be in the log by now
 	if strings.Contains(w.log.String(), secret) {
 		t.Error("a secret is in the log")
 	}
@@ -260,7 +261,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	}
 }
 
-// cutFrom checks that the output of "1 GB on both" is cut, and that its file is whole.
+// cutFrom checks the stored part of an output in the fault "1 GB on both".
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
@@ -302,7 +303,7 @@ func absent(t testing.TB, path string) {
 	}
 }
 
-// A fork bomb runs as a separate user with a limit on processes. It also limits itself.
+// A fork bomb runs as a user of its own with a limit on processes. The program also limits itself.
 func TestForkBomb(t *testing.T) {
 	const user = "daemon" // a user without other processes
 	if os.Geteuid() != 0 {

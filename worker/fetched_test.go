@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// archive makes a tar file with these files, and returns its source.
+// archive packs files into a tar file, and returns the source for it.
 func (w *world) archive(files ...string) string {
 	w.Helper()
 	var buf bytes.Buffer
@@ -61,7 +61,7 @@ func TestFetchedPrograms(t *testing.T) {
 	}
 }
 
-// A round has the checksum of the program that it ran.
+// A round's result has the checksum of the program that ran.
 func TestProgramSHA256(t *testing.T) {
 	w := newWorld(t)
 	source := w.archive("run.sh", good)
@@ -120,7 +120,7 @@ func TestProgramFromRedis(t *testing.T) {
 	}
 }
 
-// If programs run as another user, nothing from a source runs as root.
+// If programs run as another user, root runs no file that came from a source.
 func TestSetupIsRefusedForAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run programs as another user")

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// A Handler runs rounds of one program in this process, several at once if the worker has several slots. Its error decides
-// about the round:
+// A Handler runs rounds of one program in this process, several at once if the worker has several slots. The error
+// that it returns decides how the round ends:
 //   - nil: the round succeeded.
 //   - [Permanent]: the task failed for good, even if max_fails allows more rounds.
 //   - [Later]: the task is released, and runs again after a delay.
 //   - [Unfit]: the task is released, since only this host cannot run it.
-//   - any other error: the round failed, and max_fails decides whether there is another one. The error's text, up to
-//     32 KiB, ends the error of the round, and its exit status is 1.
+//   - any other error: the round failed, and max_fails decides whether there is another one. The text of the
+//     handler's error, up to 32 KiB, is added at the end of the round's error. The exit status of the round is 1.
 //
-// A panic fails the round, too. The error of the round ends with the panic's message and the stack, and its exit
-// status is 2.
+// A panic also makes the round fail. The panic's message and the stack are added at the end of the round's error. The
+// exit status of the round is 2.
 //
-// ctx ends when the task's timeout is over, when the worker stops, and when the task is not this worker's any more. The
-// handler must then return soon, with ctx's error: until it returns, its slot stays busy. Its answer is
-// then ignored, except that nil still means success.
+// ctx ends when the task's timeout is over, when the worker stops, and when the task no longer belongs to this
+// worker. The handler must then return ctx's error soon, because its slot stays busy until it returns. The worker
+// ignores which error the handler returns then, but nil still means success.
 type Handler func(ctx context.Context, r *Round) error
 
 // Run makes a Handler a [Runner].

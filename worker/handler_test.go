@@ -17,7 +17,7 @@ func ofProgram(name string) func(*tdf.Properties) {
 	return func(d *tdf.Properties) { d.Program = name }
 }
 
-// Reports of a handler arrive like those of a program.
+// A handler's progress, updates, checkpoint and result arrive in Redis like those of a program.
 func TestHandlerReports(t *testing.T) {
 	w := newWorld(t)
 	id := w.open(`{"n": 12}`, ofProgram("square"), timeout)
@@ -53,8 +53,8 @@ func TestHandlerReports(t *testing.T) {
 	}
 }
 
-// A permanent error fails the task for good. After a retry by a user, it fails as usual (docs/lifecycle.md, "Failed
-// for good").
+// After a permanent error, the task has failed for good. After a retry by a user, the task fails as usual
+// (docs/lifecycle.md, "Failed for good").
 func TestPermanentErrorFailsTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
@@ -90,7 +90,8 @@ func (w *world) applied(m tdf.Move) error {
 	return outcomes[0].Err
 }
 
-// A task that is put off has a new score, and does not run before (docs/lifecycle.md, "Put off").
+// A task that is put off gets a new score, and does not run before the delay has passed (docs/lifecycle.md, "Put
+// off").
 func TestLaterReleasesTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))
@@ -202,7 +203,7 @@ func TestOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Marks of errors survive wrapping. A marked nil is nil, except for Later.
+// Marked errors can be wrapped. The mark of a nil error is nil, except for Later.
 func TestMarkedErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {
@@ -226,7 +227,7 @@ func TestMarkedErrors(t *testing.T) {
 	}
 }
 
-// With the reply to every call lost once, the task is released once, with its checkpoint.
+// The reply to each call is lost once. The task is still released only once, with its checkpoint.
 func TestLaterWithLostReplies(t *testing.T) {
 	w := newWorld(t)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
@@ -252,7 +253,7 @@ func TestLaterWithLostReplies(t *testing.T) {
 	}
 }
 
-// A preparing is a Preparer in this process. It needs only the exported fields of a Round.
+// A preparing is a Preparer that runs rounds in this process. It uses only the exported parts of a Round.
 type preparing struct{ goRunner }
 
 func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {

@@ -39,8 +39,9 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 	}
 }
 
-// register takes the name, and cleans up after the worker that had it before. It comes before the first claim, because servers
-// must know the longest lease. A *[redisstate.NameTakenError] says that another worker has the name, or has taken it since.
+// register takes the name, and cleans up after the worker that had the name before. It must be called before the
+// first claim, because servers must know the longest lease. A *[redisstate.NameTakenError] says that another worker
+// has the name, or has taken it since.
 func (w *Worker) register(ctx context.Context) error {
 	drained, since, err := w.takeName(ctx)
 	if err != nil {
@@ -62,8 +63,8 @@ func (w *Worker) register(ctx context.Context) error {
 	return err
 }
 
-// holdName sends a heartbeat every third of the lease while the worker starts, until stop is called. If
-// another worker takes the name, starting ends, and stop returns a *[redisstate.NameTakenError].
+// holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes
+// the name, starting ends, and stop returns a *[redisstate.NameTakenError].
 func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
@@ -94,8 +95,8 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	}
 }
 
-// cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It also
-// releases that worker's tasks: those that were claimed before since.
+// cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
+// also gives up the claims that were made under this name before since: the tasks are then lost.
 func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name, since)
@@ -105,9 +106,9 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	return err
 }
 
-// takeName takes the name; from an earlier worker only if that one is gone. If no server can tell whether the earlier
-// worker was silent because Redis was away, takeName waits for the length of that worker's lease. since is when the name was
-// taken, by Redis's clock.
+// takeName takes the name. If another worker has the name, takeName takes it only if that worker is gone. If no
+// server can tell whether the earlier worker was silent because Redis was away, takeName waits for the length of that
+// worker's lease. since is when the name was taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.PriorOwner
 	var boot string
@@ -136,8 +137,9 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 	}
 }
 
-// sendHeartbeats sends a heartbeat every third of the lease, and one when the worker begins to stop. The function that it returns
-// sends the last one. That function's error says that another worker has taken the name; all programs were then ended at once.
+// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. stop sends
+// the last heartbeat. An error of stop says that another worker has taken the name, and that all programs were
+// therefore ended at once.
 func (s *session) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
 	var loop sync.WaitGroup

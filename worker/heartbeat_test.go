@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// registered returns what Redis has about the worker w1.
+// registered returns what Redis stores about the worker w1.
 func (w *world) registered() map[string]string {
 	w.Helper()
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
@@ -61,7 +61,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// docs/operations.md, "Names of workers".
+// The rules of docs/operations.md, "Names of workers".
 func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	wait()
 }
 
-// A worker that finds its name taken ends its programs, and then itself. Its tasks are lost at once.
+// If another worker has taken its name, a worker ends its programs and stops. Its tasks are lost at once.
 func TestAWorkerThatHasLostItsName(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -159,7 +159,7 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	}
 }
 
-// hangingStart is a worker with a short lease whose start is held up by processes that do not end.
+// hangingStart starts a worker with a short lease. Its start waits for processes that do not end.
 func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	w.cfg.Lease = 90 * time.Millisecond
 	worker = w.worker()
@@ -172,7 +172,7 @@ func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	return worker, sweeping
 }
 
-// A start that takes longer than the lease keeps the name.
+// A worker whose start takes longer than its lease keeps its name.
 func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	worker, hangs := w.hangingStart()
@@ -191,7 +191,8 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	}
 }
 
-// A starting worker that loses its name ends. It changes nothing that belongs to the next worker.
+// If a worker loses its name while it starts, it stops. It changes nothing that belongs to the worker that took the
+// name.
 func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
@@ -227,7 +228,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	}
 }
 
-// silentWorker is a worker w1 on another host that has sent no heartbeat for longer than its lease.
+// silentWorker registers a worker w1 on another host, which has sent no heartbeat for longer than its lease.
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
@@ -247,7 +248,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 
 const waitingForName = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
-// After an outage for all, a second worker may reach Redis first. The owner of the name keeps it.
+// Redis was away for both workers. The second worker reaches Redis again before the first worker does.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	comesBack := w.silentWorker(600)

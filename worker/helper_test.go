@@ -30,7 +30,7 @@ var (
 	must       = expect.NoError
 )
 
-// handMade is the source of programs that tests write themselves.
+// handMade is the source of tasks whose programs a test makes by hand, without a fetch.
 const handMade = "rsync:/nowhere/run.sh"
 
 // patience bounds every wait for an event that must happen.
@@ -108,14 +108,15 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	return ids[0]
 }
 
-// lastChance makes the next release of a task for an unfit host fail the task.
+// lastChance sets the number of a task's unfit releases to the limit, so that the round fails instead of another
+// release.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
 	return id
 }
 
-// client is a client for operations that the store does not have.
+// client returns a Redis client, for operations that the store does not have.
 func (w *world) client() *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
 	w.Cleanup(func() { client.Close() })
@@ -144,7 +145,7 @@ func (w *world) newServer() *server.Server {
 	return server.New("s1", cfg, w.store, w.logger())
 }
 
-// finished runs a server until the task is finished.
+// finished runs a server until the task is finished, and returns the task.
 func (w *world) finished(id int64) *tdf.Task {
 	w.Helper()
 	s := w.newServer()
@@ -156,7 +157,7 @@ func (w *world) finished(id int64) *tdf.Task {
 	return w.task(id)
 }
 
-// session starts a session of a worker. The test claims and renews by itself.
+// session starts a session of a worker. The test itself calls claim and renew.
 func (w *world) session(worker *Worker) (s *session, end func()) {
 	w.Helper()
 	closeHost, err := worker.prepareHost()
@@ -200,7 +201,7 @@ func (p *pipe) begun() {
 	p.Helper()
 	opened := make(chan *os.File, 1)
 	go func() {
-		f, _ := os.Open(p.path) // waits for the program
+		f, _ := os.Open(p.path) // the open waits until the program opens the pipe
 		opened <- f
 	}()
 	p.file = receive(p, "the program's begin", opened)
@@ -217,8 +218,8 @@ func (p *pipe) ended() {
 	must(p, err)
 }
 
-// release lets a program that reads from the pipe continue. It first waits until the program reads; meanwhile this process must
-// not read from the pipe.
+// release lets a program that reads from the pipe continue. It first waits until the program reads. To notice that,
+// this process must not read from the pipe itself.
 func (p *pipe) release() {
 	p.Helper()
 	if p.file != nil {

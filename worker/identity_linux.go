@@ -42,16 +42,16 @@ func isGone(process string) bool {
 	return errors.Is(err, errEnded) || err == nil && at != start
 }
 
-// errEnded is about a zombie: a process that has ended, and whose parent has not waited for it.
+// errEnded says that a process is a zombie: it has ended, but its parent has not waited for it yet.
 var errEnded = errors.New("the process has ended")
 
-// startTime returns when the process began, in ticks since boot: the 22nd word of its status.
+// startTime returns when the process began, in ticks since boot: the 22nd field of /proc/PID/stat.
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before it may have blanks and parentheses
+	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the process's name, before the last parenthesis, may have blanks and parentheses
 	switch {
 	case len(words) < 20:
 		return "", fmt.Errorf("the status of process %d: %q", pid, stat)

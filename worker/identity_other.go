@@ -2,7 +2,7 @@
 
 package worker
 
-// identity is unknown here. So a name is free only when the lease of its worker has run out.
+// identity is unknown on this system. So a name becomes free only when the lease of its worker has run out.
 func identity() string { return "" }
 
 func isGone(string) bool { return false }

@@ -11,12 +11,12 @@ import (
 const (
 	shortestIdle  = 10 * time.Millisecond  // so that an idle worker with a sleep of 0 does not keep Redis busy
 	errorPause    = 500 * time.Millisecond // the shortest pause after an error
-	unwantedPause = 2 * time.Second        // the longest pause while there are due tasks for other workers only: the wake tokens are for those
+	unwantedPause = 2 * time.Second        // the longest pause while all due tasks are for other workers; this worker leaves the wake tokens to them
 	dueJitter     = 20 * time.Millisecond  // so that not all workers claim at once when one task becomes due
 )
 
-// idle returns how long to wait for a wake token after a claim without a task: until the next task becomes due, at most until
-// the configured sleep is over.
+// idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
+// becomes due, at the latest after the configured sleep.
 func (w *Worker) idle(c redisstate.Claimed) time.Duration {
 	longest := w.breakers.nextProbe(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
 	due := max(c.Next.Sub(c.Now).Std(), 0)

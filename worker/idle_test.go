@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A task wakes an idle worker. In this test, the worker's sleep has no end.
+// A new task wakes an idle worker. The worker's sleep would never end by itself in this test.
 func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
@@ -46,7 +46,7 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	wait()
 }
 
-// Tasks that one worker must not run wake another worker, whichever worker takes the wake token.
+// If a worker takes the wake token of a task that it must not run, another worker is still woken.
 func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour

@@ -21,15 +21,15 @@ const (
 	shell     = "/bin/sh"
 )
 
-// A file that is open for writing cannot be executed. A process that was forked while the worker wrote run.sh has it open for a
-// moment.
+// A file that is open for writing cannot be executed. A process that was forked while the worker wrote run.sh has
+// run.sh open for a moment, so start tries again.
 const (
 	busyTries = 100
 	busyPause = 10 * time.Millisecond
 )
 
-// start starts ./run.sh, as a shell does: /bin/sh runs a text without #! (docs/programs.md, "How a program is run"). The error
-// says what the program's author, or the host's administrator, can do.
+// start starts ./run.sh as a shell would: if run.sh is a text without #!, /bin/sh runs it (docs/programs.md, "How a
+// program is run"). The error says what the program's author, or the host's administrator, can do.
 func (s *script) start(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
 	args := c.Args
 	c.Path, c.Dir = runScript, dir
@@ -94,7 +94,7 @@ func readHead(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 256))
 }
 
-// isText uses the rule of shells: a binary has a NUL in its first line.
+// isText reports whether a file is a text. As in shells, a file with a NUL in its first line is no text.
 func isText(path string) bool {
 	head, err := readHead(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))

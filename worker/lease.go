@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Once a task's end_before has passed, the worker asks every expiryPause whether the server has expired the task. The server
-// has expirySlack for it before the first question.
+// Once a task's end_before has passed, the worker asks once per expiryPause whether the server has expired the task.
+// It waits for expirySlack before it asks the first time, so that the server has time to expire the task.
 const (
 	expiryPause = time.Second
 	expirySlack = 20 * time.Millisecond
@@ -22,12 +22,13 @@ const moreReportsPause = 100 * time.Millisecond
 // followPause is the time between two reports of a round that a user watches.
 const followPause = time.Second
 
-// keepLeases renews the leases of all executions until ctx ends, also of those whose results wait for Redis.
+// keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until
+// Redis has accepted their results.
 func (s *session) keepLeases(ctx context.Context) {
 	last, soon := time.Now(), false
 	for {
 		pause := s.nextRenewal(last, time.Now())
-		if soon { // for all executions: the reports of one must not cost the others their leases
+		if soon { // renew all leases: the many reports of one round must not cost the other executions their leases
 			pause = min(pause, moreReportsPause)
 		}
 		select {
@@ -49,8 +50,8 @@ func (s *session) keepLeases(ctx context.Context) {
 	}
 }
 
-// nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last one. It is
-// earlier if a task may expire before that, or if a user watches one.
+// nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last
+// one. The next renewal comes earlier if a task may expire before that, or if a user watches a task.
 func (s *session) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(s.heartbeatPause()).Sub(at)
 	for _, e := range s.executions() {
@@ -75,8 +76,8 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	return min(next, left+expirySlack)
 }
 
-// renew renews the leases of executions, and sends the reports of their rounds. It ends executions that are lost, and returns those
-// that have more to report. After an error, the programs run on.
+// renew renews the leases of executions, and sends the reports of their rounds. It ends executions whose tasks are
+// lost, and returns executions that have more to report. After an error, the programs keep running.
 func (s *session) renew(ctx context.Context, executions []*execution, final bool) (more []*execution, err error) {
 	select {
 	case s.renewing <- struct{}{}:
@@ -102,7 +103,7 @@ type renewal struct {
 	e        *execution
 	sent     redisstate.Renewal
 	accepted func() // called when Redis has accepted the report
-	more     bool   // the report does not have all that the round wrote
+	more     bool   // the round wrote more than the report contains
 }
 
 // renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused renewal
@@ -180,8 +181,8 @@ func (e *execution) renewalWithReport(final bool) renewal {
 	return r
 }
 
-// renewOne sends one renewal, and returns the time by Redis's clock. An error ends the execution: it is that of ctx, or a
-// *[tdf.StateError] if the task no longer belongs to this worker.
+// renewOne sends one renewal, and returns the time by Redis's clock. The caller must end the execution after an
+// error. The error is a *[tdf.StateError] if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
@@ -193,7 +194,7 @@ func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Tim
 	return renewed.Now, renewed.Lost[0]
 }
 
-// reportLast reports the files of a round that has ended, except its result.
+// reportLast reports the files of a round that has ended: all except result.json and files/.
 func (e *execution) reportLast(x *roundIO) {
 	defer e.setIO(nil)
 	e.mu.Lock()

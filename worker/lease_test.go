@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A user requeues a running task. The worker notices, ends the program, and writes nothing into the task.
+// A user requeues a running task. The worker notices that, ends the program, and writes nothing to the task.
 func TestALostTaskIsDropped(t *testing.T) {
 	for _, fetching := range []bool{false, true} {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 	}
 }
 
-// A program that still runs at end_before is ended at that time, even if the next renewal is due later.
+// If a program still runs at end_before, the worker ends it at that time, even before the next renewal is due.
 func TestEndBeforeEndsTheProgram(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 1000 * time.Hour
@@ -104,7 +104,7 @@ func TestNextRenewal(t *testing.T) {
 	}
 }
 
-// The timeout counts from the start of the program, not from the start of fetching.
+// The timeout counts from the start of the program, not from the start of the fetch.
 func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 	w := newWorld(t)
 	p := w.pipe()

@@ -16,7 +16,7 @@ var errLeaseEnded = errors.New("the lease ran out before it could be renewed (on
 // onLeaseLostEnd is the value of on_lease_lost that makes the worker end programs.
 const onLeaseLostEnd = "end"
 
-// shortestLeasePause is the shortest time between two looks at the leases.
+// shortestLeasePause is the shortest time between two checks of the leases.
 const shortestLeasePause = time.Millisecond
 
 // endWhenLeasesEnd ends programs whose leases run out, until ctx ends. It does not wait for Redis, since the usual cause is that
@@ -26,13 +26,13 @@ func (s *session) endWhenLeasesEnd(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.claimed: // a new lease, which may have begun before the last look
+		case <-s.claimed: // a new lease, which may have begun before the last check
 		case <-time.After(s.endWithoutLease(time.Now())):
 		}
 	}
 }
 
-// endWithoutLease ends the programs whose leases have run out, and returns how long to wait before the next look.
+// endWithoutLease ends the programs whose leases have run out, and returns how long to wait before the next check.
 func (s *session) endWithoutLease(at time.Time) time.Duration {
 	next := s.cfg.Lease
 	for _, e := range s.executions() {
@@ -45,7 +45,8 @@ func (s *session) endWithoutLease(at time.Time) time.Duration {
 	return max(next, shortestLeasePause)
 }
 
-// leaseRenewed records a renewal. The lease may have begun when the renewal was sent, even if the answer came late.
+// leaseRenewed records when a renewal was sent. The new lease counts from that time, even if Redis's answer came
+// late.
 func (e *execution) leaseRenewed(sent time.Time) {
 	for {
 		before := e.renewed.Load()
@@ -55,8 +56,9 @@ func (e *execution) leaseRenewed(sent time.Time) {
 	}
 }
 
-// renewLate renews the leases of claims whose answer came late, and returns when they began. During an outage the leases may
-// have run out, and on_lease_lost=end would end the programs at once.
+// renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an
+// outage, the leases may have run out already, and on_lease_lost=end would end the programs at once. renewLate then
+// renews the leases first.
 func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
 	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
 		return c.Sent
@@ -67,10 +69,10 @@ func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time
 	}
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
 	if err != nil || slices.ContainsFunc(renewed.Lost, func(lost error) bool { return lost != nil }) {
-		return c.Sent // so that tasks that are lost are ended
+		return c.Sent // the programs of lost tasks are ended later
 	}
 	return slices.MinFunc(renewed.Sent, time.Time.Compare)
 }
 
-// isReleased reports whether the worker releases the task of a round that err has ended.
+// isReleased reports whether the worker releases a task if err has ended its round.
 func isReleased(err error) bool { return errors.Is(err, errStopping) || errors.Is(err, errLeaseEnded) }

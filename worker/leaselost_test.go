@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// With on_lease_lost=end, a worker without Redis ends its program when the lease is over. It releases the task when
-// Redis is back (docs/guarantees.md, "Leases").
+// With on_lease_lost=end, a worker that cannot reach Redis ends its program when the lease runs out. It releases the
+// task when Redis is back (docs/guarantees.md, "Leases").
 func TestAProgramEndsWithItsLease(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -25,7 +25,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	p.begun()
 	proxy.Refuse()
 	proxy.Cut()
-	p.ended() // while Redis is away
+	p.ended() // the program ends while Redis is away
 	proxy.Resume()
 	wait()
 	task := w.task(id)
@@ -62,7 +62,8 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	end()
 }
 
-// A lease counts from before the call, because another worker may start the task before a late reply arrives.
+// A lease counts from the time when the call was sent. If the answer is late, another worker may have started the
+// task before it arrives.
 func TestALeaseCountsFromItsCall(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -127,7 +128,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	end()
 }
 
-// A program of a late claim that cannot be renewed ends at once, not at the next check of the leases.
+// If the leases of a late claim cannot be renewed, its programs end at once, not at the next check of the leases.
 func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -158,7 +159,7 @@ func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (
 	return redisstate.Renewed{}, errors.New("it does not renew")
 }
 
-// sentLongAgo is a store whose claims were sent two hours before their answers.
+// sentLongAgo is a store that says of each claim that it was sent two hours before the answer.
 type sentLongAgo struct{ store }
 
 func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {

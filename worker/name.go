@@ -35,7 +35,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("the worker's name %.50q %s", name, problem)
 }
 
-// checkFilenames refuses one file for both outputs.
+// checkFilenames returns an error if stdout and stderr have the same file name.
 func checkFilenames(cfg config.Worker) error {
 	if filepath.Clean(cfg.TaskOutputFilename) != filepath.Clean(cfg.TaskErrorFilename) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/process"
 )
 
-// ended is the end of a task's last round, as users see it.
+// ended describes how a task and its last round ended, as users see it.
 type ended struct {
 	State               tdf.State
 	Output, Error, Exit string
@@ -24,7 +24,7 @@ func endOf(task *tdf.Task) ended {
 	return ended{task.State, r.Output, r.Error, r.Exit}
 }
 
-// Programs of all kinds, and how their tasks end under each fail_on.
+// For each behaviour of a program, the test checks how its task ends under each fail_on.
 func TestProgramsByRule(t *testing.T) {
 	const succeeded, failed = tdf.Succeeded, tdf.Failed
 	const silent3 = "run.sh ended with exit status 3 and printed nothing to stderr"
@@ -63,7 +63,7 @@ func TestProgramsByRule(t *testing.T) {
 	}
 }
 
-// Directories with programs that cannot run, or that barely can.
+// Directories of programs that cannot be run, and some that only just can.
 func TestOddPrograms(t *testing.T) {
 	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestOddPrograms(t *testing.T) {
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
-			if c.want.Exit == "-" { // the shell writes the error
+			if c.want.Exit == "-" { // the error is a text of the shell
 				if !strings.Contains(got.Error, "not found") && !strings.Contains(got.Error, "No such file") || got.Exit == "" {
 					t.Errorf("got %+v", got)
 				}
@@ -114,7 +114,7 @@ func TestOddPrograms(t *testing.T) {
 
 func scriptOf(text string) func(w *world) { return func(w *world) { w.script("p", text) } }
 
-// A script that is removed just before its start is not a missing interpreter.
+// If a script is removed just before its start, the error does not say that an interpreter is missing.
 func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
@@ -127,7 +127,8 @@ func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// An invalid task that was written by hand ends with the error that opening it would have returned.
+// If an invalid task was not opened through TDF, its round fails with the error that opening the task would have
+// returned.
 func TestInvalidTasks(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*tdf.Task)

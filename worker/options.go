@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// An Option configures a worker. Two Runners, a Runner beside handlers, and two handlers of one program are an error of [New]
-// and [Load].
+// An Option configures a worker. [New] and [Load] return an error for two Runners, for a Runner beside handlers, and
+// for two handlers of one program.
 type Option func(*options)
 
 type options struct {
@@ -16,7 +16,7 @@ type options struct {
 	sole     bool
 	runner   Runner
 	handlers handlers
-	store    store // of a test; nil: Run connects
+	store    store // set by a test; nil: Run connects to Redis
 
 	errs []error
 }
@@ -46,7 +46,7 @@ func WithVersion(version string) Option {
 }
 
 // WithSole says that this process runs nothing but workers. A worker then ends every orphaned process that becomes a
-// child of this process and that it cannot assign to anything else: a program must have started it.
+// child of this process and has no other known origin, because a program must have started it.
 func WithSole() Option {
 	return func(o *options) { o.sole = true }
 }
@@ -65,8 +65,8 @@ func WithRunner(r Runner) Option {
 // Handle makes h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
 // no run.sh (docs/programs.md, "Rounds without a process").
 //
-// Handle may be given several times, once for each program. A task of any other program is released, as one that this
-// host cannot run: another worker may have a handler for it (docs/lifecycle.md, "Released rounds").
+// Handle may be given several times, once for each program. The worker releases tasks of all other programs, since
+// another worker may have a handler for them (docs/lifecycle.md, "Released rounds").
 func Handle(program string, h Handler) Option {
 	return func(o *options) {
 		if o.handlers[program] != nil {

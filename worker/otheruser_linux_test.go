@@ -15,7 +15,7 @@ import (
 
 const nobody = 65534
 
-// asNobody makes the worker run programs as nobody, and lets nobody enter its directory.
+// asNobody makes the worker run programs as the user nobody, and lets that user enter the working directory.
 func (w *world) asNobody() {
 	w.Helper()
 	if os.Geteuid() != 0 {
@@ -25,7 +25,7 @@ func (w *world) asNobody() {
 	w.opened(w.cfg.Directory)
 }
 
-// opened lets every user enter a directory.
+// opened lets every user enter a directory and the directories above it.
 func (w *world) opened(dir string) {
 	w.Helper()
 	for ; dir != "/"; dir = filepath.Dir(dir) {
@@ -35,7 +35,7 @@ func (w *world) opened(dir string) {
 	}
 }
 
-// Output files of root are not made in a directory to which a program's link leads.
+// If a program makes a link in the path of the output files, root makes no output files behind that link.
 func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 	for name, user := range map[string]string{"another user's program": "nobody", "the worker's own": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
 	}
 }
 
-// A worker does not start if programs could replace the directories in which it works.
+// A worker does not start if programs could replace its directories.
 func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 	for name, belongs := range map[string]string{"directory": ".", "own directory": ".tdf"} {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 	}
 }
 
-// After the end of a round, another round of its user replaces files/ by a link to a file of root. The worker does not collect that
-// file.
+// After a round has ended, another round that runs as the same user replaces files/ by a link to a file of root. The
+// worker does not collect that file.
 func TestCollectRefusesFilesOfRoot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
@@ -118,7 +118,7 @@ cd "$OLDPWD" && PATH=%s exec rsync "$@"
 	fileHas(t, fmt.Sprintf("%s/%d/0/mine", to, id), "mine\n")
 }
 
-// Entries of files/ that cannot be collected safely are logged, and the rest is collected.
+// Entries of files/ that cannot be collected safely are logged. The other entries are collected.
 func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
@@ -140,7 +140,7 @@ func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 func TestUserPerSlot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
-	w.cfg.User = "%n" // by number, because every system has these users
+	w.cfg.User = "%n" // user numbers, because every system has users with the numbers
 	w.cfg.Concurrency = 2
 	w.cfg.Require = []string{"user"}
 	p := w.pipe()
@@ -176,7 +176,7 @@ exit 0
 	must(t, receive(t, "the worker's end", done))
 }
 
-// If a slot's user does not exist, the worker reports it before it starts a program.
+// If the user of a slot is missing, the worker returns an error before it runs anything.
 func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}

@@ -9,7 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A result outlives an outage at the end of its program. The round's time of execution is the end of the program.
+// Redis is away when the program ends. The worker keeps the result. The recorded end of the round is the end of the
+// program.
 func TestAResultOutlivesAnOutage(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -37,7 +38,7 @@ func TestAResultOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// With the reply to every call lost once, the task still runs once.
+// The reply to each call is lost once. The task still runs only once.
 func TestLostRepliesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
-// openRecord makes the two output files of the round, and sets the number of the execution.
+// openRecord makes the two output files of the round. It also sets e.number, the number in their names.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
 	output, failure := e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename
 	out, err := e.openOutputDir(output)
@@ -47,8 +47,8 @@ func (e *execution) openOutputDir(pattern string) (*os.File, error) {
 	return safepath.Open(base, filepath.Dir(e.fill(below)), e.s.owner(e.slot) != nil)
 }
 
-// outputs returns the paths of all that the n-th execution of the round may leave: the files for stdout and stderr, and the copies
-// of files/ and scratch/.
+// outputs returns the paths under which the n-th execution of the round keeps data: the files for stdout and stderr,
+// and the places of files/ and scratch/.
 func (e *execution) outputs(n int64) []string {
 	output := e.s.cfg.TaskOutputFilename
 	return []string{
@@ -57,7 +57,8 @@ func (e *execution) outputs(n int64) []string {
 	}
 }
 
-// output returns the path of a file name of the configuration. Executions share it if rounds do.
+// output returns the path for a file name of the configuration. If rounds share that file, the executions of a round
+// share it, too.
 func (e *execution) output(pattern string, n int64) string {
 	if retention.IsShared(pattern) {
 		n = 1
@@ -70,7 +71,7 @@ func (e *execution) kept(what string) string {
 	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), e.number.Load())
 }
 
-// keep moves a directory of the round to where it is kept.
+// keep moves files/ or scratch/ of the round to the place that kept names.
 func (e *execution) keep(what string, move func(to *os.File, name string) error) error {
 	dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
 	if err != nil {

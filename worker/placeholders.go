@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// path returns the path of a file name of the configuration (docs/configuration.md, "[worker]"). A relative one is below the
-// working directory.
+// path returns the path for a file name of the configuration (docs/configuration.md, "[worker]"). A relative name is
+// below the working directory.
 func (e *execution) path(pattern string) string {
 	name := e.fill(pattern)
 	if filepath.IsAbs(name) {

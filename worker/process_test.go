@@ -8,7 +8,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// withChild has a child in the background, in the same group, with all descriptors of the program.
+// withChild is a program with a child in the background. The child is in the same process group, and has all
+// descriptors of the program.
 const withChild = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"
@@ -16,7 +17,8 @@ sleep 1000 &
 echo begun >&3
 `
 
-// In waiting, the child itself reports that it has begun. Before that, its shell may still block SIGTERM.
+// waiting is a program that waits until it is ended. It says itself that it has begun, since before that a shell may
+// still block SIGTERM.
 const waiting = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"
@@ -40,7 +42,7 @@ func TestLeftProcessesAreEnded(t *testing.T) {
 	}
 }
 
-// A child in another session that holds the output is ended with the program's other processes.
+// A child in another session, which has the output open, is ended with the other processes.
 func TestProcessesInOtherSessionsAreEnded(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho out; mkfifo away\nsetsid sh -c 'exec 3>\"$0\"; echo begun >&3; echo >away; exec sleep 1000' \"$1\" &\nread line <away\n")
@@ -97,7 +99,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// The server times a task out while the worker still ends its program.
+// The server times the task out while the worker is still ending the program.
 func TestTheServerTimesOutFirst(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", waiting)

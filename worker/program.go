@@ -31,8 +31,8 @@ func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error)
 	return io.NopCloser(bytes.NewReader(archive)), nil
 }
 
-// Prepare fetches the task's program, unless it is in place. Fetching has a limit of its own: the task's timeout begins
-// to count when the program is in place (docs/lifecycle.md, "What the server decides").
+// Prepare fetches the task's program, unless it is in place. A fetch may take fetch_timeout. The task's timeout
+// begins to count when the program is in place (docs/lifecycle.md, "What the server decides").
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	fetcher := *s.fetcher
 	fetcher.User, _, _ = s.host.Credentials(r.Slot)
@@ -42,14 +42,14 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 			return nil, err
 		}
 		defer s.host.Hold()()
-		fetcher.Log = s.w.log.With("task", r.ID, "round", r.Number) // it adds the program itself
+		fetcher.Log = s.w.log.With("task", r.ID, "round", r.Number) // the fetcher adds the program
 		p, err = fetcher.Fetch(ctx, r.Program, r.Source)
 	}
 	r.ProgramSHA256 = p.SHA256
 	return launch{s, p.Dir}, unfitFetch(err)
 }
 
-// begin starts the task's timeout now, after it was held.
+// begin starts the task's timeout, which HoldTimeout had stopped.
 func (e *execution) begin(ctx context.Context) error {
 	r := e.renewal()
 	r.Begun, r.Limit = true, e.task.Timeout

@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A guarded world has a Redis of its own, whose administrator changes the rights of users.
+// A guarded world has a Redis of its own. Its tests change the rights of Redis users, as an administrator does.
 type guarded struct {
 	*world
 	operator *redis.Client
@@ -48,7 +48,7 @@ func (g *guarded) do(commands ...string) {
 
 var errorCount = regexp.MustCompile(`errorstat_\w+:count=(\d+)`)
 
-// refusals counts the error replies of Redis.
+// refusals returns how many error replies Redis has sent.
 func (g *guarded) refusals() int {
 	g.Helper()
 	info, err := g.operator.Info(g.Context(), "errorstats").Result()
@@ -61,8 +61,8 @@ func (g *guarded) refusals() int {
 	return sum
 }
 
-// A worker with a result loses its access to Redis, and gets it back long after the lease. The result arrives
-// (docs/guarantees.md, "Every call may be sent twice").
+// The worker loses its access to Redis while it holds a result, and gets the access back long after the lease has run
+// out. The result still arrives (docs/guarantees.md, "Every call may be sent twice").
 func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	const drop = "CLIENT KILL TYPE normal SKIPME yes"
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // so that the lease ends long before the first attempt
+			g.cfg.Lease = time.Microsecond // runs out long before the first attempt
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -103,7 +103,8 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	}
 }
 
-// A wrong password at the start is an error at once. If the password changes later, the worker waits.
+// If the password is wrong at the start, Run returns an error at once. If the password changes later, the worker
+// waits.
 func TestWrongPasswordEndsTheStart(t *testing.T) {
 	g := newGuarded(t)
 	g.do("CONFIG SET requirepass secret")
@@ -115,7 +116,8 @@ func TestWrongPasswordEndsTheStart(t *testing.T) {
 	}
 }
 
-// If Redis refuses one result because it is too large, that round fails with the reason. Another result is stored.
+// Redis refuses a result because it is too large. The round of that result fails, and its error says why. The other
+// result is stored.
 func TestAResultThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxOutput = 2, 0
@@ -179,7 +181,8 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	wait()
 }
 
-// If a key of another type replaces the index of a task's group, the rounds of this task and of other tasks still end.
+// The index of a task's group was replaced by a key of another type. The round of this task and the rounds of other
+// tasks still end.
 func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2

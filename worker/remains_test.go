@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A runningWorker is a worker that runs. It has the open files and the processes that this process had before.
+// A runningWorker is a worker that a test runs in the background.
 type runningWorker struct {
 	*world
 	worker *Worker
@@ -27,13 +27,13 @@ type runningWorker struct {
 	pids   string // a file in which programs record their processes: $PIDS
 }
 
-// traces are the things that rounds might leave in this process.
+// traces are things that rounds might leave in this process.
 type traces struct {
 	children    []int
-	descriptors map[string]int // by kind, without connections, since a pool keeps some
+	descriptors map[string]int // number of each kind; without connections, since a pool keeps some open
 }
 
-// work starts a worker. At the end of the test, the worker stops, and nothing of it must remain.
+// work starts a worker. At the end of the test, it stops the worker, and checks that nothing remains.
 func (w *world) work(f fault) *runningWorker {
 	w.Helper()
 	r := &runningWorker{world: w, pids: filepath.Join(w.TempDir(), "pids")}
@@ -46,7 +46,8 @@ func (w *world) work(f fault) *runningWorker {
 	outside := tracesOf(w)
 	r.worker = w.worker()
 	r.worker.sole = true // as in tdf-worker
-	// The worker must not try a released task again while the test looks at it.
+	// The clock of the breakers stands still: the worker must not try a released task again while the test looks at
+	// the task.
 	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		r.timers = &clock{}
@@ -55,7 +56,7 @@ func (w *world) work(f fault) *runningWorker {
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)
 	eventually(w, "the start", func() bool { return w.workerState() == stateWorking })
-	r.next() // runs a round, for everything that a worker opens only once
+	r.next() // a first task opens the files that a worker opens only once
 	r.before = tracesOf(w)
 	r.stop = func() {
 		w.Helper()
@@ -69,7 +70,7 @@ func (w *world) work(f fault) *runningWorker {
 	return r
 }
 
-// over runs a server until the first round of the task has ended.
+// over runs a server until the first round of the task has ended, and returns the task.
 func (r *runningWorker) over(id int64) *tdf.Task {
 	r.Helper()
 	s := r.newServer()
@@ -82,7 +83,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 	return r.task(id)
 }
 
-// next runs a program without faults.
+// next runs a task of another program, which succeeds.
 func (r *runningWorker) next() {
 	r.Helper()
 	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
@@ -91,7 +92,7 @@ func (r *runningWorker) next() {
 	}
 }
 
-// nothingRemains waits until this process has only the files and processes that it had before.
+// nothingRemains waits until this process has no other descriptors, processes and goroutines than before.
 func (r *runningWorker) nothingRemains(before traces) {
 	r.Helper()
 	var left []string
@@ -136,7 +137,8 @@ func (r *runningWorker) remains(before traces) (left []string) {
 	return append(left, r.rounds()...)
 }
 
-// rounds returns the content of the rounds' directories, except the empty directory that waits for the next round.
+// rounds returns the content of the rounds' directories. An unused directory is kept for the next round, and is not
+// returned.
 func (r *runningWorker) rounds() (found []string) {
 	dirs := r.worker.rounds()
 	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
@@ -164,7 +166,7 @@ func tracesOf(t testing.TB) traces {
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // it fails for the descriptor of ReadDir
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // an error: it was the descriptor that ReadDir used
 			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
 		}
 	}
@@ -188,7 +190,8 @@ func processes(t testing.TB) []int {
 	return all
 }
 
-// parentAndSession parses /proc/PID/stat. They are the second and the fourth word after the name, which may contain blanks.
+// parentAndSession returns the second and the fourth field after the process's name in /proc/PID/stat. The name may
+// contain blanks.
 func parentAndSession(pid int) (parent, session int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))

@@ -18,16 +18,17 @@ type reporter interface {
 // longestPause bounds the pause between two attempts to report.
 const longestPause = 5 * time.Second
 
-// A backlog has the reports that Redis has refused. The worker sends them again after a pause, which grows.
+// A backlog has the reports that Redis has refused. The worker sends them again after a pause, which grows from try
+// to try.
 type backlog struct {
 	refused []delivery
 	pause   time.Duration
 	again   <-chan time.Time // nil: the backlog is empty
-	logged  time.Time        // when the log last had the error
+	logged  time.Time        // when the error was last logged
 }
 
-// report reports how executions ended, until ctx ends. Executions that end during a call are reported together by the next
-// one. When bound ends, calls are interrupted, and the backlog is dropped.
+// report reports how executions ended, until ctx ends. The executions that end during a call are reported together in
+// the next call. When bound ends, report interrupts its call, and drops the backlog.
 func (s *session) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
@@ -50,7 +51,7 @@ func (s *session) report(ctx, bound context.Context) {
 	}
 }
 
-// logPause is how long the log stays silent about a backlog after an error.
+// logPause is the shortest time between two log messages about a backlog.
 const logPause = time.Minute
 
 // putOff adds refused reports to the backlog.
@@ -70,8 +71,8 @@ func (s *session) putOff(b *backlog, refused []delivery, err error, tried bool) 
 	}
 }
 
-// deliveries returns the reports of the executions that have ended since the last call. Tasks that no longer belong to this
-// worker are not reported.
+// deliveries returns the reports of the executions that have ended since the last call. It leaves out executions
+// whose tasks no longer belong to this worker.
 func (s *session) deliveries() []delivery {
 	s.mu.Lock()
 	ended := s.ended
@@ -89,7 +90,7 @@ func (s *session) deliveries() []delivery {
 	return all
 }
 
-// reportAll returns the reports that Redis has refused, and the error.
+// reportAll sends reports. It returns the reports that Redis has refused, and the error.
 func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
 	var results, others []delivery
 	for _, d := range deliveries {
@@ -104,7 +105,8 @@ func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused
 	return append(refused, more...), errors.Join(err, otherErr)
 }
 
-// A send sends moves, and returns an outcome for each of the first ones: those for which the calls succeeded.
+// A send sends moves, in several calls if need be. When a call fails, it returns the error, and the outcomes of the
+// moves in the calls before.
 type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
 
 func (s *session) execute(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
@@ -119,9 +121,9 @@ func (s *session) apply(ctx context.Context, moves ...tdf.Move) ([]redisstate.Ou
 	return s.store.Apply(ctx, s.name, units...)
 }
 
-// deliver sends reports in one call. If Redis refuses the call, deliver sends them one by one, so that a refused report holds
-// up no other. It returns the refused reports. A report is dropped only if the task no longer belongs to this worker, or if
-// ctx ends (docs/guarantees.md, "Every call may be sent twice").
+// deliver sends reports in one call. If Redis refuses the call, deliver sends them one by one, so that a refused
+// report does not delay the others. It returns the refused reports. A report is dropped only if the task no longer
+// belongs to this worker, or if ctx ends (docs/guarantees.md, "Every call may be sent twice").
 func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refused []delivery, err error) {
 	settle := func(d delivery, answer error) {
 		if answer := s.answered(ctx, d, answer, send); answer != nil {
@@ -182,7 +184,7 @@ type delivery struct {
 	e        *execution
 	move     tdf.Move // without a verb: there is nothing to report
 	success  bool
-	accepted func(ctx context.Context) // called when Redis has accepted it
+	accepted func(ctx context.Context) // called when Redis has accepted the report
 }
 
 // delivery returns the report of an execution that has ended with the result r.
@@ -233,7 +235,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
 func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isReleased(e.cause), isLater(e.cause): // in the task's last round, which says nothing about the program
+	case isReleased(e.cause), isLater(e.cause): // the task's last round, which could not be released: that says nothing about the program
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":
@@ -256,7 +258,8 @@ func (e *execution) withoutResult(err error) delivery {
 	})
 }
 
-// released releases the task. In the task's last round that is impossible: the round fails.
+// released returns a report that releases the task. A task in its last round cannot be released: then the round
+// fails.
 func (e *execution) released(r tdf.Result) delivery {
 	m, err := e.task.Release(e.cause.Error())
 	if errors.Is(err, tdf.ErrLastRound) {
@@ -266,7 +269,7 @@ func (e *execution) released(r tdf.Result) delivery {
 	return delivery{e: e, move: m, accepted: func(context.Context) { e.log.Info("released", "reason", e.cause) }}
 }
 
-// releasedForLater releases the task with the delay that its handler asked for.
+// releasedForLater returns a report that releases the task with the delay that its handler asked for.
 func (e *execution) releasedForLater(r tdf.Result) delivery {
 	var later *LaterError
 	errors.As(e.cause, &later)
@@ -286,7 +289,8 @@ func (e *execution) notReleased(r tdf.Result, err error) delivery {
 	return e.executed(r)
 }
 
-// unfit releases the task because of this host. After too many of these releases the round fails instead.
+// unfit returns a report that releases the task because this host cannot run it. After too many such releases, the
+// round fails instead.
 func (e *execution) unfit(r tdf.Result) delivery {
 	e.reason = e.cause.Error()
 	m, ok := e.task.ReleaseUnfit(short(e.reason))

@@ -15,7 +15,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// telling reports everything that a program can report, and waits at the pipe in its argument.
+// telling is a program that reports everything that a program can report. Then it waits at the pipe that its argument
+// names.
 const telling = `#!/bin/sh
 cd "$TDF_DIR"
 echo "0.25 a quarter" >progress
@@ -29,7 +30,7 @@ i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done
 echo more
 `
 
-// Reports of a running program arrive with the next renewal, and the rest at its end.
+// Reports of a running program arrive with the next renewal. The other reports arrive when the program has ended.
 func TestARoundReportsWhileItRuns(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -111,7 +112,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	end()
 }
 
-// resuming counts on from its checkpoint, and then runs its second argument.
+// resuming is a program that continues to count from its checkpoint. Then it ends as its second argument says.
 const resuming = `#!/bin/sh
 cd "$TDF_DIR"
 n=$(cat checkpoint 2>/dev/null || echo 0)
@@ -123,7 +124,7 @@ echo begun >"$1"
 
 const holding = "exec 3>\"$1\"; exec sleep 1000\n"
 
-// The next round has the checkpoint, even on another worker, however the previous round ended.
+// The next round gets the checkpoint, even on another worker, and however the previous round ended.
 func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -175,7 +176,7 @@ type round struct {
 	wait   func()
 }
 
-// begin runs a program until it reports that it has begun.
+// begin runs a program, and returns when the program says that it has begun.
 func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	w.Helper()
 	w.cfg.Lease = 90 * time.Millisecond
@@ -214,8 +215,8 @@ func (w *world) named(name string) *Worker {
 	return worker
 }
 
-// A worker pauses a program that fails here and succeeds elsewhere. It pauses no other program, not even one that fails everywhere.
-// The workers share the names of programs that succeed.
+// After some failed rounds, a worker pauses a program that succeeds on another worker. It does not pause other
+// programs, or a program that fails on all workers. The workers share which programs succeed.
 func TestCircuitBreaker(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -261,7 +262,7 @@ func TestCircuitBreaker(t *testing.T) {
 	w.logged(why)
 }
 
-// last_error has the error of the previous round, not of a round before.
+// last_error has the error of the previous round, never of an earlier round.
 func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0

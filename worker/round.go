@@ -18,13 +18,13 @@ import (
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
-// Its methods write to files in Dir, as a program does that runs in a process of its own (docs/programs.md, "The round's
-// directory"). The worker reads these files when it renews the lease, and when the round has ended. The methods may be
-// called from several goroutines.
+// Its methods write files in Dir, like a program that runs in a process of its own (docs/programs.md, "The round's
+// directory"). The worker reads these files when it renews the lease, and when the round has ended. The methods may
+// be called from several goroutines.
 type Round struct {
-	ID      int64  // of the task
-	Number  int    // of the round; the task's first is 0
-	Program string // its name
+	ID      int64  // the task's id
+	Number  int    // the number of the round; the first round of a task is 0
+	Program string // the name of the task's program
 	Source  string // where workers fetch the program from; a Handler needs none
 	Input   string
 	Args    []string // the input, split into words as a POSIX shell does
@@ -32,16 +32,16 @@ type Round struct {
 	Meta    string   // the manager's own data about the task
 
 	Worker   string    // the worker's name
-	Slot     int       // from 1 up; rounds that run at the same time have different ones
+	Slot     int       // from 1 up; no two rounds that the worker runs at the same time have the same slot
 	Deadline time.Time // when the task's timeout is over, or the task expires; zero: never
 
-	Checkpoint []byte // of the task's earlier rounds; nil: there is none
+	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil: there is none
 	LastError  string // the error of the task's previous round; "": it had none
 
 	Dir    string    // the round's directory, TDF_DIR of programs
 	Env    []string  // the environment for a process of this round
-	Stdout io.Writer // the output of the round; an *os.File in a worker, so that os/exec hands it to a process directly
-	Stderr io.Writer // the error of the round; likewise
+	Stdout io.Writer // the output of the round; in a worker it is an *os.File, which os/exec passes to a process directly
+	Stderr io.Writer // the error of the round; in a worker it is an *os.File, too
 	Log    *slog.Logger
 
 	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it; "": nothing was fetched.
@@ -91,8 +91,9 @@ func (r *Round) SetResult(v any) error {
 	return nil
 }
 
-// SetCheckpoint stores data for the task's next round, which may run on any worker. Empty data deletes the checkpoint. The
-// worker sends it to Redis with the next renewal of its lease, so a crash of the worker may lose the last one.
+// SetCheckpoint stores data for the task's next round, which may run on any worker. Empty data deletes the
+// checkpoint. The worker sends the checkpoint to Redis with the next renewal of the lease. A crash of the worker may
+// lose a checkpoint that was not sent yet.
 func (r *Round) SetCheckpoint(data []byte) error {
 	if err := r.replace("checkpoint", data); err != nil {
 		return fmt.Errorf("set the checkpoint of task %d: %w", r.ID, err)
@@ -109,8 +110,8 @@ func (r *Round) Progress(fraction float64, text string) {
 	}
 }
 
-// Update adds a line to the task's updates, for people who watch it. Each line of a text is an update of its own, and
-// can have 4 KiB. It is best effort: an error is only logged.
+// Update adds a line to the task's updates, for people who watch it. Each line of a text becomes an update of its
+// own. A line may have up to 4 KiB. It is best effort: an error is only logged.
 func (r *Round) Update(line string) {
 	f, err := os.OpenFile(filepath.Join(r.Dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err == nil {
@@ -139,8 +140,8 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns. It is for a [Preparer] that needs some time, at most limit. Prepare
-// must return HoldTimeout's error: the round must not run then.
+// HoldTimeout stops the task's timeout until Prepare returns. It is for a [Preparer] that needs time, but at most
+// limit. The round must not run after an error of HoldTimeout, so Prepare must return that error.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {

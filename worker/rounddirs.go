@@ -15,19 +15,20 @@ import (
 // ownDir is the worker's own directory beside the programs. Programs may make it, too.
 const ownDir = ".tdf"
 
-// roundsDir holds the directories of rounds, below the working directory. It begins with a dot, as no program's name does: beside
-// it are directories of programs.
+// roundsDir holds the directories of rounds, below the working directory. The name of a program never begins with a
+// dot, so the directory of a program beside it cannot have the same name.
 const roundsDir = ownDir + "/.rounds"
 
-// rounds returns the directory of this worker's rounds. Its name has a hash of the namespace, since a worker of another namespace
-// may have the same name and the same working directory.
+// rounds returns the directory of this worker's rounds. The directory's name contains a hash of the namespace, since
+// a worker of another namespace may have the same name and the same working directory.
 func (w *Worker) rounds() string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
 	return filepath.Join(w.cfg.Directory, roundsDir, fmt.Sprintf("%s-%08x", w.name, h.Sum32()))
 }
 
-// takeDir returns a directory for a round. Directories that programs have not touched are used again.
+// takeDir returns a directory for a round. If a program left its directory untouched, a later round gets that
+// directory.
 func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
 	s.mu.Lock()
 	n := len(s.dirs)
@@ -89,7 +90,8 @@ func (w *Worker) tidy() {
 	}
 }
 
-// holdChildren says that this process starts children that are no program's, until release is called.
+// holdChildren says that this process may start children until release is called. The worker must not take them for
+// processes of a program.
 func (s *session) holdChildren() (release func()) {
 	if s.processes == nil {
 		return func() {}

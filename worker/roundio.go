@@ -87,9 +87,11 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
 }
 
-// liveReport returns the data that the round wrote and Redis has not accepted yet. more says that there is too much for one report.
+// liveReport returns the data that the round wrote and that Redis has not accepted yet. more says that there is too
+// much data for one report.
 //
-// final: the program has ended. The tail is then part of the output, unless the round leaves none.
+// final says that the program has ended. The report then has no tail, because the output contains it. A released
+// round leaves no output, so its report still has the tail.
 func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport, accepted func(), more bool) {
 	news := x.dir.News(final)
 	for _, problem := range news.Problems {
@@ -115,7 +117,7 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 	return r, func() { e.accepted(x, news, r) }, news.More
 }
 
-// accepted removes a report that Redis has accepted from the data that is left to report.
+// accepted records that Redis has accepted a report, so that its data is not reported again.
 func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.LiveReport) {
 	x.dir.Accepted(news)
 	e.mu.Lock()

@@ -11,11 +11,12 @@ import (
 	"github.com/tdf-framework/tdf/worker/internal/friend"
 )
 
-// A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process; [WithRunner]
-// and [Handle] replace that.
+// A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
+// [WithRunner] and [Handle] replace this default.
 type Runner interface {
-	// Run runs a round to its end, with the rules of [Handler] for ctx, errors and panics. The exit status of an error is
-	// 1, unless Ended has another one. A worker runs as many rounds at once as it has slots.
+	// Run runs a round to its end. The rules of [Handler] for ctx, errors and panics hold. If Run returns an error,
+	// the exit status of the round is 1, unless Ended has another. A worker runs as many rounds at once as it has
+	// slots.
 	Run(ctx context.Context, r *Round) (Ended, error)
 }
 
@@ -29,9 +30,9 @@ type Preparer interface {
 
 // Ended says how a round ended.
 type Ended struct {
-	Exit string // "0" to "255", or "signal: " and its name; "": 0, or 1 with an error
+	Exit string // "0" to "255", or "signal: " and the signal's name; "": "0", or "1" if Run returned an error
 
-	Elapsed time.Duration // of the program; 0: all that Run took
+	Elapsed time.Duration // run time of the program; 0: the run time of Run
 	CPU     time.Duration // CPU time; 0: unknown
 	MaxRSS  int64         // peak memory in bytes; 0: unknown
 
@@ -47,7 +48,7 @@ type direct struct{ Runner }
 
 func (d direct) Prepare(context.Context, *Round) (Runner, error) { return d.Runner, nil }
 
-// inProcessPreparer returns what runs the rounds of a worker that runs them in this process.
+// inProcessPreparer returns the Preparer of a worker whose rounds run in this process.
 func (o *options) inProcessPreparer() Preparer {
 	if len(o.handlers) > 0 {
 		return o.handlers
@@ -58,9 +59,9 @@ func (o *options) inProcessPreparer() Preparer {
 	return direct{o.runner}
 }
 
-// runInProcess runs a round in this process. An error of the Runner becomes the end of the round, unless ctx has ended, or
-// the error is [Later] or [Unfit]. A panic ends neither the worker nor its other rounds. mask hides secrets; it comes before
-// anything is cut.
+// runInProcess runs a round in this process. An error of the Runner becomes the end of the round, unless ctx has
+// ended, or the error is [Later] or [Unfit]. A panic ends neither the worker nor its other rounds. mask hides
+// secrets. It sees the whole text, before any part is cut off.
 func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string) string) (ended Ended, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -79,7 +80,7 @@ func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string
 	return failed(ended, mask(err.Error())), nil
 }
 
-// Exit statuses of rounds that ran in this process: those of a Go program that ends so.
+// Exit statuses of rounds that run in this process: the same as for a Go program that ends with log.Fatal or a panic.
 const (
 	exitError = "1"
 	exitPanic = "2"
@@ -96,7 +97,8 @@ func failed(ended Ended, reason string) Ended {
 // maxReason bounds the text of a Runner's error, and of a panic, in bytes.
 const maxReason = 32 << 10
 
-// panicText has the message first, as a Go program prints it: the message is the fingerprint of the failure.
+// panicText returns the text about a panic. The message comes first, as in a Go program, because it is the
+// fingerprint of the failure.
 func panicText(message string, stack []byte) string {
 	return "panic: " + cut(message, maxReason/2) + "\n\n" + cut(string(stack), maxReason/2-100)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A goRunner makes a function a Runner.
+// A goRunner is a Runner that calls a function.
 type goRunner func(ctx context.Context, r *Round) (Ended, error)
 
 func (f goRunner) Run(ctx context.Context, r *Round) (Ended, error) { return f(ctx, r) }
@@ -124,7 +124,7 @@ func (w *world) manager() *manager.Manager {
 	return m
 }
 
-// A task that a Runner handles does not wait until its source can be fetched.
+// A task that a Runner runs needs no source that can be fetched.
 func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -165,7 +165,7 @@ func TestGoRunnerIsEnded(t *testing.T) {
 	}
 }
 
-// counting counts calls of the store.
+// counting is a store that counts its calls.
 type counting struct {
 	*redisstate.Store
 	mu              sync.Mutex
@@ -189,7 +189,7 @@ func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Mo
 	return c.Store.Execute(ctx, worker, results...)
 }
 
-// One claim fills all free slots. One report has all rounds that ended during the report before.
+// One claim fills all free slots. Rounds that end during a report are reported together in the next call.
 func TestSlots(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 8
@@ -237,7 +237,7 @@ func TestUnfitHost(t *testing.T) {
 	w.script("p", "#!/no/such/interpreter\n")
 	id := w.open("")
 	for i := range 3 {
-		worker := w.worker() // acts as another host
+		worker := w.worker() // a new worker, which has no open breaker, like a worker on another host
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)

@@ -63,7 +63,8 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	}, nil
 }
 
-// makeOwnDirectory makes the worker's own directory beside the programs. A full disk is no error: it may get room again.
+// makeOwnDirectory makes the worker's own directory beside the programs. A full disk is no error, since the disk may
+// have room again later.
 func (w *Worker) makeOwnDirectory() error {
 	err := os.MkdirAll(filepath.Join(w.cfg.Directory, ownDir), 0o777)
 	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -72,8 +73,8 @@ func (w *Worker) makeOwnDirectory() error {
 	return wrongKey("directory", err.Error()+"; expected a directory that this user can write to", err)
 }
 
-// guardDirectory refuses a working directory that another user controls, if programs run as another user: they could replace
-// the worker's directories.
+// guardDirectory returns an error if another user controls the working directory: that user could replace the
+// worker's directories. It is called only if programs run as another user.
 func (w *Worker) guardDirectory() error {
 	rounds, err := safepath.Open(w.cfg.Directory, roundsDir, true)
 	if err == nil {
@@ -90,7 +91,8 @@ func (w *Worker) guardDirectory() error {
 	return wrongKey("directory", err.Error()+", where programs run as another user", err)
 }
 
-// logIsolation logs the isolation that was reached, and the isolation that is missing.
+// logIsolation logs the kinds of isolation that are in force, and the missing kinds. It leaves out limits that the
+// configuration does not set.
 func (w *Worker) logIsolation(host *process.Host) {
 	missing := host.Missing()
 	var lacking []string
@@ -124,7 +126,7 @@ type launch struct {
 	dir string
 }
 
-// Run runs ./run.sh until it ends, or until ctx does: then the error says why.
+// Run runs ./run.sh until it ends. If ctx ends first, Run ends the program, and the error says why.
 func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	p, err := l.start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.Env, l.host.UserEnv(r.Slot)...), Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File),
@@ -142,8 +144,8 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	return Ended{Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS}, cause
 }
 
-// await returns when the program and all processes that it started have ended. The error says why it had to end; nil: it
-// ended by itself.
+// await returns when the program and all processes that it started have ended. The error says why the worker ended
+// the program; nil: the program ended by itself.
 func (s *script) await(ctx context.Context, log *slog.Logger, p *process.Process) error {
 	select {
 	case <-p.Done():

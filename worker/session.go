@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A session is a worker that runs: its slots, their executions, and the two loops that serve all of them. One renews the
-// leases (lease.go), the other reports executions that have ended (report.go).
+// A session is a worker that runs: its slots, their executions, and the two loops that serve all executions. One loop
+// renews the leases (lease.go). The other loop reports executions that have ended (report.go).
 type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
@@ -25,13 +25,13 @@ type session struct {
 	mu    sync.Mutex
 	held  map[*execution]bool // claimed, and not yet reported
 	busy  int                 // slots with an execution, or with a pause after one
-	taken []bool              // which slots are busy; slot 1 comes first
+	taken []bool              // taken[n-1]: slot n is busy
 	ended []*execution        // to be reported
 	dirs  []*rounddir.Dir     // directories that no round uses at present
 	made  int                 // directories made so far
 
 	freed, renewed, claimed, reported signal
-	renewing                          chan struct{} // a lock: one call reports running rounds at a time
+	renewing                          chan struct{} // a lock: only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
 }
 
@@ -86,7 +86,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		s.busy++
 		e.slot = s.takeSlot()
 		s.mu.Unlock()
-		s.work.Add(1) // until it is reported
+		s.work.Add(1) // until the execution is reported
 		go func() {
 			if s.stopping.Err() != nil {
 				e.cause = errStopping
@@ -191,7 +191,7 @@ func (s *session) claimUntilStopped() {
 		case err != nil:
 			return
 		}
-		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // until a claim meets neither
+		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // until a claim meets no unwanted task and returns no task
 		more++
 		if len(c.Claims) > 0 {
 			more = 0
@@ -211,15 +211,15 @@ func (s *session) claimUntilStopped() {
 	}
 }
 
-// A claim skips tasks of avoided programs, but only a bounded number. Then the worker continues with another claim. After
-// maxClaimsAtOnce of these the worker pauses, so that Redis has time for other clients.
+// A claim skips a bounded number of tasks of avoided programs. Then the worker continues with another claim. After
+// maxClaimsAtOnce such claims the worker pauses, so that Redis has time for other clients.
 const (
 	maxClaimsAtOnce = 10
 	claimPause      = 50 * time.Millisecond
 )
 
-// claim claims up to most tasks and starts them. A worker that stops still waits for the answer: tasks of an unread
-// answer would count as lost.
+// claim claims up to most tasks and starts them. A worker that stops still waits for the answer, because the tasks in
+// an unread answer would become lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
 	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
 	defer end(nil)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	setupTail = 4 << 10     // how much of the output of setup.sh an error has, in bytes
+	setupTail = 4 << 10     // how much of the output of setup.sh an error contains, in bytes
 	setupRest = time.Second // how long to wait for the last output
 )
 
@@ -61,7 +61,7 @@ func setupError(e process.Ended) error {
 	return errors.New(e.Exit)
 }
 
-// lastOf reads to the end, and returns the last part.
+// lastOf reads r to its end, and returns the last setupTail bytes.
 func lastOf(r io.Reader) []byte {
 	var last []byte
 	chunk := make([]byte, setupTail)

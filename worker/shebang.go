@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// shebang returns the interpreter in a script's first line, and the text behind it. To the kernel that text is one argument,
-// even if it has several words.
+// shebang returns the interpreter in a script's first line, and the text after the interpreter. To the kernel that
+// text is one argument, even if it has several words.
 func shebang(head []byte) (interpreter, argument string, ok bool) {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	rest, ok := bytes.CutPrefix(line, []byte("#!"))
@@ -25,12 +25,13 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 	return string(rest), "", ok
 }
 
-// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. env itself starts on every host:
-// without the check, a missing interpreter would be a failure of the program. env is the program's environment.
+// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. The command env
+// itself starts on every host. Without this check, a missing interpreter would count as a failure of the program. The
+// parameter env is the program's environment.
 func (s *script) checkEnv(path, dir string, env []string) error {
 	head, err := readHead(path)
 	if err != nil {
-		return nil // starting it has the same error
+		return nil // the start of run.sh will fail with the same error
 	}
 	name := envFinds(shebang(head))
 	search, known := pathOf(env)
@@ -47,8 +48,8 @@ func errCRLF(interpreter string) error {
 	return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
 }
 
-// envFinds returns the command that env has to find, with or without -S before it. It is "" if env has other options, variables,
-// or words in quotes.
+// envFinds returns the command that env has to find. An option -S may stand before the command. envFinds returns ""
+// if env has other options, variables, or words in quotes.
 func envFinds(interpreter, argument string, script bool) string {
 	if !script || interpreter != "/usr/bin/env" && interpreter != "/bin/env" {
 		return ""
@@ -69,7 +70,7 @@ func envFinds(interpreter, argument string, script bool) string {
 	return name
 }
 
-// pathOf returns the value of PATH. Of several, the last one counts.
+// pathOf returns the value of PATH. If PATH is set several times, the last value counts.
 func pathOf(env []string) (path string, ok bool) {
 	for _, variable := range slices.Backward(env) {
 		if path, ok = strings.CutPrefix(variable, "PATH="); ok {
@@ -99,7 +100,7 @@ func (s *script) mayRun(path string) bool {
 	case err == nil:
 		return !info.IsDir() && info.Mode()&0o111 != 0
 	case errors.Is(err, fs.ErrPermission):
-		return s.host.OtherUser() // on a file system of another machine, another user may have rights that root has not
+		return s.host.OtherUser() // on a file system of another machine, another user may have rights that root does not have
 	}
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

@@ -40,10 +40,11 @@ func TestEnvFinds(t *testing.T) {
 	}
 }
 
-// env searches the program's PATH. An env_file may set it, and relative elements start at the program's directory.
+// The search uses the PATH of the program: an env_file may set it. Relative elements are relative to the program's
+// directory.
 func TestEnvLooksInTheProgramsPath(t *testing.T) {
 	for name, c := range map[string]struct {
-		path string // directories below the program's: a, b with b/own, and c where own is not executable
+		path string // the program's directory has a, b with b/own, and c with a file own that is not executable
 		ok   bool
 	}{
 		"there": {"/none:$dir/a:$dir/b", true}, "not there": {"/none:$dir/a", false}, "relative": {"b", true}, "itself": {"", false},

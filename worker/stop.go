@@ -11,9 +11,9 @@ import (
 // errStopping ends programs and calls that take too long after the worker began to stop.
 var errStopping = errors.New("the worker stops")
 
-// Bounds of the delay before the end of a worker that stops.
+// Bounds of the time for which a stopping worker waits for Redis.
 const (
-	answerBound = 2 * time.Second  // for an answer of Redis, except to results
+	answerBound = 2 * time.Second  // for an answer of Redis, except for answers to results
 	reportBound = 10 * time.Second // for a result, after the end of all programs
 )
 
@@ -24,11 +24,12 @@ func (w *Worker) StopNow() {
 	w.endGrace()
 }
 
-// reportBound returns how long a result may wait for Redis after the worker began to stop. Its program may have used all of the
-// grace and of kill_grace.
+// reportBound returns how long a result may wait for Redis after the worker began to stop. By then, the round's
+// program may have used all of the grace and of kill_grace.
 func (w *Worker) reportBound() time.Duration { return w.afterGrace(w.cfg.KillGrace + reportBound) }
 
-// programBound returns how long a round may take, with its end, after the worker began to stop.
+// programBound returns how long a round may go on after the worker began to stop. It includes the time to end the
+// program.
 func (w *Worker) programBound() time.Duration { return w.afterGrace(w.cfg.KillGrace) }
 
 func (w *Worker) afterGrace(d time.Duration) time.Duration {
@@ -38,8 +39,9 @@ func (w *Worker) afterGrace(d time.Duration) time.Duration {
 	return w.cfg.Grace + d
 }
 
-// outlive returns a context that ends with errStopping when grace has passed after the end of stopping. StopNow shortens the
-// rest of that time to withoutGrace. The function that outlive returns ends the context earlier, and must be called.
+// outlive returns a context that ends with errStopping when grace has passed after the end of stopping. StopNow
+// shortens the rest of that time to withoutGrace. The caller must call the returned function, which ends the context
+// at once.
 func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(stopping))
 	go func() {
@@ -62,7 +64,7 @@ func (w *Worker) graceOver(ctx context.Context, grace, withoutGrace time.Duratio
 	}
 }
 
-// wait waits for a channel or for the end of ctx, and returns whether it was the channel.
+// wait waits until c delivers or is closed, or until ctx ends. It returns false if ctx ended.
 func wait[T any](ctx context.Context, c <-chan T) bool {
 	select {
 	case <-c:

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// until runs the worker until ctx ends. wait waits for the worker's end.
+// until runs the worker in the background until ctx ends. wait waits until Run returns.
 func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
@@ -21,7 +21,7 @@ func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	}
 }
 
-// A stopping worker lets a program end within the grace period, and claims no second task.
+// The program ends within the grace. The worker does not claim a second task.
 func TestStopLetsTheProgramFinish(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = config.Forever
@@ -107,14 +107,15 @@ func TestStopInTheLastRound(t *testing.T) {
 	}
 }
 
-// inLastRound puts a task into its last round, with a matching counter of reopens.
+// inLastRound sets the number of a task's round to the last possible one. Code that reads whole tasks ignores such a
+// number.
 func (w *world) inLastRound(id int64) {
 	w.Helper()
 	opened := w.task(id).Current().Entered[tdf.Open].String()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
-// A worker that begins to stop during a claim does not start the claimed task.
+// If a worker begins to stop during a claim, it does not start the claimed task.
 func TestStopDuringAClaim(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", good)
@@ -143,7 +144,7 @@ func TestStopDuringAFetch(t *testing.T) {
 	}
 }
 
-// A result that cannot be delivered delays the end of a worker only for a limited time.
+// If a result cannot be delivered, a stopping worker waits for a limited time only.
 func TestStopWithoutRedis(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = time.Second

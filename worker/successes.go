@@ -13,7 +13,7 @@ type successStore interface {
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 }
 
-// sharePause is the time between two calls that share successes, so that a round costs no call of its own.
+// sharePause is the time between two calls that share successes, so that not every round needs a call.
 const sharePause = time.Minute
 
 // shareSuccesses shares with the other workers which programs succeed here, until ctx ends.
@@ -43,7 +43,8 @@ func (bs *breakers) takeSuccesses() []string {
 	return programs
 }
 
-// countFailure counts a round that ran and failed. After many in a row, it asks whether the program succeeds on other workers.
+// countFailure counts a round that ran and failed. After many failures in a row, it asks whether the program succeeds
+// on other workers.
 func (e *execution) countFailure(ctx context.Context, reason string) {
 	s := e.s
 	if !s.breakers.failed(e.task.Program, reason) {

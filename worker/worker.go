@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/process"
 )
 
-// A store is what a worker needs of Redis. Its calls wait while Redis is away.
+// A store has the calls to Redis that a worker needs. The calls wait while Redis is away.
 type store interface {
 	reporter
 	registry
@@ -47,7 +47,7 @@ type Worker struct {
 	endGrace context.CancelFunc
 
 	after  func(time.Duration) <-chan time.Time
-	answer time.Duration // answerBound; tests have a longer one, since they may run on a slow machine
+	answer time.Duration // answerBound; more in tests, which may run on a slow machine
 
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep
 }
@@ -103,7 +103,7 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	return w, nil
 }
 
-// workingDirectory makes the path independent of the process's own working directory.
+// workingDirectory returns dir as an absolute path. It returns an error unless dir is an existing directory.
 func workingDirectory(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func wrongKey(key, problem string, err error) error {
 	return &config.Error{Source: "configuration", Section: "worker", Key: key, Problem: problem, Err: err}
 }
 
-// slots returns how many programs run at once.
+// slots returns how many rounds may run at once.
 func (w *Worker) slots() int {
 	if w.cfg.Concurrency == 0 {
 		return runtime.NumCPU()
@@ -137,7 +137,7 @@ func (w *Worker) slots() int {
 //
 // Run waits while Redis is away. It returns an error if
 //   - Redis refuses the worker, for example because of a wrong password,
-//   - another worker has the name, or takes it while this one runs,
+//   - another worker has the name, or takes it while this worker runs,
 //   - this host cannot run programs as the configuration asks: a *[config.Error].
 //
 // Unless rounds run in this process, Run makes this process non-dumpable for good, so that programs cannot read its
@@ -187,8 +187,8 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// RunOnce claims one task, runs it and reports it, as Run does, and returns whether there was one. It neither takes
-// the worker's name nor cleans up after an earlier worker, so it suits tests and trials only.
+// RunOnce claims one task, runs it and reports it, as Run does. It returns whether there was a task. RunOnce neither
+// takes the worker's name nor cleans up after an earlier worker, so it is only for tests and trials.
 func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	disconnect, err := w.connect(ctx)
 	if err != nil {

@@ -23,23 +23,23 @@ const (
 // controllers are the cgroup controllers that limits need, by the kernel's names.
 var controllers = []string{"memory", "pids"}
 
-// A cgroups is the directory in which a Host makes its programs' cgroups.
+// A cgroups is the cgroup directory in which a Host makes a cgroup for each program.
 type cgroups struct {
 	own     string // the cgroup in which this process was started
 	dir     string // the directory of the Host, below own
-	path    string // dir as shown in /proc/PID/cgroup
+	path    string // dir in the form of /proc/PID/cgroup
 	leaf    string // the cgroup to which this process was moved; "": it was not moved
 	lock    *os.File
 	enabled []string          // controllers that this Host enabled in own
-	has     map[string]bool   // controllers of programs' cgroups
+	has     map[string]bool   // controllers that the cgroups of programs have
 	lacks   map[string]string // why controllers are missing, by name
 	stale   int               // processes of an earlier Host that were ended
 	stuck   []proc            // processes of an earlier Host that did not end
 	count   atomic.Uint64
 }
 
-// newCgroups makes the directory. With sole, this process moves to a cgroup of its own if that makes controllers
-// available.
+// newCgroups makes the Host's directory. If sole is set, this process may move to a cgroup of its own, in order to
+// make controllers available.
 func newCgroups(name string, sole bool) (*cgroups, error) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -60,7 +60,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	return c, nil
 }
 
-// cgroupDir returns the directory of a cgroup. Version 2 may be mounted anywhere.
+// cgroupDir returns the directory of a cgroup. The file system cgroup2 may be mounted anywhere.
 func cgroupDir(path string) (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -89,7 +89,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// safe turns any name into a name for a directory. Different names stay different.
+// safe returns a directory name for any name. It returns different directory names for different names.
 func safe(name string) string {
 	const most = 60
 	clean := strings.Map(func(r rune) rune {
@@ -107,7 +107,7 @@ func safe(name string) string {
 // made numbers the directories of this process.
 var made atomic.Uint64
 
-// make makes the directory of this Host. The Host holds a lock on it while it lives.
+// make makes the directory of this Host. The Host holds a lock on the directory until it is closed.
 func (c *cgroups) make(prefix string) error {
 	for {
 		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1)))
@@ -122,8 +122,8 @@ func (c *cgroups) make(prefix string) error {
 			c.dir = dir
 			return nil
 		}
-		// Another Host has locked the directory, because it took this Host for dead. Either it removes the directory now, or
-		// it loses the next try.
+		// Another Host has locked the new directory, since it takes the directory's owner for dead. That Host or this
+		// one removes the directory. Then this Host tries the next number.
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -143,13 +143,13 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
-// many processes ended, and which processes did not. path is own as shown in /proc/PID/cgroup.
+// many processes ended, and which processes did not end. path is own in the form of /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if !isNumber(pid) || !isNumber(number) {
-			continue // another name that begins with this name
+			continue // the directory of a Host with another name, which begins with the same text
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
@@ -170,7 +170,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// enable enables the controllers for programs' cgroups, as far as possible.
+// enable enables the controllers for the cgroups of programs, as far as possible.
 func (c *cgroups) enable(sole bool) {
 	offered, _ := os.ReadFile(filepath.Join(c.own, "cgroup.controllers"))
 	for _, name := range controllers {
@@ -198,7 +198,7 @@ func (c *cgroups) enableOne(name string, sole bool) error {
 }
 
 // enableHere enables a controller for the cgroups below own. The kernel allows that only in a cgroup without
-// processes. If this process is the only one, it moves.
+// processes. If sole is set, this process moves away first.
 func (c *cgroups) enableHere(name string, sole bool) error {
 	have, _ := os.ReadFile(filepath.Join(c.own, subtree))
 	if strings.Contains(" "+strings.TrimSpace(string(have))+" ", " "+name+" ") {
@@ -217,7 +217,7 @@ func (c *cgroups) enableHere(name string, sole bool) error {
 	return err
 }
 
-// leafOf returns the cgroup to which this process moves: beside those of its programs.
+// leafOf returns the cgroup to which this process moves. It is beside the Host's directory dir.
 func leafOf(dir string) string { return dir + ".worker" }
 
 func (c *cgroups) move() error {

@@ -43,13 +43,13 @@ func TestCostsInACgroup(t *testing.T) {
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
 	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
-	p.oomBefore = -1 // the machine's count of kills is ignored
+	p.oomBefore = -1 // ignore the machine's count of killed processes
 	if p.settle(); p.Ended().OutOfMemory != "" {
 		t.Errorf("got %+v", p.Ended())
 	}
 }
 
-// Without a cgroup, a kill counts as lack of memory if the machine has killed a process for that reason.
+// Without a cgroup, a kill counts as lack of memory if the machine has killed a process for lack of memory.
 func TestProbablyOutOfMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		status syscall.WaitStatus
@@ -95,9 +95,9 @@ func TestLimitsOfACgroup(t *testing.T) {
 	}
 }
 
-// A Host ends the processes of a killed Host with the same name, and no others.
+// A Host ends the processes of a killed Host with the same name. It ends no processes of other Hosts.
 func TestStaleCgroups(t *testing.T) {
-	name := fmt.Sprint("stale", os.Getpid()) // other processes may run these tests, too
+	name := fmt.Sprint("stale", os.Getpid()) // unique, because these tests may run twice at the same time
 	c, err := newCgroups(name, false)
 	if err != nil {
 		t.Skip("no cgroup v2 on this machine: ", err)
@@ -123,7 +123,7 @@ func TestStaleCgroups(t *testing.T) {
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
 		t.Fatal("a process of a living Host was ended")
 	}
-	c.lock.Close() // the lock ends with its process
+	c.lock.Close() // as if the process of this Host had ended
 	again(name[:len(name)-1])
 	again(name + "-1")
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
@@ -137,8 +137,8 @@ func TestStaleCgroups(t *testing.T) {
 	until(t, "its process is gone", func() bool { return gone(cmd.Process.Pid) })
 }
 
-// Before Linux 5.14 the processes of a cgroup are killed one by one. When the signal is sent, another process may have a PID
-// of the list.
+// Before Linux 5.14, the processes of a cgroup are killed one by one. When the signal is sent, a listed PID may
+// belong to another process.
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -152,7 +152,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			cmd, _ := foreignChild(t, "exec sleep 1000")
 			ended := make(chan struct{})
 			go func() { _ = cmd.Wait(); close(ended) }()
-			g := &group{t.TempDir(), c.path} // without cgroup.kill
+			g := &group{t.TempDir(), c.path} // a directory without the file cgroup.kill
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
 			if err := g.remove(); err == nil {
@@ -168,7 +168,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	}
 }
 
-// A program may make cgroups below its own.
+// A program may make cgroups below its own cgroup.
 func TestCgroupsBelow(t *testing.T) {
 	s := newSite(t, true, Config{})
 	if s.host.cgroups == nil {
@@ -198,8 +198,8 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 		{"/", `/a\040b`, "/c", "/a b/c"},
 		{"/docker/1", "/sys/fs/cgroup", "/docker/1", "/sys/fs/cgroup"},
 		{"/docker/1", "/sys/fs/cgroup", "/docker/1/x", "/sys/fs/cgroup/x"},
-		{"/docker/1", "/sys/fs/cgroup", "/docker/2", ""}, // not visible
-		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of this process's view
+		{"/docker/1", "/sys/fs/cgroup", "/docker/2", ""}, // not shown
+		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of the root that this process sees
 	} {
 		got, err := mountedAt(v1+fmt.Sprintf(mount, c.root, c.at), c.path)
 		if got != c.want || (err != nil) != (c.want == "") {

@@ -13,7 +13,7 @@ var ownSession = sync.OnceValue(func() int {
 	return sid
 })
 
-// anyEnded reports whether any child of this process has ended and is not waited for yet.
+// anyEnded reports whether a child of this process has ended and was not reaped yet.
 func anyEnded() bool {
 	for {
 		var info unix.Siginfo
@@ -24,7 +24,8 @@ func anyEnded() bool {
 	}
 }
 
-// awaitExit returns when a child has ended. It does not reap the child, so no other process gets its PID yet.
+// awaitExit returns when a child has ended. It does not reap the child, so no other process can get the child's PID
+// yet.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

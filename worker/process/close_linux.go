@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Close kills the programs that still run, and undoes what New did. It may be called several times.
+// Close kills the programs that still run. It undoes the changes that New made, except that this process stays
+// non-dumpable. Close may be called several times.
 func (h *Host) Close() error {
 	h.opening.Lock()
 	again := h.closed

@@ -13,8 +13,8 @@ import (
 
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 
-// peakMargin is how far a program's peak must exceed that of this process to count as its own. The kernel counts
-// memory for each CPU, and is exact to some hundred KiB only.
+// peakMargin is how far a program's peak must exceed the peak of this process to count as the program's own. The
+// kernel counts memory for each CPU, so its numbers are exact only to some hundred KiB.
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
 // ownPeak returns the peak memory of this process, in bytes. Linux counts it as the peak of every process that this
@@ -31,8 +31,8 @@ func ownPeak() int64 {
 	return kib * 1024
 }
 
-// settle adds what the cgroup knows better than the processes that were reaped. It leaves out a peak that may be that
-// of this process.
+// settle completes the measurements. The numbers of the cgroup replace those of the reaped processes, since they are
+// better. settle leaves out a peak that may be the peak of this process.
 func (p *Process) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Process) settle() {
 	}
 }
 
-// outOfMemory returns a sentence if memory ran out, as far as that is known, or else "".
+// outOfMemory returns a sentence about a lack of memory, or "" if none is known.
 func (p *Process) outOfMemory() string {
 	if p.group != nil {
 		if n, ok := p.group.number("memory.events", "oom_kill"); ok {

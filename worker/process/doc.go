@@ -1,14 +1,14 @@
-// Package process starts a program, finds all processes that it starts, ends them, limits them, and measures what
-// they use (docs/programs.md, "How a program is run").
+// Package process starts a program, and finds all processes that the program starts. It limits and ends these
+// processes, and measures the resources that they use (docs/programs.md, "How a program is run").
 //
-// A Host represents this machine for one worker. Each program gets a session of its own and, if cgroup v2 is
-// available, a cgroup of its own, which has all of its processes. Without cgroups, the Host finds processes in /proc.
-// This process becomes a child subreaper: it inherits orphans, so all processes of programs stay below it. The Host
-// assigns them to programs by descent, by session, by a variable in the environment (Command.Mark), and by earlier
-// scans.
+// A Host represents this machine for one worker. Each program gets a session of its own. If cgroup v2 is available,
+// it also gets a cgroup of its own, which has all of the program's processes. Without cgroups, the Host finds the
+// processes in /proc. This process becomes a child subreaper: it inherits orphans, so all processes of programs stay
+// below it. The Host assigns them to programs by descent, by session, by a variable in the environment
+// (Command.Mark), and by earlier scans.
 //
-// No process is signalled by its PID alone, since another process may have the PID by now: see signal. No process is
-// reaped that other code of this process started: see family.reap.
+// No process is signalled by its PID alone, since another process may have the PID by now (see signal). The Host
+// never reaps a process that other code of this process started (see family.reap).
 //
 // If the system lacks something, the Host works without it, and Host.Missing says so. With Config.Require, the lack
 // is an error.

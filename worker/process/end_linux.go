@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// The pause between two searches for processes that have not ended grows from firstPause to lastPause.
+// The pause between two searches for processes that have not ended. It grows from firstPause to lastPause.
 const (
 	firstPause = 500 * time.Microsecond
 	lastPause  = 50 * time.Millisecond
 )
 
-// doubtPasses is how many passes must find no process of a program, while orphans keep ending that may belong to this
-// program or to another.
+// While orphans keep ending whose program is uncertain, one pass without a process of a program proves nothing.
+// doubtPasses is how many passes must then find no process of that program.
 const doubtPasses = 16
 
 // haltPasses is how often a Host tries to stop all processes of a program before it kills them.
 const haltPasses = 16
 
-// finish returns when no process is left of a program that has itself ended. Processes that are left get SIGTERM, the
-// grace period, and SIGKILL, unless End does that.
+// finish is called when the program itself has ended. It returns when none of the program's processes is left.
+// Remaining processes get SIGTERM and, after the grace period, SIGKILL, unless End does that.
 func (p *Process) finish() {
 	var grace <-chan time.Time
 	noGrace, pause, killing, reported := p.noGrace, firstPause, false, false
@@ -63,8 +63,8 @@ func (p *Process) linger(left []proc) {
 	p.signal(left, syscall.SIGTERM)
 }
 
-// remains returns the living processes of the program, and whether these are certainly all. With a cgroup, it reads
-// /proc only if necessary, or if thorough is set.
+// remains returns the living processes of the program. certain says that there are certainly no others. If the
+// program has a cgroup, remains reads /proc only if necessary, or if thorough is set.
 func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	if p.group != nil {
 		if p.group.populated() {
@@ -80,7 +80,8 @@ func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	return v.living[p], !v.ended[p]
 }
 
-// members is like remains, for a program that still runs. It includes processes that escaped from the cgroup.
+// members returns the living processes of a program that still runs. It includes processes that escaped from the
+// cgroup.
 func (p *Process) members() []proc {
 	left := ours.scan().living[p]
 	if p.group == nil {
@@ -96,7 +97,8 @@ func (p *Process) members() []proc {
 
 func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 
-// kill kills all processes of a running program until the program itself has ended. finish ends the rest.
+// kill kills all processes of a running program, again and again, until the program itself has ended. Then finish
+// ends the remaining processes.
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {
@@ -109,8 +111,9 @@ func (p *Process) kill() {
 	}
 }
 
-// killPass kills all processes that it finds. After the first pass, it stops them before it kills them, since stopped
-// processes cannot fork. It logs once that processes do not end after SIGKILL, and waits longer from pass to pass.
+// killPass kills the given processes. From the second pass on, it stops them with SIGSTOP before it kills them, since
+// stopped processes cannot fork. It logs once if processes do not end after SIGKILL. slow makes the pauses between
+// the passes longer.
 func (p *Process) killPass(all []proc, slow *stubborn) {
 	p.killed.Store(true)
 	mortal := all
@@ -129,7 +132,8 @@ func (p *Process) killPass(all []proc, slow *stubborn) {
 	}
 }
 
-// halt stops all processes that it finds, and those that they have forked in the meantime.
+// halt stops the given processes with SIGSTOP, and also processes that they have forked in the meantime. It returns
+// all of them.
 func (p *Process) halt(all []proc) []proc {
 	for range haltPasses {
 		moving := slices.DeleteFunc(slices.Clone(all), proc.stopped)
@@ -142,7 +146,8 @@ func (p *Process) halt(all []proc) []proc {
 	return all
 }
 
-// signal signals each process. It skips processes that this user may not signal, such as those that have become root.
+// signal sends the signal s to each process. It skips processes that this user may not signal, for example because
+// they have become root.
 func (p *Process) signal(all []proc, s syscall.Signal) {
 	for _, pr := range all {
 		err := pr.signal(s)

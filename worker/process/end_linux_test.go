@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Processes that a program leaves behind when it ends by itself. Each prints its PID.
+// leftovers are scripts that leave a process behind when they end. Each process prints its PID.
 var leftovers = map[string]string{
 	"in the background":  `sleep 1000 & echo $!`,
 	"in its own session": `setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -s out ]; do sleep 0.01; done`,
@@ -65,7 +65,7 @@ func TestSIGTERMIgnoredByAll(t *testing.T) {
 	})
 }
 
-// A process that ignores SIGTERM is killed after the grace period.
+// A process that was left behind and ignores SIGTERM is killed after the grace period.
 func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		grace := make(chan time.Time)
@@ -84,7 +84,7 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 	})
 }
 
-// SIGTERM reaches all processes of a program, and each may handle it.
+// All processes of a program get SIGTERM, and can end in their own way.
 func TestSIGTERMReachesAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`trap 'echo main; wait; exit 7' TERM
@@ -120,7 +120,7 @@ func TestStdinIsEmptyAndNothingIsInherited(t *testing.T) {
 		if r.wait(); r.printed() != "0 0\n" {
 			t.Errorf("printed %q", r.printed())
 		}
-		r = s.sh("ls /proc/$$/fd; :") // not as the shell itself, which would have the directory open
+		r = s.sh("ls /proc/$$/fd; :") // ":" keeps the shell from replacing itself with ls, which would have the directory open
 		if r.wait(); r.printed() != "0\n1\n2\n" {
 			t.Errorf("descriptors: %q", r.printed())
 		}
@@ -166,7 +166,8 @@ func TestEightAtOnce(t *testing.T) {
 	})
 }
 
-// A long program is not charged for the processes of a short one, and does not end with them.
+// A long program and a short program run at the same time. The short program's processes end. The long program runs
+// on, and its resource usage does not include those processes.
 func TestOneEndsTheOtherRunsOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		long := s.sh("setsid sleep 1000 & echo begun; wait")

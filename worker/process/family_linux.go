@@ -13,46 +13,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family has all processes below this process, and the owner of each. All Hosts share one family, since they share the
-// children.
+// A family has all processes below this process, and the owner of each. All Hosts use the same family, since they
+// share the children of this process.
 type family struct {
 	// A goroutine that starts a child holds forks for reading until the child is registered. So a goroutine that
-	// holds it for writing sees only children with a registered owner.
+	// holds forks for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // held by the running scan; its result serves all callers that asked before it began
+	scanning sync.Mutex // held by a scan; only one scan runs at a time, and its result serves all calls made before it began
 
 	mu         sync.Mutex // guards the fields below
-	begun      uint64     // scans that have begun
-	finished   uint64     // the last scan that has finished
+	begun      uint64     // how many scans have begun
+	finished   uint64     // the number of the last scan that has finished
 	last       view       // the result of that scan
 	programs   map[key]*Process
 	marks      map[string]*Process
 	groups     map[string]*Process // by cgroup
 	cgroupDirs map[string]bool     // directories of Hosts' cgroups
 	seen       map[key]*owner
-	hosts      int    // Hosts that are not closed
-	before     int    // whether this process was a subreaper before the first of them
-	sole       int    // Hosts with Sole
-	holds      int    // callers of hold that have not released it
-	held       uint64 // how often holds went up
+	hosts      int    // number of Hosts that are not closed
+	before     int    // whether this process was a subreaper before the first Host
+	sole       int    // number of Hosts with Sole
+	holds      int    // number of calls of hold that are not released
+	held       uint64 // number of calls of hold so far
 }
 
 // A view is the result of a scan.
 type view struct {
 	living map[*Process][]proc
-	// ended has the programs whose orphans ended during the scan. living lacks processes that such an orphan started
-	// after the names were listed. The next view has them.
+	// ended has the programs whose orphans ended during the scan. Such an orphan may have started processes after the
+	// scan had listed the processes. These are not in living, but in the next view.
 	ended map[*Process]bool
 }
 
-// An owner says to whom a process belongs: to one program, to one of several programs, or to none if both fields are empty.
+// An owner says to which program a process belongs: to program, or to one of suspects. If both are empty, the process
+// belongs to no program.
 type owner struct {
 	program  *Process
 	suspects map[*Process]struct{}
 }
 
-// endedOf records that an orphan has ended that may have belonged to any program in o.
+// endedOf records that an orphan has ended. It may have belonged to any program in o.
 func (v view) endedOf(o *owner) {
 	if o == nil {
 		return
@@ -94,8 +95,9 @@ func (f *family) join(p *Process) {
 	}
 }
 
-// leave removes a program without remaining processes. It reaps the program first, so that it is not taken for an orphan. It
-// returns false if there is an orphan that only this program can have started.
+// leave removes a program that has no processes left. It reaps the program first, so that the program is not taken
+// for an orphan. It returns false, and removes nothing, if there is an orphan that only this program can have
+// started.
 func (f *family) leave(p *Process) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,14 +120,14 @@ func (f *family) leave(p *Process) bool {
 	return true
 }
 
-// ignore removes a process that this user may not end.
+// ignore removes a process that this user may not end. From then on, the process belongs to no program.
 func (f *family) ignore(k key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[k] = foreign
 }
 
-// scan returns the processes as of a moment after the call, and reaps orphans that have ended.
+// scan lists the processes, at some time after the call began, and reaps orphans that have ended.
 func (f *family) scan() view {
 	f.mu.Lock()
 	need := f.begun + 1
@@ -162,7 +164,8 @@ func mustSnapshot() []proc {
 	}
 }
 
-// assignOwners returns the owner of each process below this one. quiet says that no other code may have started one of them.
+// assignOwners returns the owner of each process below this one. quiet says that no other code can have started any
+// of them.
 func (f *family) assignOwners(all []proc, quiet bool) view {
 	below := map[int][]proc{}
 	for _, pr := range all {
@@ -192,7 +195,7 @@ func (f *family) assignOwners(all []proc, quiet bool) view {
 			walk(child, o)
 		}
 	}
-	for _, pr := range all { // a process that ends during the scan may orphan others
+	for _, pr := range all { // a process that ended during the scan may have left orphans
 		if _, found := seen[pr.key]; !found && f.seen[pr.key] != nil && f.seen[pr.key] != foreign {
 			walk(pr, f.seen[pr.key])
 		}
@@ -246,17 +249,18 @@ func (f *family) traced(orphan proc) *Process {
 		}
 	}
 	for _, p := range f.programs {
-		if p.pid == orphan.sid && p.group == nil { // a program is reaped only after it has left, so the PID is still its own
+		if p.pid == orphan.sid && p.group == nil { // a program without a cgroup is reaped only by leave, so the PID is still the program's
 			return p
 		}
 	}
 	return nil
 }
 
-// reap reaps a child that has ended, if it is certainly an orphan. Other code reaps the children that it started.
+// reap reaps a child that has ended, if the child is certainly an orphan. Children that other code started are reaped
+// by that code.
 func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	if f.programs[child.key] != nil {
-		return false // its supervisor reaps it
+		return false // Process.supervise reaps the program
 	}
 	belongs := o != nil && o != foreign
 	// A program leads a session of its own. A child that other code started is in the session of this process.
@@ -284,7 +288,8 @@ func (f *family) inProgramCgroup(pid int) bool {
 	return err == nil && f.cgroupDirs[filepath.Dir(path)]
 }
 
-// registerCgroup registers a Host's cgroup, or with false removes it.
+// registerCgroup registers the directory of a Host's cgroups. If is is false, it removes the directory from the
+// register.
 func (f *family) registerCgroup(path string, is bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -293,7 +298,7 @@ func (f *family) registerCgroup(path string, is bool) {
 	}
 }
 
-// adopt makes this process a subreaper until release has been called as often as adopt.
+// adopt makes this process a subreaper. The process stays one until release has been called as often as adopt.
 func (f *family) adopt() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -316,8 +321,8 @@ func (f *family) release() {
 	}
 }
 
-// hold lets other code start children of this process. All children that are new at the release are that code's. Children
-// from before the call are not.
+// hold lets other code start children of this process until release is called. Children that appear between the two
+// calls count as children of other code.
 func (f *family) hold() (release func()) {
 	f.scan()
 	f.mu.Lock()
@@ -332,7 +337,8 @@ func (f *family) hold() (release func()) {
 	})
 }
 
-// claim registers the present children as children of other code. Any later child belongs to a program.
+// claim registers the present children as children of other code. From then on, a new child belongs to a program,
+// unless other code holds.
 func (f *family) claim() {
 	release := f.hold()
 	f.mu.Lock()

@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
-// nameless leaves a process that has no connection with its program, and prints its PID.
+// nameless is a script that leaves a process behind, and prints the PID of that process. Nothing connects the process
+// with its program.
 const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
 while ! [ -s out ]; do sleep 0.01; done; wait`
 
-// orphaning runs nameless to its end. No scan comes before: a scan would record the owner of the process.
+// orphaning runs nameless until the script has ended. No scan runs before that, because a scan would record the owner
+// of the process.
 func (s *site) orphaning() *run {
 	s.t.Helper()
 	ours.scanning.Lock()
@@ -32,7 +34,8 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	}
 }
 
-// An orphan that may belong to any program that ran is ended with the last of these programs.
+// An orphan of unknown owner may belong to any program that ran when it began. It is ended when the last of these
+// programs ends.
 func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
@@ -54,7 +57,7 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	}
 }
 
-// If other code starts children, unknown processes run on.
+// Without Sole, other code may start children, so unknown processes are left alone.
 func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	s := newSite(t, false, Config{})
 	r := s.orphaning()
@@ -112,7 +115,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 	}
 }
 
-// Processes that other code leaves during a Hold belong to that code. The Host only reaps them.
+// Processes that other code leaves while it Holds are not ended. They are only reaped.
 func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
@@ -136,7 +139,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	until(t, "it is waited for", func() bool { ours.scan(); return gone(left) })
 }
 
-// Orphans that end are reaped while the program runs, and count for its resource usage.
+// Orphans that end while their program runs are reaped, and count for the resource usage of that program.
 func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`(sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $$' &); exec sleep 1000`)
@@ -148,7 +151,7 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	})
 }
 
-// If another process has the PID, it is not signalled.
+// If another process has the PID by now, it is not signalled.
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)
@@ -179,7 +182,7 @@ func TestParseStat(t *testing.T) {
 	for text, execing := range map[string]bool{
 		rest + strings.Repeat(" 1", 26) + " 0 0\n":                                           true,
 		rest + strings.Repeat(" 1", 26) + " 140724305346537 0\n":                             false,
-		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // it is ending
+		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // the process is ending
 	} {
 		if got, err := parseStat(4, []byte("4 (sh)"+text)); err != nil || got.execing != execing {
 			t.Errorf("%q: got %+v, %v", text, got, err)
@@ -197,7 +200,7 @@ func TestSweep(t *testing.T) {
 	bystander, _ := foreignChild(t, "exec sleep 1000")
 	defer bystander.Wait()
 	defer bystander.Process.Kill()
-	t.Setenv("TDF_DIR", mark+"/1/0") // as if the worker were a program of another worker
+	t.Setenv("TDF_DIR", mark+"/1/0") // as if this process were a program of another worker
 	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
 	line, err := out.ReadString('\n')
 	if err != nil {
@@ -217,7 +220,7 @@ func TestSweep(t *testing.T) {
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
 		t.Errorf("swept %d", n)
 	}
-	var status syscall.WaitStatus // it has become a child of this process, or of an unknown one
+	var status syscall.WaitStatus // the process has become a child of this process, or of an unknown process
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}
@@ -227,7 +230,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A scan reads processes one after the other. It records a process whose parent has ended in the meantime.
+// A scan reads processes one after the other. It also records a process whose parent ends during the scan.
 func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	p := &Process{host: &Host{}}
 	p.key = key{1 << 25, 1}
@@ -242,8 +245,8 @@ func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	}
 }
 
-// A scan may miss a process that an orphan started at its end. So a scan in which an orphan ended does not prove that
-// no process is left.
+// A scan may miss a process that an orphan started just before the orphan ended. So if an orphan ended during a scan,
+// the scan does not prove that no process is left.
 func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 	p, other := &Process{host: &Host{}}, &Process{host: &Host{}}
 	f := &family{programs: map[key]*Process{}, seen: map[key]*owner{}}

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// A group is the cgroup of one program, or the cgroup above the cgroups of all programs of a Host.
+// A group is the cgroup of one program, or the cgroup of a Host, which contains the cgroups of its programs.
 type group struct {
 	dir  string
-	path string // as shown in /proc/PID/cgroup
+	path string // dir in the form of /proc/PID/cgroup
 }
 
-// newGroup makes an empty cgroup with the limits that a cgroup can have.
+// newGroup makes an empty cgroup, with those of the limits that a cgroup can enforce.
 func (c *cgroups) newGroup(l Limits) (*group, error) {
 	name := "p" + strconv.FormatUint(c.count.Add(1), 10)
 	g := &group{filepath.Join(c.dir, name), filepath.Join(c.path, name)}
@@ -52,7 +52,7 @@ func (g *group) limit(has map[string]bool, l Limits) error {
 	return nil
 }
 
-// pids returns the living processes of the cgroup, and of cgroups that the program made below it.
+// pids returns the PIDs of the processes in the cgroup, and in cgroups that the program made below it.
 func (g *group) pids() []int {
 	var all []int
 	for _, dir := range g.tree() {
@@ -83,7 +83,7 @@ func (g *group) tree() []string {
 	return dirs
 }
 
-// members returns the living processes. It makes sure that no other process has one of their PIDs.
+// members returns the living processes of the cgroup. It checks that no PID belongs to another process by now.
 func (g *group) members() []proc {
 	var all []proc
 	for _, pid := range g.pids() {
@@ -98,13 +98,13 @@ func (g *group) members() []proc {
 	return all
 }
 
-// populated reports whether the cgroup, or one below it, has a process.
+// populated reports whether there is a process in the cgroup, or in a cgroup below it.
 func (g *group) populated() bool {
 	n, ok := g.number("cgroup.events", "populated")
 	return ok && n != 0
 }
 
-// kill kills all processes of the cgroup at once, including those that they fork in the meantime. It needs Linux
+// kill kills all processes of the cgroup at once, including processes that they fork in the meantime. It needs Linux
 // 5.14.
 func (g *group) kill() error {
 	f, err := os.OpenFile(filepath.Join(g.dir, "cgroup.kill"), os.O_WRONLY, 0)
@@ -148,7 +148,8 @@ func (g *group) removeTree() error {
 	return nil
 }
 
-// number reads one number from a file: the only one (field ""), or the one after a name.
+// number reads a number from a file of the cgroup. If field is "", the file has only this number; otherwise the
+// number follows the name field.
 func (g *group) number(file, field string) (int64, bool) {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {

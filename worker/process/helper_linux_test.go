@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what the test binary runs if it is started under one of these names.
+// programs are what the test binary does instead of tests if it is started under one of these names.
 var programs = map[string]func(args []string){
-	// open opens files until that fails.
+	// open opens files until an open fails.
 	"open": func([]string) {
 		for i := 0; ; i++ {
 			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
@@ -51,7 +51,7 @@ var programs = map[string]func(args []string){
 			panic(err)
 		}
 	},
-	// limits prints the limits that hold for its process.
+	// limits prints the resource limits of its own process.
 	"limits": func([]string) {
 		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
 			var l unix.Rlimit
@@ -61,7 +61,8 @@ var programs = map[string]func(args []string){
 		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		fmt.Println(20 - nice)
 	},
-	// bomb forks as fast as it can, if at most 60 processes are allowed, each in a session of its own.
+	// bomb forks as fast as it can, each process in a session of its own. It does so only if a limit allows at most
+	// 60 processes.
 	"bomb": func([]string) {
 		var l unix.Rlimit
 		if _ = unix.Getrlimit(unix.RLIMIT_NPROC, &l); l.Cur != 60 && mostInCgroup() != "60" {
@@ -85,8 +86,8 @@ func mostInCgroup() string {
 	return strings.TrimSpace(string(text))
 }
 
-// keepOwn closes inherited descriptors on exec. It also makes Go open its own descriptors for waiting, before descriptors are
-// counted.
+// keepOwn makes inherited descriptors close on exec. It also makes Go open the descriptors that Go needs for waiting,
+// before a test counts descriptors.
 func keepOwn() {
 	_ = unix.CloseRange(3, 1<<30, unix.CLOSE_RANGE_CLOEXEC)
 	if r, w, err := os.Pipe(); err == nil {
@@ -107,7 +108,7 @@ func bothWays(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Run("no cgroup", func(t *testing.T) { test(t, newSite(t, false, Config{})) })
 }
 
-// A site is a Host that checks at its end that nothing remains.
+// A site is a Host for a test.
 type site struct {
 	t    *testing.T
 	host *Host
@@ -118,7 +119,7 @@ type site struct {
 func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
-	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // programs may run as other users
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // open to all users, because programs may run as other users
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -203,14 +204,14 @@ func descriptors(t *testing.T) []string {
 	return all
 }
 
-// A run is a program that was started, with its output.
+// A run is a started program, with its output.
 type run struct {
 	*Process
 	s   *site
 	out string
 }
 
-// start starts a program with a mark of its own.
+// start starts a program with a mark that no other program has.
 func (s *site) start(cmd Command) *run {
 	s.t.Helper()
 	r, err := s.tryStart(cmd)
@@ -252,13 +253,13 @@ func (s *site) sh(script string) *run {
 	return s.start(Command{Path: "/bin/sh", Args: []string{"-c", script}})
 }
 
-// program starts one of programs.
+// program starts one of the programs above, by name.
 func (s *site) program(name string, args ...string) *run {
 	s.t.Helper()
 	return s.start(Command{Path: "/proc/self/exe", Args: args, Env: []string{"TDF_TEST_PROGRAM=" + name, "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}})
 }
 
-// bound is far longer than any test takes.
+// bound limits every wait of a test. No test comes near it.
 const bound = 60 * time.Second
 
 func (r *run) wait() Ended {
@@ -298,7 +299,7 @@ func (r *run) printed() string {
 	return string(text)
 }
 
-// printing waits until the program has printed some lines.
+// printing waits until the program has printed the given number of lines, and returns them.
 func (r *run) printing(lines int) []string {
 	r.s.t.Helper()
 	until(r.s.t, "it has printed", func() bool { return strings.Count(r.printed(), "\n") >= lines })

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// asNobody makes a command run as an ordinary user, because root could read everything.
+// asNobody makes a command run as an ordinary user, because root can read the memory of all processes.
 func asNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Geteuid() != 0 {

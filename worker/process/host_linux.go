@@ -20,10 +20,10 @@ type Host struct {
 	cfg       Config
 	log       *slog.Logger
 	isolation isolation
-	users     []runAs  // one for each slot, or one for all
+	users     []runAs  // one user for each slot, or one user for all slots
 	cgroups   *cgroups // nil: there are no cgroups
-	limits    []limit  // set on each program before it begins
-	claimed   bool     // whether claim was called, for Sole
+	limits    []limit  // limits that are set on each program before it begins
+	claimed   bool     // whether claim was called, because of Sole
 	adopting  bool     // whether adopt was called
 
 	opening sync.RWMutex // guards closed; held for reading while a program starts
@@ -36,8 +36,8 @@ type Host struct {
 }
 
 // New finds out which isolation this machine allows, and prepares it. It makes this process non-dumpable for good, so
-// that programs of the same user cannot read its environment and memory. An error names the required isolation that
-// is missing, with the reason, or the user that programs cannot run as.
+// that programs of the same user cannot read its environment and memory. If required isolation is missing, the error
+// names it, with the reason. If programs cannot run as Config.User, the error is a *[UserError].
 func New(cfg Config) (*Host, error) { return newHost(cfg, true) }
 
 func newHost(cfg Config, withCgroups bool) (*Host, error) {
@@ -63,8 +63,8 @@ func (h *Host) prepare(withCgroups bool) error {
 	if _, err := look(os.Getpid()); err != nil {
 		return fmt.Errorf("read /proc to find the processes of programs: %w", err)
 	}
-	// Go starts a child to find out whether it can use pidfds. Make it do that now, so that the child is not taken
-	// for an orphan later.
+	// Go starts a child to find out whether it can use pidfds. This call makes Go start that child now, so that it is
+	// not taken for an orphan later.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Release()
 	}
@@ -85,10 +85,10 @@ func (h *Host) prepare(withCgroups bool) error {
 	return nil
 }
 
-// nowhere is a program that does not exist. Starting it tests all steps before the exec.
+// nowhere is the path of a program that does not exist. An attempt to start it tests all steps before the exec.
 const nowhere = "/proc/self/tdf-nowhere"
 
-// try tries to start a program that does not exist, in the way that programs are started.
+// try tries to start nowhere in the same way as a program. It returns nil if all steps before the exec succeed.
 func (h *Host) try(change func(*syscall.SysProcAttr)) error {
 	attr := h.attr(1)
 	change(attr)
@@ -191,8 +191,8 @@ func (h *Host) uid() int {
 	return os.Geteuid()
 }
 
-// Hold says, for Sole, that other code starts children of this process until release is called. That code must reap
-// them before.
+// Hold says that other code may start children of this process until release is called. That code must reap its
+// children before it calls release. Hold is needed only with Config.Sole.
 func (h *Host) Hold() (release func()) {
 	if !h.cfg.Sole {
 		return func() {}
@@ -221,8 +221,8 @@ func (h *Host) remove(p *Process) {
 	delete(h.running, p)
 }
 
-// watch looks for orphans while programs run. It reaps those that have ended, and records the owners of the others
-// while these are known.
+// watch looks for orphans while programs run. It reaps orphans that have ended. It also records the owners of
+// processes while these owners can still be determined.
 func (h *Host) watch() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

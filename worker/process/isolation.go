@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// NotSet is the reason why isolation is missing if the configuration does not ask for it.
+// NotSet is the reason for missing isolation if the configuration does not ask for it.
 const NotSet = "none is set"
 
 var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, OpenFiles, Processes, Nice}
 
-// An isolation has the available kinds of isolation, and the reasons why the others are missing.
+// An isolation says which kinds of isolation are in force, and why the other kinds are missing.
 type isolation struct {
 	reached map[string]bool
 	missing map[string]string
-	notes   map[string]string // restrictions of available kinds
+	notes   map[string]string // limitations of each kind of isolation that is in force
 }
 
 func newIsolation(cfg Config) isolation {
@@ -43,7 +43,7 @@ func (i isolation) set(name string, err error) {
 	delete(i.missing, name)
 }
 
-// require returns an error that names missing isolation, with the reasons.
+// require returns an error if one of the named kinds of isolation is missing. The error has the reasons.
 func (i isolation) require(names []string) error {
 	var lacking []string
 	for _, name := range names {
@@ -60,8 +60,8 @@ func (i isolation) require(names []string) error {
 	return nil
 }
 
-// Isolation returns the kinds of isolation of programs, in the order of the constants. A restriction follows in
-// parentheses.
+// Isolation returns the kinds of isolation that are in force, in the order of the constants. If a kind has a
+// limitation, it follows the name in parentheses.
 func (h *Host) Isolation() []string {
 	var reached []string
 	for _, name := range known {
@@ -76,6 +76,6 @@ func (h *Host) Isolation() []string {
 	return reached
 }
 
-// Missing returns why kinds of isolation are missing, by name. The reason is [NotSet] if the configuration does not
-// ask for one.
+// Missing returns the missing kinds of isolation, each with the reason. The reason is [NotSet] if the configuration
+// does not set a user or limit for that kind.
 func (h *Host) Missing() map[string]string { return maps.Clone(h.isolation.missing) }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limit is a limit that is set on the program's process. Its name is one of the constants.
+// A limit is a resource limit that the Host sets on the program's process. name is one of the constants.
 type limit struct {
 	name  string
 	apply func(pid int) error
@@ -46,7 +46,7 @@ func (h *Host) ownLimits() []limit {
 	return all
 }
 
-// setRlimit never raises a limit of this process.
+// setRlimit sets a resource limit of a process. It never raises the hard limit.
 func setRlimit(pid, resource int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &is); err != nil {
@@ -56,9 +56,9 @@ func setRlimit(pid, resource int, soft, hard uint64) error {
 	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
 }
 
-// asUser calls a function as the real user and group of c, keeping the effective ones. For some operations the kernel
-// asks for the process's own user, or for CAP_SYS_RESOURCE, which root may lack in a container. Only this thread
-// changes its user, so it is locked.
+// asUser calls do with the user and group of c as real user and group. The effective user and group do not change.
+// For some operations on a process, the kernel requires that process's user, or CAP_SYS_RESOURCE, which root may lack
+// in a container. The caller must have locked this thread, since only this thread changes its user.
 func asUser(c *syscall.Credential, do func() error) error {
 	const keep = ^uintptr(0)
 	set := func(uid, gid int) error {
@@ -80,13 +80,15 @@ func asUser(c *syscall.Credential, do func() error) error {
 	return errors.Join(do(), set(uid, gid))
 }
 
-// setNice also sets the priority of the session's autogroup, because the kernel weighs autogroups, not processes.
+// setNice sets the scheduling priority of a process. It also sets the priority of the session's autogroup, because
+// the kernel weighs autogroups, not processes.
 func setNice(pid, nice int) error {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(fmt.Sprint(nice)), 0o644)
 	return unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 }
 
-// probeLimits tries the limits on a shell, and ends it before its first instruction.
+// probeLimits tries to set the limits on a shell, and returns the limits that work. It ends the shell before the
+// shell's first instruction.
 func (h *Host) probeLimits(all []limit) (works []limit) {
 	fail := func(err error) {
 		for _, l := range all {
@@ -141,12 +143,12 @@ func awaitTrap(pid int) (syscall.WaitStatus, *end) {
 		case e.status.StopSignal() == syscall.SIGTRAP:
 			return e.status, nil
 		default:
-			_ = syscall.PtraceCont(pid, int(passOn(e.status.StopSignal()))) // another signal
+			_ = syscall.PtraceCont(pid, int(passOn(e.status.StopSignal()))) // the process got another signal
 		}
 	}
 }
 
-// passOn drops signals that would only stop the process again.
+// passOn returns the signal to pass on: 0 instead of a signal that would stop the process again.
 func passOn(s syscall.Signal) syscall.Signal {
 	switch s {
 	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:

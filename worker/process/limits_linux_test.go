@@ -51,7 +51,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A full address space makes an allocation fail. It does not kill the program.
+// Without a cgroup, a program at its memory limit is not killed: its allocation fails.
 func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
@@ -70,7 +70,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 	}
 	for _, cgroups := range []bool{true, false} {
 		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
-		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // it may have been built for its owner only
+		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // other users may have no right to execute the test binary
 			t.Fatal(err)
 		}
 		r := s.program("bomb")

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// The test binary also runs programs that cannot be shell scripts.
+// The test binary also serves as a program, where a shell script would not do.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("TDF_TEST_PROGRAM"); name != "" {
 		programs[name](os.Args[1:])

@@ -21,13 +21,13 @@ const groupPoll = 5 * time.Millisecond
 type Host struct {
 	cfg       Config
 	isolation isolation
-	users     []runAs // one for each slot, or one for all
+	users     []runAs // one user for each slot, or one user for all slots
 }
 
 // own has the parts of a Process that depend on the system.
 type own struct{ status *os.ProcessState }
 
-// New returns a Host. Its error names missing isolation that Config.Require asks for.
+// New returns a Host. If isolation that Config.Require asks for is missing, the error names it.
 func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, isolation: newIsolation(cfg)}
 	for _, name := range known {
@@ -73,7 +73,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 
 func (p *Process) supervise(c *exec.Cmd) {
 	defer close(p.done)
-	_ = c.Wait() // ProcessState has its end
+	_ = c.Wait() // ProcessState says how the program ended
 	status := c.ProcessState
 	if ru, ok := status.SysUsage().(*syscall.Rusage); ok {
 		p.charge(ru)
@@ -85,7 +85,7 @@ func (p *Process) supervise(c *exec.Cmd) {
 	p.outlast()
 }
 
-// outlast ends the remaining processes of the group.
+// outlast ends the remaining processes of the group, and returns when none is left.
 func (p *Process) outlast() {
 	var grace <-chan time.Time
 	if p.signal(0) == nil && !p.ending.Load() {

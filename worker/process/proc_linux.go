@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A key identifies a process: by its PID and by when it began, in ticks since boot.
+// A key identifies a process by its PID and the time when it began, in ticks since boot.
 type key struct {
 	pid  int
 	born uint64
@@ -25,16 +25,17 @@ type proc struct {
 	state     byte
 	threads   int
 	kernel    bool // a kernel thread
-	execing   bool // in execve: it has lost its old environment, and has no new one yet
+	execing   bool // in execve: the process has lost its old environment, and has no new environment yet
 }
 
-// alive reports whether a process still runs, rather than waiting to be reaped. The first thread may end before the
-// others.
+// alive reports whether a process still runs. A process that has ended stays a zombie until it is reaped. A zombie
+// with other threads still runs, because the first thread may end before the others.
 func (p proc) alive() bool { return p.state != 'Z' && p.state != 'X' || p.threads > 1 }
 
 func (p proc) stopped() bool { return p.state == 'T' || p.state == 't' }
 
-// envEnd is the index, among the fields behind the name, of the address at which the environment ends.
+// envEnd is the index of the field env_end, the address at which the environment ends. The first field after the name
+// has index 0.
 const envEnd = 48
 
 // Flags of a process: PF_KTHREAD and PF_EXITING.
@@ -75,7 +76,7 @@ func snapshot() ([]proc, error) {
 			return nil, err // the process exists, but cannot be read
 		}
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if p, err := parseStat(pid, buf[:n]); err == nil {
 			all = append(all, p)
@@ -84,7 +85,8 @@ func snapshot() ([]proc, error) {
 	return adopted(all), nil
 }
 
-// adopted reads processes again whose parents ended during the snapshot: they have new parents.
+// adopted corrects a snapshot. If the parent of a process ended during the snapshot, the process has a new parent, so
+// adopted reads the process again.
 func adopted(all []proc) []proc {
 	there := make(map[int]bool, len(all))
 	for _, p := range all {
@@ -119,7 +121,8 @@ func readAt(dir int, name string, buf []byte) (int, error) {
 	}
 }
 
-// parseStat parses the fields behind the name, which may contain blanks and parentheses.
+// parseStat parses /proc/PID/stat. It uses only the fields after the process's name, since the name may contain
+// blanks and parentheses.
 func parseStat(pid int, text []byte) (proc, error) {
 	end := bytes.LastIndexByte(text, ')')
 	fields := bytes.Fields(text[end+1:])
@@ -138,17 +141,17 @@ func parseStat(pid int, text []byte) (proc, error) {
 	}, err
 }
 
-// mostEnviron is more than the kernel allows for an environment.
+// mostEnviron is the limit for reading an environment, in bytes. It is more than the kernel allows.
 const mostEnviron = 8 << 20
 
-// A process may take execTries times execPause for execve: that can be long on a busy machine.
+// An execve can take long on a busy machine. environ waits for it for up to execTries times execPause.
 const (
 	execTries = 5000
 	execPause = 200 * time.Microsecond
 )
 
-// environ returns the environment with which a process was started, or nothing if this user may not read it. It waits
-// for a process that is still in execve.
+// environ returns the environment with which a process was started, or nothing if this user may not read it. If the
+// process is still in execve, environ waits for the end of execve.
 func environ(pid int) [][]byte {
 	for range execTries {
 		text, err := readProc(pid, "environ")
@@ -180,8 +183,8 @@ func readProc(pid int, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostEnviron))
 }
 
-// cgroupOf returns the cgroup (v2) of a process, below the root that this process sees. It works until the process is
-// reaped.
+// cgroupOf returns the cgroup (v2) of a process, below the root that this process sees. It also works for a process
+// that has ended, until that process is reaped.
 func cgroupOf(pid string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
 	if err != nil {

@@ -18,7 +18,7 @@ type Process struct {
 
 	done    chan struct{} // closed when none of its processes is left
 	exited  chan struct{} // closed when the program itself has ended
-	noGrace chan struct{} // closed when processes that are left may be killed
+	noGrace chan struct{} // closed when the remaining processes may be killed
 	hurry   sync.Once
 	ending  atomic.Bool // End was called
 	killed  atomic.Bool // the Host sent SIGKILL
@@ -38,8 +38,8 @@ func (p *Process) Ended() Ended {
 	return p.ended
 }
 
-// End sends SIGTERM to all processes of the program, and SIGKILL when one of the channels delivers or is closed. It
-// returns when the program is Done.
+// End sends SIGTERM to all processes of the program, and SIGKILL when one of the two channels delivers or is closed.
+// It returns when none of the program's processes is left.
 func (p *Process) End(graceOver <-chan time.Time, noGrace <-chan struct{}) {
 	p.ending.Store(true)
 	p.terminate()

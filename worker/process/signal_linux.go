@@ -6,7 +6,7 @@ import (
 )
 
 // signal sends s to a process that was seen earlier. FindProcess opens the process that has the PID now, by a pidfd.
-// If that process began when the earlier one did, it is the same.
+// If that process began at the same time as p, it is p.
 func (p proc) signal(s syscall.Signal) error {
 	held, err := os.FindProcess(p.pid)
 	if err != nil {

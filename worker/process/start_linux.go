@@ -15,9 +15,9 @@ type own struct {
 	key
 	group     *group // nil: the program has no cgroup
 	status    syscall.WaitStatus
-	reaped    bool // this process has waited for it
+	reaped    bool // the program itself was reaped
 	oomBefore int64
-	inherited int64 // peak memory of this process in bytes, which the kernel counts as the program's, too
+	inherited int64 // peak memory of this process in bytes; the kernel also counts it as the program's peak
 }
 
 var errClosed = errors.New("the worker stops, and starts no more programs")
@@ -44,8 +44,8 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise stays on one thread from start to end. When a thread ends, the kernel ends the children that it started, and only
-// that thread may trace the child.
+// supervise starts the program, and waits for its end. It stays on one thread, because the kernel ends a child when
+// the thread that started it ends, and only that thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -114,7 +114,7 @@ func (p *Process) fork() error {
 	}
 	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
 	seen, err := look(cmd.Process.Pid)
-	if err != nil { // for lack of a descriptor, for example; the program can still be ended
+	if err != nil { // for example, no descriptor is left; the program can still be ended
 		seen.pid = cmd.Process.Pid
 	}
 	p.key = seen.key
@@ -126,7 +126,7 @@ func (h *Host) attr(slot int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.of(slot).credential}
 }
 
-// limit sets the limits while the program stands still before its first instruction. Then it lets the program run.
+// limit sets the limits while the program is stopped before its first instruction. Then it lets the program run.
 func (p *Process) limit() error {
 	if _, ended := awaitTrap(p.pid); ended != nil {
 		p.note(ended)
@@ -170,7 +170,7 @@ func (p *Process) await() {
 	p.ended.Ran = time.Since(p.started)
 	p.mu.Unlock()
 	if p.group != nil {
-		p.reap() // its PID is no longer needed
+		p.reap() // with a cgroup, the program's PID is no longer needed
 	}
 }
 

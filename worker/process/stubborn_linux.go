@@ -5,21 +5,22 @@ import "time"
 // longestPause is the longest pause between two passes that kill the same processes.
 const longestPause = time.Second
 
-// mostPIDs is how many PIDs a log line has.
+// mostPIDs is how many PIDs a log line has at most.
 const mostPIDs = 20
 
-// A stubborn says how long to pause between passes that kill. The pause doubles while the passes find the same
-// processes: the kernel keeps these, for example in state D, and more passes would not end them sooner. After a pass
-// that finds a new process, the next one follows soon, so that forking processes lose the race.
+// A stubborn says how long to pause between two passes that kill processes. While the passes find the same processes,
+// the pause doubles: the kernel keeps these processes, for example in state D, and more passes would not end them
+// sooner. After a pass that finds a new process, the next pass follows soon, so that processes cannot fork faster
+// than they are killed.
 type stubborn struct {
 	first    time.Duration // the pause after the first pass; 0: not yet set
 	pause    time.Duration // the next pause
 	same     int           // passes in a row that found no new process
-	last     map[key]bool  // what the last pass found
+	last     map[key]bool  // the processes that the last pass found
 	reported bool          // isNews has returned true
 }
 
-// saw records what a pass has found.
+// saw records which processes a pass has found.
 func (s *stubborn) saw(left []proc) {
 	if s.first == 0 {
 		s.first = s.pause
@@ -46,7 +47,7 @@ func (s *stubborn) isNews() bool {
 	return true
 }
 
-// some returns the PIDs of the first processes.
+// some returns the PIDs of the first mostPIDs processes.
 func some(all []proc) []int {
 	pids := make([]int, 0, min(len(all), mostPIDs))
 	for _, pr := range all[:min(len(all), mostPIDs)] {

@@ -13,13 +13,13 @@ import (
 
 // Bounds of a sweep. With the pauses of [stubborn], the first bound takes about 20 s.
 const (
-	sweepSamePasses = 28   // passes in a row that find the same processes, which SIGKILL does not end
-	sweepAllPasses  = 1000 // passes, if new processes appear all the time
+	sweepSamePasses = 28   // passes in a row that find the same processes, since SIGKILL does not end them
+	sweepAllPasses  = 1000 // passes in all; reached if new processes appear all the time
 )
 
-// Sweep kills every process of this machine with a variable TDF_DIR whose value begins with prefix: the processes of
-// a worker that has ended. prefix is an absolute directory that no other worker uses. Sweep never kills this process
-// or its ancestors.
+// Sweep kills the processes that an earlier worker left on this machine: those with an environment variable TDF_DIR
+// whose value begins with prefix. prefix is an absolute directory that no other worker uses. Sweep never kills this
+// process or its ancestors.
 //
 // It returns how many processes ended. It logs and skips processes that do not end because the kernel keeps them
 // (state D), or because this process may not signal them (docs/operations.md, "Names of workers").
@@ -39,9 +39,9 @@ func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	return s.run(ctx)
 }
 
-// A sweep is one call of Sweep. Its functions are the system, or a test's.
+// A sweep is one call of Sweep. Its functions use the system, or belong to a test.
 type sweep struct {
-	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, except those denied
+	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, without those in denied
 	kill  func(pr proc) error
 	pause func(ctx context.Context, d time.Duration)
 	log   *slog.Logger
@@ -98,7 +98,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// withMark returns the living processes whose environment has the variable.
+// withMark returns the living processes that have an environment variable beginning with mark. It leaves out this
+// process, its ancestors, and the processes in but.
 func withMark(mark []byte, but map[key]bool) ([]proc, error) {
 	all, err := snapshot()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// aSweep is a sweep of the processes that find returns for each pass. It records its pauses.
+// aSweep returns a sweep that gets its processes from find, pass by pass. It also returns the log and the recorded
+// pauses.
 func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog.Buffer, *[]time.Duration) {
 	log, pauses := &testlog.Buffer{}, &[]time.Duration{}
 	return &sweep{
@@ -29,8 +30,8 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// Processes of an earlier run may survive SIGKILL for hours in state D. A sweep logs them. They neither delay a worker nor keep
-// a processor busy.
+// Processes of an earlier run may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
+// for long nor keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != 0 {
@@ -46,7 +47,7 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// A sweep makes only short pauses while processes fork all the time, and still ends.
+// If processes fork all the time, the sweep does not pause for longer from pass to pass. It still ends.
 func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != sweepAllPasses {
@@ -70,7 +71,8 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 	}
 }
 
-// Processes that the kernel keeps are checked less and less often. They are logged once, and not stopped again.
+// If the kernel keeps processes, the pauses between passes grow. The processes are logged once, and not stopped
+// again.
 func TestPausesGrowWhileProcessesStay(t *testing.T) {
 	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A runAs is the user of programs.
+// A runAs is a user that programs run as.
 type runAs struct {
 	credential *syscall.Credential // nil: the user of this process
 	env        []string
@@ -29,8 +29,8 @@ func userError(name, format string, args ...any) error {
 // slotNumber is the placeholder for the number of a slot in Config.User.
 const slotNumber = "%n"
 
-// lookUp returns the users of all slots, or one if all slots have the same. Its error names the first user that does
-// not exist on this machine.
+// lookUp returns the user of each slot, or a single user if all slots have the same. If users do not exist on this
+// machine, the error names the first of them.
 func lookUp(cfg Config) ([]runAs, error) {
 	if !strings.Contains(cfg.User, slotNumber) {
 		one, err := lookUpOne(cfg.User)
@@ -98,7 +98,7 @@ func credentialOf(u *user.User) (*syscall.Credential, error) {
 	return c, nil
 }
 
-// isSelf reports whether programs run as the user of this process anyway.
+// isSelf reports whether r is the user of this process.
 func (r runAs) isSelf() bool {
 	return r.credential == nil || int(r.credential.Uid) == os.Geteuid()
 }
@@ -114,7 +114,8 @@ func (h *Host) of(slot int) runAs {
 // OtherUser reports whether programs run as another user than this process.
 func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
 
-// Credentials returns the user and group of the programs of a slot. ok is false if that is the user of this process.
+// Credentials returns the user and group of the programs of a slot. ok is false if the programs run as the user of
+// this process.
 func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
 	c := h.of(slot).credential
 	if c == nil {

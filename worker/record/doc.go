@@ -1,5 +1,7 @@
-// Package record has the two output files of a round, to which a program writes directly (docs/programs.md, "The
-// output files"). The program can go on writing when the worker has ended, and the files stay after the round.
+// Package record makes and reads the two output files of a round (docs/programs.md, "The output files"). The program
+// writes to the files directly. So it can continue to write after the worker has ended. The files stay after the
+// round.
 //
-// Reading takes a bounded amount of memory, and masks secrets, even a part of one at a cut.
+// Reading takes a bounded amount of memory. It masks secrets. If a text is cut within a secret, it also masks the
+// rest of that secret.
 package record

@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// Texts are what a worker reports of a round's two files.
+// Texts are the contents of a round's two files, as a worker reports them.
 type Texts struct {
 	Output, Error           string
 	OutputBytes, ErrorBytes int64 // sizes of the files; Output and Error may be cut
 }
 
-// Read returns the content of the files, at most most bytes of each, with the values of secrets masked. Of a longer
-// file it returns the beginning and the end. Between them, a line says how many bytes are missing, and on which
+// Read returns the content of both files, with the values of secrets masked. If a file is longer than most bytes,
+// Read returns only its beginning and its end. A line between them says how many bytes are missing, and on which
 // worker and under which path the whole file is.
 //
-// The files may change during the call. Every byte that Read returns was in them at some time of the call.
+// The files may change during the call. Each byte that Read returns was in the file at some time during the call.
 func (r *Record) Read(most int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
@@ -56,7 +56,8 @@ func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, in
 	return text(b), size, err
 }
 
-// leftOut names no path if the program has removed or replaced the file.
+// leftOut returns the line about missing bytes. It does not refer to the whole file if a program has removed or
+// replaced that.
 func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, f.Name())
@@ -64,7 +65,7 @@ func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
 }
 
-// beyond returns how many bytes must be read around a part so that no secret is overlooked.
+// beyond returns how many more bytes must be read before and after a part, together, so that no secret is overlooked.
 func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
 
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs
@@ -82,7 +83,7 @@ func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]
 	return append(b, part...), nil
 }
 
-// grow returns n bytes behind b, in the memory of b if that is large enough.
+// grow returns a slice of n bytes. It uses the free memory after b if that is large enough.
 func grow(b []byte, n int) []byte {
 	if cap(b)-len(b) < n {
 		return make([]byte, n)

@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Output of any size takes room only on the disk.
+// Output of any size takes room only on the disk, not in memory.
 func TestReadEndlessFile(t *testing.T) {
 	r := open(t)
 	must(t, r.Stdout.Truncate(1<<40))
@@ -68,8 +68,8 @@ func TestReadMasks(t *testing.T) {
 	}
 }
 
-// At any cut, no three bytes of the secret are visible, the rest is complete, and the text has at most the allowed
-// length.
+// Wherever a text is cut, no three bytes of the secret are visible. The rest of the text is complete. The text has at
+// most the allowed length.
 func TestReadMasksAcrossCuts(t *testing.T) {
 	const value = "QWERTYUIOP"
 	s := secret(t, value)
@@ -96,7 +96,7 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 	}
 }
 
-// Without a secret, the text is the file's, for any content and limit.
+// Without a secret, the text equals the content of the file, for any content and limit.
 func TestReadToTheByte(t *testing.T) {
 	s := secret(t, "hunter22", "hunter22hunter22")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -120,7 +120,7 @@ func TestReadToTheByte(t *testing.T) {
 	})
 }
 
-// The limit also bounds the memory. The test has some room of its own, but not for a second copy.
+// The limit also bounds the memory that Read takes. The test allows a little more, but not enough for a second copy.
 func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	const most = 8 << 20
 	r := open(t)
@@ -173,7 +173,7 @@ func TestReadWhileItChanges(t *testing.T) {
 	writer.Wait()
 }
 
-// An error names no path of a removed file.
+// If the program removed the file, the line about missing bytes says that they are lost.
 func TestReadRemovedFile(t *testing.T) {
 	r := open(t)
 	for _, f := range []*os.File{r.Stdout, r.Stderr} {

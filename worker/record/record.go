@@ -13,7 +13,7 @@ import (
 
 // A Record has the open files of one round. Several goroutines may call its methods.
 type Record struct {
-	Stdout, Stderr *os.File // the descriptors for the program
+	Stdout, Stderr *os.File // the program inherits these files
 
 	mu       sync.Mutex
 	followed [2]stream // Stdout and Stderr
@@ -23,7 +23,7 @@ type Record struct {
 // Names are the file names of the n-th execution of a round, without directories.
 type Names struct {
 	Stdout, Stderr string
-	Beside         []string // directories that may be made beside the file for stdout
+	Beside         []string // names of directories that may be kept beside the file for stdout
 }
 
 // Files says where to make the two files of a round.
@@ -33,18 +33,18 @@ type Files struct {
 	Private        bool              // mode 0600 instead of 0644
 }
 
-// A Place is where to make one of the files.
+// A Place says where to make one of the files.
 type Place struct {
 	Dir    *os.File // open; the caller closes it
-	Shared bool     // rounds share the name, so the file of the round before is removed
+	Shared bool     // rounds share the file name, so the file of an earlier round is removed
 }
 
-// mostExecutions bounds the executions of one round whose files are in a directory.
+// mostExecutions bounds how many executions of one round may have files in a directory.
 const mostExecutions = 1000
 
-// Open makes the two files. It keeps the files of earlier executions of the round: n is the first number whose names
-// are free. A round has earlier executions if Redis gave out its id again, after it had lost data (docs/programs.md,
-// "The output files").
+// Open makes the two files for the n-th execution of the round. It keeps the files of earlier executions, so n is the
+// first number for which all names are free. A round has earlier executions if Redis lost data, and then gave out the
+// task's id again (docs/programs.md, "The output files").
 //
 // The error says which file could not be made, and wraps the cause: [syscall.ENOSPC] if the disk is full.
 func Open(f Files) (r *Record, n int, err error) {
@@ -57,7 +57,7 @@ func Open(f Files) (r *Record, n int, err error) {
 	return nil, 0, fmt.Errorf("%w (of %d executions of this round; move these files away)", err, mostExecutions)
 }
 
-// openAs fails with [fs.ErrExist] if one of the names is taken.
+// openAs makes the two files. It returns [fs.ErrExist] if one of the names is taken.
 func openAs(f Files, names Names) (*Record, error) {
 	for _, name := range names.Beside {
 		if !f.Stdout.Shared && isThere(f.Stdout.Dir, name) {
@@ -92,8 +92,8 @@ func taken(dir *os.File, name string) error {
 	return &fs.PathError{Op: "create", Path: filepath.Join(dir.Name(), name), Err: fs.ErrExist}
 }
 
-// create makes a file that is appended to, as with >> in a shell. It opens no existing file, since an earlier program
-// may still write to that.
+// create makes a file. Programs append to the file, as with >> in a shell. create opens no existing file, since an
+// earlier program may still write to it.
 func (f Files) create(at Place, name string) (*os.File, error) {
 	path := filepath.Join(at.Dir.Name(), name)
 	if at.Shared {
@@ -113,7 +113,7 @@ func (f Files) create(at Place, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Close closes the files for the worker. The program keeps its own descriptors.
+// Close closes the worker's descriptors of the files. The program keeps its own descriptors.
 func (r *Record) Close() {
 	r.Stdout.Close()
 	r.Stderr.Close()

@@ -33,7 +33,7 @@ func open(t testing.TB) *Record {
 	return r
 }
 
-// files returns files with these names, with the number of the execution from 2 up.
+// files returns Files with these names. From the second execution on, the names contain the number of the execution.
 func files(t testing.TB, dir, out, failure string) Files {
 	t.Helper()
 	d, err := os.Open(dir)
@@ -74,7 +74,7 @@ func secret(t testing.TB, values ...string) *secrets.Secrets {
 	return s
 }
 
-// Files of an earlier execution stay, and a program of it that still writes does not write to the new files.
+// Files of an earlier execution stay. If its program still writes, it does not write to the new files.
 func TestOpenLeavesEarlierFiles(t *testing.T) {
 	for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
 		dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestOpenEndsItsSearch(t *testing.T) {
 	}
 }
 
-// The last round has the file if rounds share its name.
+// If rounds share a file name, the file belongs to the last round.
 func TestOpenReplacesSharedFiles(t *testing.T) {
 	dir := t.TempDir()
 	f := files(t, dir, "out", "err")

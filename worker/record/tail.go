@@ -13,12 +13,13 @@ import (
 // tailBytes is how many bytes Tail returns.
 const tailBytes = 4 << 10
 
-// lineBytes is how far into the tail its first whole line may begin.
+// lineBytes limits how much Tail skips so that its text begins with a whole line.
 const lineBytes = 512
 
-// Tail returns the last 4 KiB that the program printed to both of its files. Each call adds what is new in stdout,
-// then what is new in stderr. The text is valid UTF-8 without secrets. It leaves out an end that may be the beginning
-// of a secret, or of a character. changed says whether the text has changed since the last call.
+// Tail returns the last 4 KiB that the program printed to both of its files. Each call adds the new text of stdout,
+// and then the new text of stderr. The text is valid UTF-8 without secrets. If the last bytes may be the beginning of
+// a secret, or of a character, Tail leaves them out for now. changed says whether the text has changed since the last
+// call.
 func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,18 +43,18 @@ func (r *Record) Silent() time.Duration {
 // A stream is a file that is read while it grows.
 type stream struct {
 	file  *os.File
-	size  int64 // at the last look
-	shown int64 // the end of what was shown or skipped
+	size  int64 // when follow last looked
+	shown int64 // the offset up to which the text was shown or skipped
 }
 
-// follow adds what is new to the tail, as far as it fits, and returns whether there was anything.
+// follow adds the new text of the file to the tail, as far as there is room. It returns whether the file has changed.
 func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 	info, err := f.file.Stat()
 	if err != nil || info.Size() == f.size {
 		return false
 	}
 	size := info.Size()
-	if size < f.size { // the program emptied it
+	if size < f.size { // the program emptied the file
 		f.shown = 0
 	}
 	f.size = size
@@ -103,10 +104,11 @@ func (r *ring) add(b []byte) {
 	}
 }
 
-// skip says that some text is missing before the next one.
+// skip drops the kept text, because some text before the next one is missing.
 func (r *ring) skip() { r.buf, r.cut = r.buf[:0], true }
 
-// text returns the kept text. It begins with a line if one begins soon, or else with a character.
+// text returns the kept text. After a cut, it begins with a whole line if one begins within lineBytes, or else with a
+// whole character.
 func (r *ring) text() string {
 	b := r.buf
 	if r.cut {

@@ -47,7 +47,7 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 	}
 }
 
-// If more output comes at once than fits, the parts around the gap are not joined.
+// If more output comes at once than the tail can hold, Tail does not join the texts before and after the gap.
 func TestTailSkips(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "first\n")
@@ -67,7 +67,7 @@ func TestTailIsText(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "\xff\x00x")
 	tail(t, r, "\uFFFD\x00x", true)
-	print(t, r.Stdout, strings.Repeat("ä", 3000)) // without a line end, and 4 KiB end within a character
+	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut after 4 KiB would be within a character
 	print(t, r.Stdout, "x")
 	got, _ := r.Tail(nil)
 	if want := strings.Repeat("ä", 2047) + "x"; got != want {
@@ -75,7 +75,7 @@ func TestTailIsText(t *testing.T) {
 	}
 }
 
-// A character is shown when it is complete, even if other output comes in between.
+// A character is shown when it is complete, even if output to the other file comes in between.
 func TestTailOfHalfACharacter(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "1 €"[:4])
@@ -102,7 +102,7 @@ func TestTailMasks(t *testing.T) {
 	}
 }
 
-// letters returns the text without digits, which are the other file's.
+// letters returns the text without digits. The digits came from the other file.
 func letters(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= '0' && c <= '9' {
@@ -112,7 +112,7 @@ func letters(text string) string {
 	}, text)
 }
 
-// The end of a secret is masked if its beginning is skipped.
+// If the beginning of a secret is skipped, the end of the secret is masked.
 func TestTailMasksSkippedSecrets(t *testing.T) {
 	s := secret(t, "QWERTYUIOP")
 	for i := range 11 {
@@ -125,7 +125,7 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 	}
 }
 
-// Overlapping secrets are masked if they come in parts.
+// Overlapping secrets are masked even if they come in parts.
 func TestTailMasksOverlappingSecrets(t *testing.T) {
 	s := secret(t, "ABCDEF", "EFGHIJ")
 	r := open(t)

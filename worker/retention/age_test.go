@@ -26,7 +26,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The files of a round are removed together, when the newest file is old.
+// The files of a round are removed together, when its newest file is old.
 func TestRoundsGoTogether(t *testing.T) {
 	dir := t.TempDir()
 	for i, young := range []string{"out", "err", "files", "scratch", ""} {
@@ -82,7 +82,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// After the clock was set ahead, everything counts as old.
+// After the clock was set ahead, all files count as old.
 func TestClockSetAhead(t *testing.T) {
 	for ahead, want := range map[time.Duration][]string{
 		time.Hour: {"a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out"},
@@ -144,7 +144,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// Of many files in one directory, each tenth stays.
+// There are many files in one directory. Only each tenth file is new, and stays.
 func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	var want []string

@@ -1,14 +1,15 @@
-// Package retention removes old output files and unused programs from a worker's disk. If all of them together take
-// too much room, it removes the oldest ones (docs/configuration.md, "[worker]": keep_files and max_files_bytes).
+// Package retention removes old output files and unused programs from a worker's disk. If all files and programs
+// together take too much room, it removes the oldest ones (docs/configuration.md, "[worker]": keep_files and
+// max_files_bytes).
 //
-// It must not remove anything else, since users have files of their own in these directories. A file belongs to a
-// round only if its name matches a file name of the configuration (pattern.go). A directory belongs to a round if it
-// has the name of the output file with the extension .files or .scratch. Below the working directory, retention
-// follows no link (find.go, remove.go). It keeps files that came with a program.
+// It must not remove other files, since users have files of their own in these directories. A file belongs to a round
+// only if its name matches a file name of the configuration (pattern.go). A directory belongs to a round if it has
+// the name of the output file with the extension .files or .scratch. Below the working directory, retention follows
+// no link (find.go, remove.go). It keeps files that came with a program.
 //
-// Workers of all names match, because files of a worker that never comes back must not fill the disk. The age of a
-// file counts from its last write.
+// It removes files of all workers, also of workers with other names, because files of a worker that never comes back
+// must not fill the disk. The age of a file counts from its last write.
 //
-// A file with a time in the future counts as new: the clock was set back. After a clock was set ahead, by a year for
-// example, everything counts as old that is not in use.
+// A file with a time in the future counts as new: the clock was set back. If the clock was set ahead, for example by
+// a year, all files that are not in use count as old.
 package retention

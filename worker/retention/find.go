@@ -15,7 +15,7 @@ import (
 type round struct {
 	files  []file
 	newest time.Time
-	bytes  int64 // known before the removal only if the search measures sizes
+	bytes  int64 // includes directories only if the search measures them
 }
 
 // A file is an output file, or a directory beside it.
@@ -31,20 +31,22 @@ func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.na
 // A place is a directory below one that the administrator controls.
 type place struct{ base, below string }
 
-// A target is a pattern of names to search for in directories.
+// A target is a pattern of the names to search for. tree says that the entries are directories.
 type target struct {
 	part
 	tree bool
 }
 
-// A hunt is one search in all matching directories. The two outputs usually share theirs.
+// A hunt is one search for targets in all directories that match dirs. Usually the output files and the error files
+// are in the same directories, and share one hunt.
 type hunt struct {
 	base    string
 	dirs    []part
 	targets []target
 }
 
-// hunts returns a hunt for output files and the directories beside them, and one for error files.
+// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. It is a single
+// hunt if both are in the same directories.
 func hunts(output, failure *pattern) []*hunt {
 	var all []*hunt
 	add := func(p *pattern, targets ...target) {
@@ -76,14 +78,14 @@ func text(parts []part) string {
 // A search collects rounds.
 type search struct {
 	ctx     context.Context
-	measure bool            // also measure directories
-	own     map[string]bool // paths that are no output files, whatever their names
-	cutoff  time.Time       // empty directories of tasks that are older are removed
+	measure bool            // also measure the sizes of directories
+	own     map[string]bool // paths of files that came with programs: no output files, whatever their names
+	cutoff  time.Time       // empty directories of tasks are removed if they are older
 	fail    func(error)
 
 	*hunt
 	byValues map[values]*round
-	rounds   []*round // in the order in which they are found, so rounds of one directory are together
+	rounds   []*round // in the order of the search, so that rounds of one directory are together
 }
 
 func (s *search) in(h *hunt) {
@@ -134,7 +136,7 @@ func (s *search) descend(root *os.Root, below string, dirs []part, name string, 
 	}
 	defer child.Close()
 	if s.walk(child, filepath.Join(below, name), dirs[1:], v) && dirs[0].ofTask() && info.ModTime().Before(s.cutoff) {
-		_ = root.Remove(name) // fails if the directory has a new entry
+		_ = root.Remove(name) // Remove fails if the directory has an entry by now
 	}
 }
 
@@ -181,7 +183,7 @@ func (s *search) add(root *os.Root, f file, v values) {
 	}
 }
 
-// list yields the entries of a directory in their order on the disk.
+// list returns the entries of a directory in their order on the disk.
 func list(root *os.Root) ([]fs.DirEntry, error) {
 	d, err := root.Open(".")
 	if err != nil {
@@ -191,7 +193,7 @@ func list(root *os.Root) ([]fs.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
-// open opens a directory, but not through a link.
+// open opens a directory. It follows no link.
 func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	info, err := root.Lstat(name)
 	if err != nil {

@@ -51,7 +51,8 @@ func age(t testing.TB, name string, ago time.Duration) {
 	must(t, os.Chtimes(name, then, then))
 }
 
-// install fetches a program with the given age of its last use. It has run.sh, and a file of 1000 bytes.
+// install fetches a program, and sets its last use to the given time ago. The program has run.sh and a file of 1000
+// bytes.
 func install(t testing.TB, dir, program string, ago time.Duration) {
 	t.Helper()
 	var archive bytes.Buffer
@@ -70,7 +71,7 @@ func install(t testing.TB, dir, program string, ago time.Duration) {
 	age(t, filepath.Join(dir, program, ".tdf-program.json"), ago)
 }
 
-// left returns the files in a directory, without those of the fetcher, and empty directories.
+// left returns the files and the empty directories in a directory. It leaves out the files of the fetcher.
 func left(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
@@ -98,7 +99,7 @@ func left(t testing.TB, dir string) []string {
 	return all
 }
 
-// leaves applies the policy, and checks what is left.
+// leaves applies the policy, and checks which files are left.
 func leaves(t testing.TB, p Policy, want ...string) Removed {
 	t.Helper()
 	removed, err := p.Apply(t.Context())

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Links with matching names lead to files and directories outside.
+// Links with matching names lead to files and directories outside. Retention does not follow them.
 func TestLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, 52*week, "results/w-1-0.out", "x", "files/w-1-0.out")
@@ -49,7 +49,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	leaves(t, byDefault(dir), "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "a/results/w-4-0.out", "results")
 }
 
-// asNobody runs do as a user who is not root, on a thread that ends afterwards.
+// asNobody calls a function as a user who is not root, on a thread that ends afterwards.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan error)
@@ -115,7 +115,7 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// A program takes rights away from the files that it leaves.
+// A program takes away the rights to the files that it leaves. The files are still removed.
 func TestUnreadableFiles(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -134,13 +134,13 @@ func TestUnreadableFiles(t *testing.T) {
 	})
 }
 
-// Others remove and write files between the search and the removal.
+// Other processes remove and write files between the search and the removal.
 func TestFilesThatVanish(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out", "b/results/w-1-0.out", "c/results/w-1-0.out")
 	p := byDefault(dir)
 	asked := false
-	p.InUse = func(path string) bool { // called when the search is complete
+	p.InUse = func(path string) bool { // Apply calls InUse after the search
 		if strings.HasSuffix(path, ".out") && !asked {
 			asked = true
 			must(t, os.Remove(filepath.Join(dir, "a/results/w-1-0.err")))
@@ -179,7 +179,7 @@ func TestTwoWorkersAtOnce(t *testing.T) {
 		}
 	}
 	for _, name := range left(t, dir) {
-		if !strings.HasSuffix(name, "/") { // a directory stays if another worker had not quite emptied it when the program was removed
+		if !strings.HasSuffix(name, "/") { // an empty directory may stay: the other worker may not have emptied it yet when this worker removed the program
 			t.Error(name)
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// ErrShared says that a configured file name has no $taskId. All rounds may share that file, so it never counts as
-// old, and retention removes no file of that name.
+// ErrShared says that a configured file name has no $taskId. Rounds share that file, so it never counts as old, and
+// is never removed.
 var ErrShared = errors.New("lacks $taskId: its files are never removed")
 
 // A pattern is a configured file name, relative to a directory.
 type pattern struct {
 	base string // an absolute path that the administrator controls, so links in it are followed
 	dirs []part // below base
-	text string // of the file
+	text string // the name of the file
 	file part
 }
 
@@ -50,8 +50,10 @@ var placeholder = regexp.MustCompile(`\$program|\$worker|\$taskId|\$round|\$agai
 // IsShared reports whether rounds share the file of a configured name, because it has no $taskId.
 func IsShared(text string) bool { return !strings.Contains(filepath.Clean(text), "$taskId") }
 
-// Execution returns the configured name for the n-th execution of a round, from 1. The name keeps the other
-// placeholders. The second execution has x-$round~2.out instead of x-$round.out.
+// Execution returns the configured name for the n-th execution of a round, counted from 1. For example, the second
+// execution has the name x-$round~2.out instead of x-$round.out. The name still contains the placeholders.
+//
+// A round is executed again, with the same number, if Redis lost data and then gave out the task's id again.
 func Execution(text string, n int64) string {
 	mark := ""
 	if n > 1 {
@@ -60,7 +62,7 @@ func Execution(text string, n int64) string {
 	return strings.Replace(numbered(text), again, mark, 1)
 }
 
-// numbered inserts a mark before the extension.
+// numbered inserts the placeholder $again before the extension.
 func numbered(text string) string {
 	stem, extension := cutExtension(text)
 	return stem + again + extension
@@ -80,8 +82,8 @@ func cutExtension(text string) (stem, extension string) {
 	return strings.TrimSuffix(text, extension), extension
 }
 
-// Split splits a configured name into a directory that the administrator controls, absolute or below dir, and the
-// rest.
+// Split splits a configured name into base and below. base is a directory that the administrator controls: dir, or a
+// directory outside of dir. below is the rest of the name.
 func Split(dir, text string) (base, below string) {
 	clean := filepath.Clean(text)
 	base = dir
@@ -135,7 +137,8 @@ func parsePart(text string) part {
 	return p
 }
 
-// match adds the values of a name to v. A placeholder must have the same value everywhere.
+// match reports whether a name matches. It returns v with the values of the placeholders in the name. A placeholder
+// must have the same value everywhere.
 func (p part) match(name string, v values) (values, bool) {
 	if p.name == nil {
 		return v, name == p.text
@@ -153,7 +156,7 @@ func (p part) match(name string, v values) (values, bool) {
 	return v, true
 }
 
-// ofTask reports whether a directory was made for one task or round.
+// ofTask reports whether the name of a directory contains the id of a task, or the number of a round.
 func (p part) ofTask() bool {
 	return strings.Contains(p.text, "$taskId") || strings.Contains(p.text, "$round")
 }

@@ -11,7 +11,7 @@ func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		name, output, failure string
 		files, stay           []string // old files below the working directory; files to keep
-		want                  []string // the files that remain of both
+		want                  []string // the files of both lists that are left
 	}{
 		{
 			"worker and round without anything between", "$worker$round-$taskId", "$worker$round-$taskId.err",
@@ -71,7 +71,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// The directories beside an output file have its name, for every execution of a round.
+// In every execution, the kept directories of a round are named after its output file.
 func TestNamesOfExecutions(t *testing.T) {
 	for _, c := range []struct{ pattern, first, second, files string }{
 		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},
@@ -90,7 +90,7 @@ func TestNamesOfExecutions(t *testing.T) {
 	}
 }
 
-// An old execution is removed without the other executions of its round.
+// The files of an old execution are removed, even if the round has newer executions.
 func TestExecutionsAreRemovedOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")
@@ -98,7 +98,7 @@ func TestExecutionsAreRemovedOneByOne(t *testing.T) {
 	leaves(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
 }
 
-// A file for all rounds never counts as old. Other files are removed.
+// A file that all rounds share never counts as old. Other files are removed.
 func TestSharedFiles(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "a/last.out", "a/w.out", "a/0.out", "a/1.err")
@@ -114,7 +114,8 @@ func TestSharedFiles(t *testing.T) {
 	}
 }
 
-// In an absolute name, the administrator's part may be a link, but nothing below it.
+// In an absolute name, the part before the first placeholder may contain links. Links below that part are not
+// followed.
 func TestAbsolutePattern(t *testing.T) {
 	dir, disk := t.TempDir(), t.TempDir()
 	logs := filepath.Join(t.TempDir(), "logs")

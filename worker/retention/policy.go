@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Young is the age below which no file is removed because of its size. For programs, whose last use is known less
-// exactly, that age is [fetch.UsedFor].
+// Young protects new files: Apply removes no file younger than Young to make room. A program is protected for
+// [fetch.UsedFor] after its last use.
 const Young = 5 * time.Minute
 
-// Forever is a Keep without a limit.
+// Forever is the value of Keep that keeps files without an end.
 const Forever time.Duration = math.MaxInt64
 
 // A Policy says what to keep in a working directory.
@@ -24,8 +24,8 @@ type Policy struct {
 	Keep          time.Duration // older files are removed (keep_files); above zero
 	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0: none
 
-	// InUse reports whether a path is in use, and must stay: that of an output file, of a directory beside it, or of
-	// a program. All paths are absolute. nil: nothing is in use.
+	// InUse reports whether a path is in use, and must stay. The path is that of an output file, of a directory
+	// beside it, or of a program. All paths are absolute. nil: nothing is in use.
 	InUse func(path string) bool
 
 	Log *slog.Logger // nil: no log
@@ -39,11 +39,12 @@ type Removed struct {
 }
 
 // Apply removes files older than Keep, and then the oldest ones until all together have at most MaxBytes. It
-// continues after an error. Then it returns the first error, and the number of the others. It ignores files that
-// others remove in the meantime. [ErrShared] is among the errors if a configured file name has no $taskId.
+// continues after an error, and at the end returns the first error, with the number of further errors. It ignores
+// files that other processes remove in the meantime. [ErrShared] is among the errors if a configured file name has no
+// $taskId.
 //
-// Workers that share a working directory may call Apply at any time. Each calls it at least once an hour, because it
-// marks programs as used ([fetch.Touch]).
+// Workers that share a working directory may call Apply at any time. Each worker must call it at least once an hour,
+// because Apply also marks programs as used ([fetch.Touch]).
 func (p Policy) Apply(ctx context.Context) (Removed, error) {
 	r := &run{Policy: p, now: time.Now()}
 	if p.Keep <= 0 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A remover removes files. It keeps the last directory open.
+// A remover removes files. It keeps the directory of the last file open.
 type remover struct {
 	at   *place
 	root *os.Root
@@ -22,7 +22,7 @@ func (r *remover) close() {
 	r.at, r.root = nil, nil
 }
 
-// remove removes a file if it has not changed since it was found, and returns the bytes that it freed.
+// remove removes a file, unless the file has changed since the search found it. It returns how many bytes that freed.
 func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
 	if err := r.enter(f.dir); err != nil {
 		return false, 0, err

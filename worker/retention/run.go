@@ -52,7 +52,8 @@ func (r *run) cutoff() time.Time {
 	return r.now.Add(-r.Keep)
 }
 
-// listPrograms returns the programs that are not in use. It marks those in use, for workers that share the directory.
+// listPrograms lists the programs of the working directory. It marks programs in use as used, so that other workers
+// of the directory keep them.
 func (r *run) listPrograms() {
 	all, err := fetch.Programs(r.Dir)
 	r.fail(err)
@@ -96,7 +97,7 @@ func (r *run) ofPrograms() map[string]bool {
 	return own
 }
 
-// expire removes files and programs that are older than Keep.
+// expire removes rounds and programs that are older than Keep.
 func (r *run) expire(ctx context.Context) {
 	cutoff := r.cutoff()
 	r.rounds = slices.DeleteFunc(r.rounds, func(o *round) bool {
@@ -114,7 +115,7 @@ type item struct {
 	remove func() bool
 }
 
-// shrink removes the oldest items while all together have more than MaxBytes.
+// shrink removes the oldest items, one by one, while all items together have more than MaxBytes.
 func (r *run) shrink(ctx context.Context) {
 	latest := r.now.Add(-Young)
 	var total int64

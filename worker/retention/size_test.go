@@ -42,9 +42,9 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// Programs and files have one order and one total size.
+// Programs and files are removed in one common order, and count for one common size.
 func TestMaxBytesOfPrograms(t *testing.T) {
-	const program = 1010 // in bytes
+	const program = 1010 // size in bytes
 	for _, tt := range []struct {
 		max  int64
 		want []string
@@ -54,7 +54,7 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
-		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // its last use may have been an hour ago
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // new stays: it may have been used up to an hour after its recorded last use
 	} {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Untouched reports whether the program left the directory as it found it. Another round can then use it
-// ([Dir.Again]), which on many file systems saves more time than a short program takes. A directory of another user
-// is never used again, since that user's other programs may have files open in it.
+// Untouched reports whether the program left the directory as it found it. Then another round can use the directory
+// ([Dir.Again]). On many file systems this saves more time than a short program takes. Untouched is always false for
+// a directory of another user, since that user's other programs may have files open in it.
 func (d *Dir) Untouched() bool {
 	if d.owner != nil {
 		return false

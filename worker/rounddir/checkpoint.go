@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stamp shows whether a file has changed. A recent stamp proves nothing: the clock of a file system ticks every few
+// A stamp shows whether a file has changed. A young stamp proves nothing: the clock of a file system ticks every few
 // milliseconds, and a file can change twice within one tick.
 type stamp struct {
 	inode, size, modified, changed int64

@@ -11,7 +11,7 @@ import (
 func TestCheckpoint(t *testing.T) {
 	d := create(t, Before{Checkpoint: []byte("before")}, limits, secret(t, "hunter22"))
 	d.news(t, Report{})
-	d.replace(t, "checkpoint", "a\x00hunter22") // not masked: the program gets it back
+	d.replace(t, "checkpoint", "a\x00hunter22") // checkpoints are not masked, because the program gets them back
 	want := Report{Checkpoint: []byte("a\x00hunter22")}
 	d.news(t, want)
 	d.Accepted(d.news(t, want))
@@ -27,7 +27,7 @@ func TestCheckpoint(t *testing.T) {
 	d.news(t, Report{})
 }
 
-// A file can change within a tick of the file system's clock, and have the same stamp.
+// If a file changes twice within a tick of the file system's clock, its stamp stays the same.
 func TestCheckpointThatChangesAtOnce(t *testing.T) {
 	d := plain(t)
 	for i := range 200 {

@@ -29,7 +29,7 @@ type Before struct {
 	LastError  string // the error of the previous round; "": none
 }
 
-// An Owner is the user and group of the program, if they are not the worker's.
+// An Owner is the user and group of a program that does not run as the worker's user.
 type Owner struct{ UID, GID int }
 
 // Limits bound what the worker reads, in bytes; 0: nothing.
@@ -48,15 +48,15 @@ type Dir struct {
 	secrets *secrets.Secrets
 
 	sealed  *dir // the directory that Seal made of files/; nil: none yet
-	checked bool // Seal has checked all of it
+	checked bool // Seal has checked all entries of files/
 
 	mu       sync.Mutex
 	seen     state
-	reported map[string]bool // problems that were reported
+	reported map[string]bool // kinds of problems that were reported
 }
 
-// Create makes the directory at path, and removes what was there before. Only its owner can use it; nil means the
-// worker's user. The values of s are masked in progress, updates and the result; s may be nil.
+// Create makes the directory at path, after it has removed any old directory there. Only owner can use the directory;
+// nil means the worker's user. The values of s are masked in progress, updates and the result; s may be nil.
 func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	}
 	d, err = d.Again(before, s)
 	if err == nil {
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // the directory itself comes last: until then no other user can enter it
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // "." comes last: until then no other user can enter the directory
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
@@ -79,8 +79,8 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	return d, nil
 }
 
-// Again returns the directory for another round. The old Dir must not be used any more. The directory must be
-// [Dir.Untouched]. After an error, the caller must call Remove.
+// Again returns a Dir for another round that uses the same directory. The directory must be [Dir.Untouched]. The
+// caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
 	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}}
 	if err := again.fill(before); err != nil {
@@ -108,7 +108,7 @@ func (d *Dir) make() (err error) {
 	return err
 }
 
-// fill follows no link that a program made.
+// fill writes the data of earlier rounds into the directory. It follows no link that a program made.
 func (d *Dir) fill(before Before) error {
 	for name, data := range map[string][]byte{checkpointFile: before.Checkpoint, lastErrorFile: []byte(before.LastError)} {
 		if len(data) == 0 {
@@ -147,8 +147,8 @@ func (d *Dir) in(name string) string { return filepath.Join(d.path, name) }
 // Path returns the path of the directory: the value of TDF_DIR.
 func (d *Dir) Path() string { return d.path }
 
-// Remove removes the directory with everything in it, even without permissions. It must be called once, as the last
-// method, when no process of the program runs any more.
+// Remove removes the directory with everything in it, even without permissions. The caller must call it once, after
+// all other methods, when no process of the program runs any more.
 func (d *Dir) Remove() error {
 	d.dir.Close()
 	if d.sealed == nil {

@@ -30,7 +30,7 @@ func TestCreate(t *testing.T) {
 			if diff := cmp.Diff(c.want, content(t, d.Path())); diff != "" {
 				t.Error(diff)
 			}
-			d.news(t, Report{}) // files of the worker are not reported
+			d.news(t, Report{}) // files that the worker wrote are not reported
 			must(t, d.Remove())
 			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
 				t.Errorf("it is still there: %v", err)
@@ -111,7 +111,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	must(t, d.Remove())
 }
 
-// A directory that the program did not touch serves the next round. One that it touched does not.
+// If the program did not touch the directory, the next round can use it. Otherwise it cannot.
 func TestAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do        func(dir string) error

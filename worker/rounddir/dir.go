@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A dir is an open directory of one file system.
+// A dir is an open directory, with the file system that it is on.
 type dir struct {
 	*os.File
 	device uint64
@@ -31,7 +31,7 @@ func openDir(at int, name string, flags int) (*dir, error) {
 
 func (d *dir) fd() int { return int(d.Fd()) }
 
-// open opens a directory in this one, in order to empty it.
+// open opens a directory below d. It first makes the directory usable for this user.
 func (d *dir) open(name string) (*dir, error) {
 	if err := d.makeUsable(name); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (d *dir) open(name string) (*dir, error) {
 	return sub, err
 }
 
-// makeUsable gives this user the rights that the program has taken away from a directory. Root needs none, and must
-// not change the mode of a name that a program may have replaced.
+// makeUsable gives this user the rights that the program has taken away from a directory. Root needs no such rights,
+// and must not change the mode of a name that a program may have replaced.
 func (d *dir) makeUsable(name string) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (d *dir) makeUsable(name string) error {
 	return unix.Fchmodat(d.fd(), name, 0o700, 0)
 }
 
-// each calls do for each entry of the directory. Since do removes entries, each may miss some.
+// each calls do for each entry of the directory. If do removes entries, each may miss others.
 func (d *dir) each(do func(name string)) error {
 	if _, err := d.Seek(0, 0); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 )
 
 // open opens a regular file of the program. It follows no link and never blocks. It does not even open other kinds of
-// files, since that alone may have effects. Without a file it returns nil; the error says what else has the name.
+// files, since opening them may have effects. It returns nil if there is no regular file of that name. The error says
+// if something else has the name.
 func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	fd := d.dir.fd()
 	var info unix.Stat_t
@@ -43,7 +44,8 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	return f, &info, nil
 }
 
-// usable refuses files of other users: they can only be hard links to files that the program may not read.
+// usable returns an error unless a file is a regular file of the program's user. A file of another user can only be a
+// hard link to a file that the program may not read.
 func (d *Dir) usable(info *unix.Stat_t) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -69,7 +71,7 @@ func readFull(f *os.File, offset, most int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// readWhole reads a file of limited size. The error for a larger one has its size.
+// readWhole reads a file of limited size. For a larger file, the error names the file's size.
 func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 	var b []byte
 	if size <= limit {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 var limits = Limits{Checkpoint: 100, Result: 100, Updates: 1 << 20}
 
-// make makes a round's directory, as a worker does.
+// create makes a round's directory, as a worker does.
 func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {
 	t.Helper()
 	d, err := Create(filepath.Join(t.TempDir(), "rounds", "1-0"), before, nil, l, s)
@@ -35,7 +35,7 @@ func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {
 
 func plain(t testing.TB) *Dir { return create(t, Before{}, limits, nil) }
 
-// write writes a file as a program does.
+// write writes a file in the directory, as a program does.
 func (d *Dir) write(t testing.TB, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(d.in(name), []byte(text), 0o644))
@@ -50,7 +50,7 @@ func (d *Dir) append(t testing.TB, name, text string) {
 	must(t, f.Close())
 }
 
-// replace writes another file and renames it.
+// replace writes a file under another name, and renames it to name.
 func (d *Dir) replace(t testing.TB, name, text string) {
 	t.Helper()
 	d.write(t, name+".new", text)
@@ -86,7 +86,7 @@ func sameReport(t testing.TB, got, want Report) {
 	}
 }
 
-// odd are things that a program may leave in place of a file, and the problems that are reported.
+// odd has other kinds of entries that a program may leave in place of a file, each with the reported problem.
 var odd = map[string]struct {
 	leave func(path string) error
 	want  string
@@ -105,7 +105,7 @@ func socket(path string) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	// The path of a socket must be short: only its last part is used.
+	// The path of a socket must be short, so the test uses only the last part of the path.
 	here, err := os.Getwd()
 	if err != nil {
 		return err

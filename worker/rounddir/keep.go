@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files reports whether files/ has entries. It must be called after the program has ended. The error says that files/
-// is no directory.
+// Files reports whether files/ has entries. It must be called after the program has ended. It returns an error if
+// files/ is no directory.
 func (d *Dir) Files() (any bool, err error) {
 	if d.sealed != nil {
 		return true, nil
@@ -20,8 +20,9 @@ func (d *Dir) Files() (any bool, err error) {
 	return holdsAny(d.dir, filesDir)
 }
 
-// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, to a name in another directory of the same
-// file system, and replaces what was there. An empty files/ stays.
+// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, into the directory to, under a new name. It
+// removes anything that had this name before. Both directories must be on the same file system. An empty files/ is
+// not moved.
 func (d *Dir) KeepFiles(to *os.File, name string) error {
 	if d.sealed != nil {
 		return d.keepSealed(to, name)
@@ -29,7 +30,7 @@ func (d *Dir) KeepFiles(to *os.File, name string) error {
 	return d.keep(filesDir, to, name)
 }
 
-// KeepScratch does the same for scratch/.
+// KeepScratch moves scratch/ in the same way as [Dir.KeepFiles] moves files/.
 func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(scratchDir, to, name) }
 
 func (d *Dir) keep(what string, to *os.File, name string) error {
@@ -44,7 +45,7 @@ func moveDirectory(from *dir, what string, to *os.File, name string) error {
 	if err := move(from, what, to, name, what); err != nil {
 		return err
 	}
-	// another program of the user may have replaced it before it was moved out of reach
+	// another program of the user may have replaced the directory before the move
 	var info unix.Stat_t
 	if err := unix.Fstatat(int(to.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// A Report is what a program reported and Redis has not accepted yet.
+// A Report is the data that a program has written and that Redis has not accepted yet.
 type Report struct {
 	Progress    string // a number from 0 to 1, a blank and a text; only if HasProgress
 	HasProgress bool
@@ -28,7 +28,7 @@ type Report struct {
 	from, to state
 }
 
-// state is what was accepted so far.
+// state says which data was accepted so far.
 type state struct {
 	generation int // counts accepted reports
 	progress   string
@@ -37,8 +37,8 @@ type state struct {
 	updates    position
 }
 
-// News returns what is new since the last accepted report. final says that the program has ended: the last line of
-// updates then counts without a line end.
+// News returns the data that is new since the last accepted report. final says that the program has ended. Then the
+// last line of updates counts even without a line end.
 func (d *Dir) News(final bool) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,8 +50,8 @@ func (d *Dir) News(final bool) Report {
 	return r
 }
 
-// Accepted says that a report was stored. It will not be reported again. Accepted ignores a report that was made
-// before the last accepted one.
+// Accepted records that a report was stored, so that its data will not be reported again. Accepted ignores a report
+// that was made before the last accepted one.
 func (d *Dir) Accepted(r Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +60,8 @@ func (d *Dir) Accepted(r Report) {
 	}
 }
 
-// problem reports the first problem of each kind. There are few kinds, although a program can cause many texts.
+// problem adds a problem to the report, if it is the first of its kind. A program can cause many different texts, but
+// only a few kinds.
 func (d *Dir) problem(r *Report, file, kind string, err error) {
 	if !d.reported[file+kind] {
 		d.reported[file+kind] = true
@@ -69,7 +70,7 @@ func (d *Dir) problem(r *Report, file, kind string, err error) {
 }
 
 const (
-	progressLine = 1 << 10 // how much of the file is read, in bytes
+	progressLine = 1 << 10 // the worker reads at most this many bytes of the file
 	progressText = 200     // length of the shown text, in bytes
 )
 

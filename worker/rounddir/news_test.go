@@ -56,7 +56,7 @@ func TestProgressIsReportedUntilAccepted(t *testing.T) {
 	old := d.News(false)
 	d.write(t, "progress", "0.2\n")
 	d.Accepted(d.news(t, Report{Progress: "0.2", HasProgress: true}))
-	d.Accepted(old) // its answer came late, so the newer report stays
+	d.Accepted(old) // the answer to the old report came late, so the newer report stays
 	d.news(t, Report{})
 	d.write(t, "progress", "nonsense\n")
 	d.news(t, Report{Problems: []string{progressProblem}})
@@ -74,8 +74,8 @@ func TestProgressOfAnEndlessFile(t *testing.T) {
 	d.news(t, Report{Progress: "0.5 x", HasProgress: true})
 }
 
-// Whatever a program leaves in place of a file is not followed, read or waited for. The other files still count, and
-// the problem is reported once.
+// A program may leave another kind of entry in place of a file. The worker does not follow it, read it, or wait for
+// it. The other files still count, and the problem is reported once.
 func TestOddFiles(t *testing.T) {
 	for _, name := range []string{"progress", "checkpoint", "updates"} {
 		for kind, c := range odd {

@@ -11,9 +11,9 @@ import (
 )
 
 // RemoveAll removes a file, or a directory with everything in it. Unlike [os.RemoveAll], it also removes directories
-// that their owner may not read or write. For a tree of any depth it needs few descriptors: it moves deep directories
-// up and removes them there. It follows no link and stays on the file system. No other process may add to the
-// directory during the call.
+// that their owner may not read or write. It needs few descriptors even for a very deep tree, because it moves deep
+// directories up and removes them there. It follows no link, and removes nothing on other file systems. No other
+// process may add entries to the directory during the call.
 func RemoveAll(path string) error {
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path), 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +61,8 @@ type clearing struct {
 	moved int // numbers the directories that were moved up
 }
 
-// pass removes the entries of the directory, or gets one level nearer to that. It removes as much as it can, and fails if
-// it makes no progress.
+// pass goes through the entries of the top directory once. It removes as much as it can. It returns an error if it
+// made no progress.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error
@@ -85,8 +85,8 @@ func (c *clearing) pass() (done bool, err error) {
 	return !some, err
 }
 
-// level removes the entries of a directory below the top, except directories that have entries: it moves those up.
-// Then it removes the directory.
+// level empties a directory of the top directory, and removes it. It moves inner directories that have entries up
+// into the top directory.
 func (c *clearing) level(name string) (got bool, err error) {
 	d, err := c.top.open(name)
 	if err != nil {
@@ -110,7 +110,8 @@ func (c *clearing) level(name string) (got bool, err error) {
 	return got, removeEmpty(c.top, name)
 }
 
-// moveUp uses the first free name, since the directory may have such names already.
+// moveUp moves a directory into the top directory, under the next free number. Entries of the program may already
+// have numbers as names.
 func (c *clearing) moveUp(d *dir, name string) error {
 	if err := d.makeUsable(name); err != nil {
 		return err

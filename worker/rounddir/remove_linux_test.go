@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser runs do as a user who is not root, on a thread that ends afterwards.
+// asUser calls a function as a user who is not root, on a thread that ends afterwards.
 func asUser(t *testing.T, do func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -85,7 +85,7 @@ func TestKeepUnreadable(t *testing.T) {
 	}
 }
 
-// Entries that cannot be removed are named, and the others are removed.
+// The error names entries that cannot be removed. The other entries are removed.
 func TestRemoveAllFails(t *testing.T) {
 	dir := shared(t)
 	asUser(t, func() error { return os.MkdirAll(dir+"/x/a/b", 0o777) })

@@ -64,7 +64,7 @@ func leaveIn(path string, leave func(in string) error) error {
 	return nil
 }
 
-// numbered matches the names of directories that were moved up.
+// numbered makes entries with the same names that RemoveAll gives to directories that it moves up.
 func numbered(path string) error {
 	for i := range 4 {
 		if err := os.MkdirAll(fmt.Sprintf("%s/%d/%d/x", path, i, i+1), 0o700); err != nil {

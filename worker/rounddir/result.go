@@ -8,7 +8,7 @@ import (
 )
 
 // Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. ok says
-// whether there is one. The error says what is invalid, and where. It makes the round fail.
+// whether there is one. The error says which part of the file is invalid. It makes the round fail.
 func (d *Dir) Result() (text string, ok bool, err error) {
 	b, err := d.readResult()
 	if err == nil && b != nil {

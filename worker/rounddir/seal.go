@@ -14,14 +14,14 @@ import (
 // Sealed is the result of Seal.
 type Sealed struct {
 	Path    string // of the sealed directory
-	LeftOut int    // left out entries: links that lead out of files/, and entries that are neither files nor directories
-	Example string // one of them, relative to files/
+	LeftOut int    // number of entries left out: links that lead out of files/, and entries that are neither files nor directories
+	Example string // the first entry left out, relative to files/
 }
 
-// Names within the directory that programs cannot enter.
+// Names within the directory to which Seal moves files/. Programs cannot enter it.
 const (
 	givenDir = "given" // files/ as the program left it
-	keptDir  = "files" // the checked part
+	keptDir  = "files" // the entries that Seal has checked
 )
 
 // mostDeep bounds how deep directories in files/ may nest.
@@ -30,13 +30,14 @@ const mostDeep = 100
 // mostPasses bounds the passes over a directory while another program adds entries to it.
 const mostPasses = 100
 
-// Seal makes files/ safe for the worker to read if programs run as another user. Other rounds of that user may have
-// its directories open and change them.
+// Seal makes files/ safe for the worker to read. That is needed if programs run as another user: other rounds of that
+// user may have directories of files/ open, and change them.
 //
-// Seal moves files/ into a directory that only the worker can enter. There it moves every entry into new directories
-// of the worker's own, where no program can replace it, and checks it. The sealed directory has directories, files of
-// that user, and links that lead nowhere else. A file of another user is an error: it may be a hard link to a file
-// that the program cannot read. After an error, [Dir.KeepFiles] keeps everything.
+// Seal moves files/ into a directory that only the worker can enter. There it makes new directories that belong to
+// the worker. It moves every entry into them, where no program can replace the entry, and checks it. The sealed
+// directory has directories, files of that user, and links that lead nowhere else. A file of another user is an
+// error: it may be a hard link to a file that the program cannot read. After an error, [Dir.KeepFiles] keeps
+// everything.
 //
 // If programs run as the worker's user, they can read all that the worker can. Seal then returns files/ as it is.
 func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
@@ -56,7 +57,7 @@ func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
 	return s.result, s.foreign
 }
 
-// close moves files/ to a place that no program can enter.
+// close moves files/ into a directory that no program can enter, and returns that directory.
 func (d *Dir) close() (*dir, error) {
 	path := d.path + ".files"
 	if err := RemoveAll(path); err != nil {
@@ -76,7 +77,8 @@ func (d *Dir) close() (*dir, error) {
 	return closed, nil
 }
 
-// keepSealed keeps the checked part. If Seal could not check all of files/, it also keeps the rest.
+// keepSealed keeps the entries that Seal has checked. If Seal could not check all of files/, keepSealed also keeps
+// the other entries.
 func (d *Dir) keepSealed(to *os.File, name string) error {
 	if d.checked {
 		return move(d.sealed, keptDir, to, name, filesDir)
@@ -89,7 +91,7 @@ func (d *Dir) keepSealed(to *os.File, name string) error {
 	return move(parent, filepath.Base(d.sealed.Name()), to, name, filesDir)
 }
 
-// A seal moves the files of a program into directories of the worker's own.
+// A seal moves the files of a program into directories that belong to the worker.
 type seal struct {
 	ctx     context.Context
 	owner   int
@@ -106,7 +108,8 @@ func (s *seal) take(closed *dir) error {
 	return s.links(s.result.Path)
 }
 
-// directory makes a directory, and moves the entries of another one into it.
+// directory makes the directory as in the directory into. Then it moves the entries of the program's directory,
+// in/name, to it.
 func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth int) error {
 	if depth > mostDeep {
 		return fmt.Errorf("%s: it is nested more than %d directories deep", path, mostDeep)
@@ -137,7 +140,8 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	return to.Chmod(fs.FileMode(info.Mode)&0o777 | 0o700)
 }
 
-// entries moves all entries of a directory, and a bounded number of those that are added in the meantime.
+// entries moves all entries of a directory. If a program adds entries in the meantime, entries looks for them in a
+// bounded number of passes.
 func (s *seal) entries(from, to *dir, path string, depth int) error {
 	for range mostPasses {
 		moved := false
@@ -193,7 +197,7 @@ func (s *seal) check(to *dir, name, path string) error {
 		}
 		return nil
 	case unix.S_IFLNK:
-		s.found = append(s.found, path) // its target is checked when all entries are in place
+		s.found = append(s.found, path) // the link's target is checked when all entries are in place
 		return nil
 	case unix.S_IFDIR:
 		return fmt.Errorf("%s: a program replaced it during the check", path)

@@ -31,7 +31,7 @@ func ofNobody(t *testing.T) *Dir {
 	return d
 }
 
-// theirs gives everything in files/ to nobody, except the targets of links.
+// theirs makes the user nobody the owner of everything in files/, except the targets of links.
 func (d *Dir) theirs(t *testing.T) {
 	t.Helper()
 	must(t, filepath.WalkDir(d.in("files"), func(path string, _ os.DirEntry, err error) error {
@@ -47,7 +47,7 @@ func TestSealOfTheWorkersOwn(t *testing.T) {
 	}
 }
 
-// A sealed directory has everything that a program left, except entries that cannot be collected.
+// A sealed directory has all entries that a program left, except those that cannot be collected.
 func TestSeal(t *testing.T) {
 	d := ofNobody(t)
 	must(t, os.MkdirAll(d.in("files/sub/empty"), 0o755))
@@ -118,7 +118,7 @@ func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	}
 }
 
-// A file that only root can read is never collected. Everything is kept.
+// A file that only root can read is never collected. Then all of files/ is kept on the worker.
 func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d := ofNobody(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -126,7 +126,7 @@ func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d.write(t, "files/x", "x")
 	d.theirs(t)
 	if err := os.Link(secret, d.in("files/hard")); err != nil {
-		d.write(t, "files/hard", "secret") // on another file system; it is root's as well
+		d.write(t, "files/hard", "secret") // no hard link, since the other file is on another file system; a file of root instead
 	}
 	_, err := d.Seal(t.Context())
 	contains(t, err, "files/hard: the file belongs to another user")

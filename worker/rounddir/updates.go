@@ -12,16 +12,16 @@ const (
 	updatesRead  = 256 << 10 // bytes of the file
 	updatesLines = 1000
 	updateBytes  = 4 << 10 // bytes of a line
-	leastUpdate  = 64      // the least that a line counts against the limit, since it takes that much memory in Redis
+	leastUpdate  = 64      // the least number of bytes for which a line counts against the limit, since a short line takes that much memory in Redis
 )
 
-// A position is how far into updates the reports are.
+// A position says how much of the file updates was reported.
 type position struct {
 	inode  uint64
 	offset int64
-	within bool // the offset is within a line that is too long, and was reported
+	within bool // the offset is within a line that is too long; its beginning was reported
 	lines  int
-	bytes  int64 // the size of the lines so far, as it counts against the limit
+	bytes  int64 // what the lines so far count against the limit
 	closed bool  // the limit was reached
 }
 
@@ -71,8 +71,8 @@ func (d *Dir) readLines(r *Report, f *os.File, size int64, final bool) error {
 	return nil
 }
 
-// takeLine adds the first line of b, and returns how many bytes of b it took. That is 0 if the end of the line is not
-// there yet. It skips the rest of a line that is too long.
+// takeLine adds the first line of b, and returns how many bytes of b it took. It takes 0 bytes if the end of the line
+// is not written yet. It skips the rest of a line that is too long.
 func (d *Dir) takeLine(r *Report, b []byte, last bool) int {
 	p := &r.to.updates
 	length, next := len(b), len(b)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// all takes reports until there is no more.
+// all takes and accepts reports until nothing is left to report.
 func (d *Dir) all(t testing.TB, final bool) (lines []string) {
 	t.Helper()
 	for {
@@ -80,7 +80,7 @@ func TestManyUpdates(t *testing.T) {
 	for i := 0; b.Len() < 10e6; i++ {
 		line := fmt.Sprintf("line %d", i)
 		fmt.Fprintln(&b, line)
-		if (i+1)*leastUpdate <= 1e6 { // each line is shorter than what it counts
+		if (i+1)*leastUpdate <= 1e6 { // each line counts leastUpdate bytes, although it is shorter
 			want = append(want, line)
 		}
 	}
@@ -168,7 +168,7 @@ func TestUpdatesReplaced(t *testing.T) {
 	}
 }
 
-// A stream stores updates as a worker does: it adds those that it lacks.
+// A stream stores updates as Redis does: it adds only the lines that it does not have yet.
 type stream []string
 
 func (s *stream) store(t rapid.TB, r Report) {
@@ -184,7 +184,7 @@ func (s *stream) store(t rapid.TB, r Report) {
 	}
 }
 
-// However lines are written, and whichever reports and answers are lost or late, each line is stored once and in
+// Lines are written in random parts, and reports and answers are lost or late. Still, each line is stored once and in
 // order.
 func TestUpdatesHaveNoGaps(t *testing.T) {
 	dir := t.TempDir()

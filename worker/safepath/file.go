@@ -11,8 +11,10 @@ import (
 )
 
 // OpenFile opens a file below base for reading. It makes no directories. The error is [fs.ErrNotExist] if there is no
-// file, but not if a link leads to none. OpenFile refuses a file with several names in a directory that another user
-// controls: that user may have linked a file of root there.
+// entry with that name. For a link to a missing file, it is another error.
+//
+// OpenFile returns an error for a file with several names in a directory that another user controls: that user may
+// have made a hard link to a file of root there.
 func OpenFile(base, below string) (*os.File, error) {
 	path := filepath.Join(base, below)
 	if os.Geteuid() != 0 {
@@ -43,8 +45,8 @@ func OpenFile(base, below string) (*os.File, error) {
 	return nil, err
 }
 
-// file opens the last part of the path. If that is a link, it returns no file, and the walk continues at the link's
-// target.
+// file opens the last part of the path. If that part is a link, file returns no file, and the walk continues at the
+// link's target.
 func (w *walk) file(as string) (*os.File, error) {
 	name := w.rest[0]
 	if name == "" {
@@ -66,7 +68,7 @@ func (w *walk) file(as string) (*os.File, error) {
 	return f, nil
 }
 
-// checkNames refuses a file that may be a hard link of another user.
+// checkNames returns an error if another user may have made a hard link to the file.
 func (w *walk) checkNames(f *os.File) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &info); err != nil {
@@ -78,7 +80,7 @@ func (w *walk) checkNames(f *os.File) error {
 	return nil
 }
 
-// dangling tells a missing file from a link to a missing file.
+// dangling returns err if the file is missing, and another error if the path is a link to a missing file.
 func dangling(path string, err error) error {
 	if _, wrong := os.Lstat(path); wrong != nil {
 		return err

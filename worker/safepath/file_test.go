@@ -81,7 +81,7 @@ func TestOpenFileMissing(t *testing.T) {
 	}
 }
 
-// A directory is opened, too: the caller checks the kind.
+// OpenFile also opens a directory. The caller must check the kind of the file.
 func TestOpenFileOfADirectory(t *testing.T) {
 	base := t.TempDir()
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("p/", base+"/link")))

@@ -14,8 +14,8 @@ import (
 // mostLinks bounds the links in one path, as the kernel does.
 const mostLinks = 40
 
-// Open opens a directory below base, and makes missing directories. With own, it refuses a directory that another
-// user controls ([Check]). The error names the directory and wraps the cause.
+// Open opens a directory below base, and makes missing directories. With own, it returns an error if another user
+// controls the directory ([Check]). The error names the directory and wraps the cause.
 func Open(base, below string, own bool) (*os.File, error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, err
@@ -43,9 +43,9 @@ func Open(base, below string, own bool) (*os.File, error) {
 
 func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }
 
-// A walk goes from directory to directory.
+// A walk opens the directories of a path, one after the other.
 type walk struct {
-	at    int // the descriptor of the directory, if it is open
+	at    int // the descriptor of the present directory, if open is set
 	open  bool
 	path  string
 	rest  []string
@@ -100,7 +100,7 @@ func (w *walk) step() error {
 	return nil
 }
 
-// verb names the operation that failed on a directory.
+// verb returns the name of the failed operation, for an error about a directory.
 func (w *walk) verb() string {
 	if w.findOnly {
 		return "open"
@@ -108,7 +108,7 @@ func (w *walk) verb() string {
 	return "mkdir"
 }
 
-// follow follows a link that can be trusted.
+// follow follows a link, or returns an error if the link cannot be trusted.
 func (w *walk) follow(name, path string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(w.at, name, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -148,7 +148,7 @@ func (w *walk) check() error {
 	return controlled(w.path, &info)
 }
 
-// Check returns an error if another user than root and the worker's controls a directory. Such a user owns the
+// Check returns an error if a user other than root and the worker's user controls a directory. Such a user owns the
 // directory, or can replace entries in it.
 func Check(dir string) error {
 	var info unix.Stat_t

@@ -2,5 +2,5 @@ package safepath
 
 import "golang.org/x/sys/unix"
 
-// search opens a directory, for which it needs no right to read.
+// search is the flag to open a directory. With it, no right to read the directory is needed.
 const search = unix.O_PATH

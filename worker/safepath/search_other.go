@@ -4,5 +4,5 @@ package safepath
 
 import "golang.org/x/sys/unix"
 
-// search opens a directory. On this system, it must be readable.
+// search is the flag to open a directory. On this system, the directory must be readable.
 const search = unix.O_RDONLY

@@ -1,2 +1,3 @@
-// Package secrets has values that a program gets, and that reports must not show (docs/programs.md, "Secrets").
+// Package secrets reads the secret values that a program gets, and hides them in reports (docs/programs.md,
+// "Secrets").
 package secrets

@@ -13,16 +13,16 @@ import (
 // MaxFile bounds the size of a file of secrets, in bytes.
 const MaxFile = 64 << 10
 
-// reserved begins the names of variables that the worker sets itself.
+// reserved is the prefix of the variables that the worker itself sets.
 const reserved = "TDF_"
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Read reads a file of NAME=value lines, in the format of docker's --env-file. It skips blank lines and lines that
-// begin with #. The value is everything after the first =, without expansion, and with its quotes. Line ends may be
-// those of Windows.
+// begin with #. The value is everything after the first =. Read expands nothing in the value, and keeps quotes. It
+// accepts the line ends of Windows.
 //
-// Read refuses a file that other users than its owner may read or write, and a file with an invalid line. The error
+// Read returns an error if users other than the owner may read or write the file, or if a line is invalid. The error
 // names the file and the line, but never shows the line.
 func Read(f *os.File) (*Secrets, error) {
 	if err := private(f); err != nil {
@@ -78,7 +78,7 @@ func parse(data []byte) (env []string, err error) {
 	return env, nil
 }
 
-// checkLine shows nothing of an invalid line, which may be a part of a secret.
+// checkLine returns the name in a line. Its errors show nothing of an invalid line, which may be a part of a secret.
 func checkLine(line string) (name string, err error) {
 	name, _, found := strings.Cut(line, "=")
 	switch {

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, s.Env()); diff != "" {
 		t.Error(diff)
 	}
-	// The longest is QUOTED in its JSON form.
+	// The longest text is the value of QUOTED in its JSON form.
 	if got := s.Longest(); got != len(`\"a # b\" $HOME`) {
 		t.Errorf("longest: %d", got)
 	}

@@ -19,7 +19,7 @@ const mask = "***"
 // the methods.
 type Secrets struct {
 	env     []string
-	first   [256]bool // the first bytes of hidden texts
+	first   [256]bool // first[c]: a hidden text begins with the byte c
 	hidden  map[[Shortest]byte][]string
 	longest int
 }
@@ -77,7 +77,7 @@ func (s *Secrets) Env() []string {
 }
 
 // Longest returns the length of the longest text that Mask replaces, in bytes; 0: there is none. Code that cuts a
-// text must pass Longest - 1 bytes beyond the cut to MaskPart.
+// text must give MaskPart Longest - 1 more bytes than it keeps.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0
@@ -93,8 +93,8 @@ func (s *Secrets) Mask(text string) string {
 	return string(s.MaskPart([]byte(text), 0, len(text)))
 }
 
-// MaskPart masks b in place, and returns the masked b[from:to], which is not longer than before. If a value extends
-// beyond from or to, its part within is masked with asterisks.
+// MaskPart masks the values in b[from:to] in place, and returns the result, which is never longer than b[from:to]. If
+// only a part of a value is between from and to, MaskPart masks that part.
 func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 	if s.Longest() == 0 {
 		return b[from:to]
@@ -116,7 +116,8 @@ func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 	return out
 }
 
-// spanEnd returns the end of the value at i and of the values that overlap it; i if there is none.
+// spanEnd returns the end of the value that begins at i. If other values overlap that value, spanEnd returns the end
+// of the last one. It returns i if no value begins at i.
 func (s *Secrets) spanEnd(b []byte, i int) int {
 	end := i + s.at(b[i:])
 	for i++; i < end; i++ {

@@ -51,7 +51,7 @@ func TestMask(t *testing.T) {
 
 func TestMaskPart(t *testing.T) {
 	s := of("secret")
-	text := "ab secret cd" // the secret is 3 to 9
+	text := "ab secret cd" // the secret is text[3:9]
 	for _, c := range []struct {
 		from, to int
 		want     string
@@ -76,7 +76,7 @@ func TestMaskPart(t *testing.T) {
 	}
 }
 
-// However a text is cut, its masked parts show no more than the whole does, and no part grows.
+// However a text is cut, its masked parts show no more than the whole masked text. No part becomes longer.
 func TestMaskPartShowsNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ab]{4,9}`)

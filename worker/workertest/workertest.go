@@ -23,7 +23,8 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A Task has the fields of a round for the handler. The zero Task is valid: it has an empty input, and is in its first round.
+// A Task is the task whose round the handler runs. The zero Task is valid: it has an empty input, and the round is
+// its first.
 type Task struct {
 	ID      int64 // default: 1
 	Round   int
@@ -33,37 +34,38 @@ type Task struct {
 	Meta    string
 
 	Timeout    time.Duration // ends the handler's context; 0: none
-	Checkpoint []byte        // of earlier rounds
-	LastError  string        // of the previous round
+	Checkpoint []byte        // the last checkpoint of earlier rounds
+	LastError  string        // the error of the previous round
 }
 
 // A Result says how a round of a handler ended.
 type Result struct {
-	Output string // what it wrote to Stdout
-	Error  string // what it wrote to Stderr, and then its error or panic: $round:error of a worker
+	Output string // the text that the handler wrote to Stdout
+	Error  string // the text that the handler wrote to Stderr, and then its error or panic; a worker stores it as $round:error
 	Exit   string // "0", "1" after an error, "2" after a panic; "" if the round has no exit status
 
-	// Err is nil if the round succeeded. Otherwise it is the handler's error, or ctx's error if the context had ended. After a
-	// panic it has the message and the stack.
+	// Err is nil if the round succeeded. Otherwise it is the handler's error, or ctx's error if the context had
+	// ended. After a panic, its text is the panic's message and the stack.
 	Err error
 
 	Permanent bool          // the task fails for good
-	Later     time.Duration // the task is released with this delay; 0 also means that it is not
-	Released  bool          // the task is released: by [worker.Later], by [worker.Unfit], or since the context ended
+	Later     time.Duration // the delay of [worker.Later]; 0 if the handler did not use it
+	Released  bool          // the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
 
-	JSON         string // of SetResult; "": none
-	Checkpoint   []byte // of SetCheckpoint; nil: unchanged, empty: deleted
+	JSON         string // the result of SetResult; "": none
+	Checkpoint   []byte // the checkpoint of SetCheckpoint; nil: unchanged, empty: deleted
 	Updates      []string
-	Progress     float64 // the last one
+	Progress     float64 // the last reported fraction
 	ProgressText string
 }
 
 // maxBytes is the default of max_result, max_checkpoint and max_updates.
 const maxBytes = 1 << 20
 
-// Run runs a handler as a worker does, and returns what it did. It panics if it cannot make a temporary directory.
+// Run runs a handler as a worker does, and returns how the round ended. It panics if it cannot make a temporary
+// directory.
 //
-// A result that a worker refuses, for example because it is larger than 1 MiB, is an error of the Result.
+// If a worker would refuse the handler's result, for example because it is larger than 1 MiB, Result.Err says so.
 func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	temporary, err := os.MkdirTemp("", "workertest-*")
 	if err != nil {
@@ -100,7 +102,7 @@ func (t Task) round() *worker.Round {
 	}
 }
 
-// run also keeps the handler's own error, of which Ended has only the text.
+// run runs the handler. It returns the handler's own error, because Ended has only the text of the error.
 func run(ctx context.Context, h worker.Handler, r *worker.Round) (worker.Ended, error) {
 	var own error
 	kept := worker.Handler(func(ctx context.Context, r *worker.Round) error {

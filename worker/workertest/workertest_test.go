@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		task workertest.Task
 		h    worker.Handler
-		want workertest.Result // without Err
+		want workertest.Result // the expected Result, without Err
 		err  string            // its beginning; "": no error
 	}{
 		"everything": {

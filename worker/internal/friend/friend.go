@@ -3,6 +3,6 @@ package friend
 
 import "context"
 
-// RunInProcess runs a round as a worker does that runs rounds in its own process. runner is a worker.Runner, round a
-// *worker.Round and ended a worker.Ended. Package worker sets it.
+// RunInProcess runs a round like a worker that runs rounds in its own process. runner is a worker.Runner, round is a
+// *worker.Round, and ended is a worker.Ended. Package worker sets this variable.
 var RunInProcess func(ctx context.Context, runner, round any) (ended any, err error)

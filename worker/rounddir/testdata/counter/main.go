@@ -1,4 +1,4 @@
-// A program that goes on where its last round ended.
+// A program that continues where the task's last round ended.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 
 func in(name string) string { return filepath.Join(os.Getenv("TDF_DIR"), name) }
 
-// put replaces a file at once.
+// put replaces a file in one step.
 func put(name, text string) error {
 	if err := os.WriteFile(in(name+".new"), []byte(text), 0o644); err != nil {
 		return err
