@@ -21,7 +21,7 @@ type changes struct {
 func (c *changes) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` other program: a directory, which is stored in Redis, or a name with --source")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name with --source")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	c.task.flags(cmd)
 }
@@ -31,7 +31,7 @@ func (c *changes) given() bool {
 	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
 }
 
-// check refuses invalid flags before the command connects to Redis.
+// check returns an error for invalid flags. It needs no connection to Redis.
 func (c *changes) check() error {
 	if err := c.task.check(); err != nil || !c.task.changed("program") || c.source != "" {
 		return err
@@ -42,7 +42,7 @@ func (c *changes) check() error {
 	return nil
 }
 
-// notADirectory is the error for a --program without --source.
+// notADirectory returns the error for a --program that is no directory, without --source.
 func notADirectory(program string) error {
 	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
 }
@@ -66,7 +66,7 @@ func (c *changes) read(ctx context.Context, m *client) (tdf.Changes, *program.Pa
 	return all, packed, err
 }
 
-// checkForAnyTask refuses changes that are invalid for every task.
+// checkForAnyTask returns an error if the changes are invalid for every task.
 func checkForAnyTask(c tdf.Changes) error {
 	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
 	if err := d.Validate(); err != nil {
@@ -75,7 +75,7 @@ func checkForAnyTask(c tdf.Changes) error {
 	return nil
 }
 
-// readProgram adds the program to the changes.
+// readProgram adds the program to the changes. It returns the packed program if --program is a directory, else nil.
 func (c *changes) readProgram(all *tdf.Changes) (*program.Packed, error) {
 	if !c.task.changed("program") {
 		return nil, nil

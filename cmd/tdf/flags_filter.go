@@ -36,12 +36,12 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringVar(&f.failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
 }
 
-// given reports whether ids or filter flags were given.
+// given reports whether ids or flags of the filter were given.
 func (f *filter) given(ids []string) bool {
 	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
 
-// check refuses invalid flags and ids before the command connects to Redis.
+// check returns an error for invalid flags and ids. It needs no connection to Redis.
 func (f *filter) check(ids []string, cursor string) error {
 	q, err := f.read(ids)
 	if err == nil {
@@ -69,7 +69,7 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (taskQuery,
 	return q, err
 }
 
-// read returns the query without the times, which depend on Redis's clock. It still checks them.
+// read returns the query without --older-than and --newer-than, which depend on Redis's clock. It checks their values.
 func (f *filter) read(ids []string) (taskQuery, error) {
 	q := taskQuery{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
@@ -90,7 +90,7 @@ func (f *filter) read(ids []string) (taskQuery, error) {
 	return q, f.readSpans(0, &taskQuery{})
 }
 
-// checkCampaign refuses an unknown campaign, because its name is probably misspelt.
+// checkCampaign returns an error for a campaign without tasks: its name is probably misspelt.
 func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	if f.campaign == "" {
 		return nil

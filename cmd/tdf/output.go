@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A printout holds the flags of tdf output, and the task.
+// A printout holds the flags of tdf output and the id of its task.
 type printout struct {
 	a      *app
 	m      *client
@@ -48,10 +48,10 @@ func newOutput(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the last one that ran; with --follow, the current one)")
-	c.Flags().BoolVar(&p.stderr, "error", false, "stderr instead of stdout")
-	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "output as it arrives, until the round ends")
-	c.Flags().BoolVar(&p.raw, "raw", false, "control characters as they are, also on a terminal")
+	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the the last round that ran; with --follow, the current round)")
+	c.Flags().BoolVar(&p.stderr, "error", false, "print stderr instead of stdout")
+	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "print output as it arrives, until the round ends")
+	c.Flags().BoolVar(&p.raw, "raw", false, "print control characters as they are, even on a terminal")
 	return c
 }
 
@@ -69,7 +69,7 @@ func (p *printout) run(ctx context.Context) error {
 	return p.printWhole(t)
 }
 
-// read reads the task. The first call also decides which round is printed.
+// read reads the task. The first call also decides which round tdf output prints.
 func (p *printout) read(ctx context.Context) (*tdf.Task, error) {
 	t, round, err := p.m.printed(ctx, p.id, p.round)
 	if errors.Is(err, tdf.ErrNoTask) {
@@ -92,7 +92,7 @@ func (p *printout) text(t *tdf.Task) string {
 	return t.Rounds.At(p.round).Output
 }
 
-// printWhole prints the output that Redis has. It says why the output is empty or incomplete.
+// printWhole prints the output that Redis has. If the output is empty or incomplete, printWhole says why.
 func (p *printout) printWhole(t *tdf.Task) error {
 	r := t.Rounds.At(p.round)
 	switch {
@@ -121,7 +121,7 @@ func (p *printout) printWhole(t *tdf.Task) error {
 	return nil
 }
 
-// printTail prints the last lines of a round without any other output.
+// printTail prints the last lines of a round whose whole output is not in Redis.
 func (p *printout) printTail(t *tdf.Task) error {
 	r := t.Rounds.At(p.round)
 	state := "has ended without a result"

@@ -27,7 +27,7 @@ func (v *view) write(w io.Writer) error {
 	return err
 }
 
-// A fact is a line of a view. A fact without a value is left out.
+// A fact is a line of tdf show: a name and a value. A fact without a value is not printed.
 type fact struct{ name, value string }
 
 // writeFacts writes the facts in two columns.
@@ -142,7 +142,7 @@ func (v *view) round(round int) []fact {
 	}
 }
 
-// workerText returns the worker of a round. For a running round, it adds the host and the process id.
+// workerText returns the name of a round's worker. For a running round, it adds the host and the process id.
 func (v *view) workerText(round int) string {
 	text := v.Rounds.At(round).Worker
 	if text == "" || round != v.Round || v.State != tdf.Running {
