@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// life measures the calls of a task's life, one kind of call after the other, in batches.
+// life measures the calls from the opening of a task to its archiving. It measures one kind of call after the other, in batches.
 func life(ctx context.Context, r *redisserver.Server, w io.Writer, batch, tasks int) error {
 	store, err := connect(ctx, r, "life"+strconv.Itoa(batch))
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *lifeCalls) batches(do func([]redisstate.Claim) error) error {
 	return nil
 }
 
-// settle settles due tasks like a server.
+// settle settles due tasks as a server does.
 func (l *lifeCalls) settle(ctx context.Context) error {
 	for settled := 0; settled < l.tasks; {
 		now, err := l.store.Now(ctx)
@@ -135,7 +135,7 @@ func (l *lifeCalls) settle(ctx context.Context) error {
 	return nil
 }
 
-// archive archives finished tasks like a manager, which reads the whole tasks first.
+// archive archives finished tasks as a manager does: it reads the whole tasks first.
 func (l *lifeCalls) archive(ctx context.Context) error {
 	for archived := 0; archived < l.tasks; {
 		ids, err := l.store.List(ctx, tdf.Succeeded, "", 0, int64(l.batch))

@@ -1,5 +1,5 @@
-// Command bench measures the cost of TDF's calls, compared with asynq. Compare only figures of the same run, because all
-// of them have the same noise of the machine (docs/development.md, "Measuring").
+// Command bench measures the cost of TDF's calls, compared with asynq. Compare only figures of the same run: the load of the
+// machine differs between two runs (docs/development.md, "Measuring").
 package main
 
 import (

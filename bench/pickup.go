@@ -12,11 +12,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// pickups is the number of measured tasks.
+// pickups is the number of tasks that pickup measures.
 const pickups = 500
 
-// pickup measures how soon an idle worker claims a new task: from the start of the call that opens it to the end of the
-// call that claims it.
+// pickup measures how soon an idle worker claims a new task. The time runs from the start of the call that opens the task to
+// the end of the call that claims it.
 func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 	store, err := connect(ctx, r, "pickup")
 	if err != nil {

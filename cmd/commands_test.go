@@ -29,7 +29,7 @@ var (
 	must       = expect.NoError
 )
 
-// timeout is the longest wait of a test.
+// timeout limits how long a test waits for a condition.
 const timeout = time.Minute
 
 // bin is the directory of the built commands.
@@ -99,7 +99,7 @@ func (p *process) signal(s os.Signal) {
 	must(p, p.cmd.Process.Signal(s))
 }
 
-// exits waits for the end of the process, and checks its exit status and that stderr contains text.
+// exits waits for the end of the process. It checks the exit status, and that stderr contains text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	select {
@@ -132,7 +132,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// With an embedded Redis, the commands take a task from open to succeeded.
+// With an embedded Redis, the server and a worker take a task from open to succeeded.
 func TestEndToEnd(t *testing.T) {
 	server, port := embeddedServer(t)
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// A second signal ends a program despite grace=inf. The worker releases the task.
+// With grace=inf, a second signal still ends the running program. The worker releases its task.
 func TestSecondSignal(t *testing.T) {
 	ns := redistest.Namespace(t)
 	addr := redistest.Shared(t)
@@ -273,7 +273,7 @@ func TestEmbeddedAddressInUse(t *testing.T) {
 	start(t, "tdf-server", "s", file).exits(1, "tdf-server: start embedded Redis: the address 127.0.0.1:"+port+" is in use; choose another [redis] port")
 }
 
-// At its start, the server warns of settings of Redis that may lose tasks.
+// When the server starts, it warns of settings of Redis with which tasks may be lost.
 func TestWarnings(t *testing.T) {
 	careless := redistest.Start(t, redistest.Args("--maxmemory-policy", "allkeys-lru")).Addr
 	careful := redistest.Start(t, redistest.AOF("everysec")).Addr
@@ -291,7 +291,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// notRedis answers like a web server.
+// notRedis starts a server that answers like a web server, and returns its port.
 func notRedis(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -306,7 +306,7 @@ func notRedis(t *testing.T) string {
 			go func() {
 				defer c.Close()
 				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-				io.Copy(io.Discard, c) // unread bytes would reset the connection
+				io.Copy(io.Discard, c) // read all bytes: unread bytes would reset the connection
 			}()
 		}
 	}()

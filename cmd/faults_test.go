@@ -17,7 +17,7 @@ import (
 
 const eight = 8
 
-// family is a program with two children. One of them has left its session.
+// family is a program with two children. One child runs in another session.
 const family = `#!/bin/sh
 setsid sleep 1000 &
 sleep 1000 &
@@ -25,7 +25,8 @@ echo $! $$ >>../pids
 exec sleep 1000
 `
 
-// A worker is killed while all slots are busy. Its restart removes all processes and directories of the killed rounds.
+// A worker is killed while all its slots are busy. When it is restarted, it removes all processes and directories of the
+// killed rounds.
 func TestKilledWorkerIsRestarted(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
@@ -64,7 +65,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	s.nothingRemains()
 }
 
-// A worker is suspended for longer than its lease, and loses its tasks to another worker.
+// A worker is suspended for longer than its lease. Another worker gets its tasks.
 func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	s := newSite(t)
 	s.program("p", "#!/bin/sh\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\necho sleeper\n")
@@ -120,7 +121,7 @@ func TestSecondWorkerOfTheName(t *testing.T) {
 	third.logs("msg=working")
 }
 
-// A worker was silent for longer than its lease, and another worker has taken its name.
+// A worker sends no heartbeat for longer than its lease. Another worker takes its name. The first worker notices this and ends.
 func TestWorkerFindsItsNameTaken(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
@@ -162,7 +163,7 @@ func TestUnavailableIsolation(t *testing.T) {
 	}
 }
 
-// Redis has the state of a worker, from its start to its end.
+// Redis always holds the current state of a worker, from the worker's start to its end.
 func TestStatesOfWorker(t *testing.T) {
 	s := newSite(t)
 	line := redistest.NewProxy(t, s.addr)
@@ -174,7 +175,7 @@ func TestStatesOfWorker(t *testing.T) {
 		t.Helper()
 		eventually(t, "the worker is "+want, func() bool { return s.workerField("w", "state") == want })
 	}
-	// Load the script into Redis: the proxy would also drop Redis's reply that the script is unknown.
+	// Load the script into Redis now. Otherwise, the proxy would drop the reply that the script is unknown.
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.PriorOwner{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
@@ -200,7 +201,7 @@ func TestStatesOfWorker(t *testing.T) {
 	s.nothingRemains()
 }
 
-// A worker needs little memory for a gigabyte on each output of each slot, even if it masks secrets.
+// In each slot, a program writes a gigabyte to stdout and to stderr. The worker needs little memory, even if it masks secrets.
 func TestMemoryOfWorker(t *testing.T) {
 	const limit = 64 << 20
 	for name, more := range map[string]string{"plain": "", "with secrets": "env_file=secrets"} {

@@ -27,7 +27,7 @@ func ordinary(t *testing.T) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// Programs of the same user cannot read the password in a command's environment.
+// A program of the same user cannot read the password in the environment of tdf-server or tdf-worker.
 func TestEnvironmentIsHidden(t *testing.T) {
 	dir, err := os.MkdirTemp("", "tdf-hidden-*") // other users cannot enter t.TempDir
 	must(t, err)

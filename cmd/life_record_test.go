@@ -13,31 +13,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A record is the canonical text of a namespace, step by step: for each step the properties that are new, changed or
-// gone. Only what differs from one run to the next is replaced:
+// A record describes a namespace as a text, step by step. For each step, it lists the properties that are new, changed or
+// removed. It replaces values that differ between two runs of the test:
 //
-//	T           a moment of the test, to the microsecond
-//	@0:running  a moment that is equal to that property of the same task or worker
-//	N           a duration, a cost, a process id
+//	T           a time during the test, to the microsecond
+//	@0:running  a time that is equal to the property 0:running of the same task or worker
+//	N           a duration, a cost or a process id
 //	C1, C2, …   random ids of claims and clients, in the order in which they appear
-//	U@H, H, V   the user and the host, the release
-//	(text)      a text that TDF wrote for people
+//	U@H, H, V   user@host, the host, and the version of TDF
+//	(text)      a text for people that TDF wrote
 //
-// Texts of a task's log are replaced by the verb of their transition. Left out are a round's memory, which is not always
-// known, and the last calls of a client, whose number depends on how often it looked for tasks. Everything else is exact: what
-// a program printed, the names and types of keys, all other values, and whether a key expires.
+// A line of a task's log is replaced by the verb of its transition. The record leaves out two values: the memory of a round,
+// which is not always known, and the last calls of a client, whose number depends on how often the client asked for tasks.
+// Everything else is exact: the output of programs, the names and types of keys, all other values, and whether a key expires.
 type record struct {
 	*testing.T
 	rdb   *redis.Client
 	host  string
 	user  *regexp.Regexp
 	begun time.Time
-	ids   map[string]string // what random ids are called
+	ids   map[string]string // from a random id to its name in the record
 	last  page
 	text  strings.Builder
 }
 
-// A page is a namespace at one moment: properties by name, in their order.
+// A page holds the properties of a namespace at one time: their names in order, and their values.
 type page struct {
 	names  []string
 	values map[string]string
@@ -56,14 +56,15 @@ func newRecord(t *testing.T, rdb *redis.Client) *record {
 	return &record{T: t, rdb: rdb, host: host, user: user, begun: time.Now(), ids: map[string]string{}}
 }
 
-// note adds a step: what has changed since the one before.
+// note adds a step to the record: all changes since the previous step.
 func (r *record) note(title string, now page) {
 	fmt.Fprintf(&r.text, "\n== %s\n", title)
 	r.differences(r.last, now)
 	r.last = now
 }
 
-// differences names what is gone, and what is there with its value. Of a key that is gone it names no properties.
+// differences writes the names of removed properties, and the names and values of new and changed ones. If a whole key was
+// removed, differences writes only the key.
 func (r *record) differences(before, now page) {
 	for _, name := range before.names {
 		key, _, property := strings.Cut(name, " ")
@@ -80,7 +81,7 @@ func (r *record) differences(before, now page) {
 	}
 }
 
-// A value is a key with all that it holds, as it was at the moment of the snapshot.
+// A value is a key with its whole content at the time of the snapshot.
 type value struct {
 	name, kind string
 	expires    bool
@@ -91,7 +92,7 @@ type value struct {
 	stream     []redis.XMessage
 }
 
-// snapshot reads a namespace as it is at one moment, without the wake tokens that components take meanwhile.
+// snapshot reads a namespace atomically. It leaves out the lists in taken: components take wake tokens from them.
 func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	r.Helper()
 	now := page{values: map[string]string{}}
@@ -100,7 +101,7 @@ func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	for _, v := range values {
 		hashes[v.name] = withLog(v.hash)
 	}
-	var clients []value // their random ids have names when all else has been written
+	var clients []value // written last: only then does the record have names for their random ids
 	for _, v := range values {
 		switch {
 		case strings.HasPrefix(v.name, "calls:"):
@@ -148,7 +149,7 @@ func (r *record) read(namespace string) []value {
 
 var number = regexp.MustCompile(`\d+`)
 
-// byName puts tasks first, and numbers in their order.
+// byName compares names for sorting. Tasks come first. Numbers in names are compared by value.
 func byName(a, b string) int {
 	sortable := func(name string) string {
 		if strings.HasPrefix(name, "task:") {

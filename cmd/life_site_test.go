@@ -21,18 +21,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A life is a namespace on a Redis of its own. It is moved by the commands and by Redis's own commands alone.
+// A life is a namespace in a new Redis. The test changes it only by TDF's commands and by commands of Redis.
 type life struct {
 	*testing.T
 	addr, dir string
 	rdb       *redis.Client
 	record    *record
 
-	work   string // the name of the program that most tasks have
-	source string // where it is stored
+	work   string // name of the program that most tasks run
+	source string // the program's source
 	ids    map[string]int64
 
-	taken map[string]*process // who takes the tokens of a wake list, or has in this step
+	taken map[string]*process // from a wake list to the process that takes its tokens now, or took them in this step
 }
 
 const namespace = "life"
@@ -46,7 +46,7 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// file writes a file of the test's directory.
+// file writes a file in the test's directory, and returns its path.
 func (l *life) file(name, text string, mode os.FileMode) string {
 	l.Helper()
 	path := filepath.Join(l.dir, name)
@@ -55,7 +55,7 @@ func (l *life) file(name, text string, mode os.FileMode) string {
 	return path
 }
 
-// do is a command of Redis; "$x" is the key x of the namespace.
+// do sends a command to Redis. In args, "$x" stands for the key x of the namespace.
 func (l *life) do(args ...any) any {
 	l.Helper()
 	for i, arg := range args {
@@ -70,14 +70,14 @@ func (l *life) do(args ...any) any {
 	return reply
 }
 
-// get is a property of a hash, or "".
+// get returns a property of a hash, or "" if there is none.
 func (l *life) get(key, field string) string {
 	l.Helper()
 	value, _ := l.do("HGET", key, field).(string)
 	return value
 }
 
-// id is that of a task, by its name in the test.
+// id returns the id of a task. The test gave the task its name.
 func (l *life) id(name string) string {
 	l.Helper()
 	if l.ids[name] == 0 {
@@ -86,35 +86,35 @@ func (l *life) id(name string) string {
 	return strconv.FormatInt(l.ids[name], 10)
 }
 
-// key is the hash of a task.
+// key returns the key of a task's hash, in the notation of do.
 func (l *life) key(name string) string { return "$task:" + l.id(name) }
 
-// wait waits until a property of a hash has a value.
+// wait waits until a property of a hash has the value want.
 func (l *life) wait(key, field, want string) {
 	l.Helper()
 	eventually(l, fmt.Sprintf("%s of %s is %s", field, key, want), func() bool { return l.get(key, field) == want })
 }
 
-// appears waits for a key, by a pattern.
+// appears waits until there is a key that matches a pattern.
 func (l *life) appears(pattern string) {
 	l.Helper()
 	eventually(l, pattern+" is there", func() bool { return len(l.do("KEYS", pattern).([]any)) > 0 })
 }
 
-// reaches waits until a task is in a state, in a round.
+// reaches waits until a task is in a state and in a round.
 func (l *life) reaches(name, state string, round int) {
 	l.Helper()
 	l.wait(l.key(name), "round", strconv.Itoa(round))
 	l.wait(l.key(name), "state", state)
 }
 
-// counts waits until so many tasks are in a list.
+// counts waits until a list has n tasks.
 func (l *life) counts(list string, n int64) {
 	l.Helper()
 	eventually(l, fmt.Sprintf("%d tasks are %s", n, list), func() bool { return l.do("ZCARD", "$"+list).(int64) == n })
 }
 
-// tdf runs a command, which has to end with the status, and returns its stdout.
+// tdf runs tdf with args, checks its exit status, and returns its stdout.
 func (l *life) tdf(status int, args ...string) string {
 	l.Helper()
 	cmd := l.command(args...)
@@ -135,7 +135,7 @@ func (l *life) command(args ...string) *exec.Cmd {
 
 var printedIDs = regexp.MustCompile(`(?m)^(?:\d+-)?(\d+)$`)
 
-// open opens tasks with the program work, or another one, and names the last of them.
+// open opens tasks by tdf open. Unless args name a program, the tasks run the program work. The last task gets the name.
 func (l *life) open(name string, args ...string) {
 	l.Helper()
 	if !slices.Contains(args, "--program") {
@@ -150,7 +150,7 @@ func (l *life) open(name string, args ...string) {
 	l.ids[name] = id
 }
 
-// hand does something to tasks by hand: {name} stands for an id.
+// hand runs a tdf command on tasks. {name} in the command stands for the id of that task.
 func (l *life) hand(command string) {
 	l.Helper()
 	args := strings.Fields(command)
@@ -162,7 +162,7 @@ func (l *life) hand(command string) {
 	l.tdf(0, append(args, "--yes")...)
 }
 
-// openByHand opens a task as the original's manager does.
+// openByHand opens a task by the commands of Redis that a manager of the original TDF sends.
 func (l *life) openByHand(name string, fields ...any) {
 	l.Helper()
 	l.ids[name] = l.do("INCR", "$task_id").(int64)
@@ -174,7 +174,7 @@ func (l *life) openByHand(name string, fields ...any) {
 	l.do("ZADD", "$open", "0", l.id(name))
 }
 
-// claimByHand opens a task, and has a worker of the original claim it.
+// claimByHand opens a task, and claims it as a worker of the original TDF does.
 func (l *life) claimByHand(name string, fields ...any) {
 	l.Helper()
 	l.openByHand(name, fields...)
@@ -194,7 +194,8 @@ func (l *life) moveByHand(name, from, to string) {
 	l.do("ZADD", "$"+to, began, l.id(name))
 }
 
-// step is one of the record. Of the wake tokens, it has those that the step has made, and that no component takes.
+// step runs a step and adds it to the record. Of the wake tokens, the record has only those that the step added and that no
+// component takes.
 func (l *life) step(title string, step func()) {
 	l.Helper()
 	l.do("DEL", "$wake:open", "$wake:server")
@@ -210,7 +211,8 @@ func (l *life) step(title string, step func()) {
 	l.record.note(title, l.record.snapshot(namespace, l.taken))
 }
 
-// config is that of all components, with more lines for a server and for a worker.
+// config writes a configuration file for all components, and returns its path. The arguments are additional lines for the
+// sections [server] and [worker].
 func (l *life) config(server, worker string) string {
 	l.Helper()
 	_, port, err := net.SplitHostPort(l.addr)
@@ -220,8 +222,8 @@ func (l *life) config(server, worker string) string {
 		namespace, port, server, filepath.Join(l.dir, "workers"), worker)
 }
 
-// worker starts one that claims tasks, or is drained, when this returns. Without a server nothing is lost, however
-// short its lease is.
+// worker starts a worker, and waits until it claims tasks or is drained. Without a server, no task is lost, even if the
+// worker's lease is short.
 func (l *life) worker(name, config string) *process {
 	l.Helper()
 	hash := "$worker:" + name
@@ -238,7 +240,8 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// shares waits until a worker has told the others that a program succeeds on it. It does that once a minute.
+// shares waits until a worker has told other workers, through Redis, that a program succeeds on it. A worker does that once a
+// minute.
 func (l *life) shares(name, program string, since float64) {
 	l.Helper()
 	eventually(l, name+" shares its success", func() bool {
@@ -254,7 +257,8 @@ func (l *life) now() float64 {
 	return float64(now.UnixMicro()) / 1e6
 }
 
-// forgetPositions removes what claims remember of tasks that they have passed: how much that is depends on their number.
+// forgetPositions removes the keys passed:*, in which claims store how far they have passed over tasks. They depend on the
+// number of claims, which differs between two runs.
 func (l *life) forgetPositions() {
 	l.Helper()
 	for _, key := range l.do("KEYS", "$passed:*").([]any) {
@@ -262,7 +266,8 @@ func (l *life) forgetPositions() {
 	}
 }
 
-// server starts one for which no server was away: it begins no grace period.
+// server starts a server, and waits until it serves. It deletes the list of servers first, so that the new server begins no
+// grace period.
 func (l *life) server(config string) *process {
 	l.Helper()
 	l.do("DEL", "$servers")
@@ -287,7 +292,7 @@ func (l *life) stop(all ...*process) {
 	}
 }
 
-// runs waits until a worker's program runs a task, and a renewal has reported what there is to report.
+// runs waits until a worker runs the program of a task, and until its heartbeat and renewal have reported the run.
 func (l *life) runs(worker, name string, round int) {
 	l.Helper()
 	l.reaches(name, "running", round)

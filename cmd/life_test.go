@@ -14,8 +14,8 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 const goldenLife = "testdata/life.txt"
 
-// A life of tasks, as users and components make it, leaves the same bytes in Redis from one version to the next: the record
-// (see [record]) is that of the golden file.
+// The test takes tasks through all states, as users and components do. Every version of TDF must leave the same bytes in Redis:
+// the record (see [record]) must be equal to the golden file.
 func TestRecordedLife(t *testing.T) {
 	l := newLife(t)
 	l.file("work/run.sh", workScript, 0o755)
@@ -54,14 +54,14 @@ func TestRecordedLife(t *testing.T) {
 	}
 }
 
-// Moments that the test makes up.
+// Times that the test makes up. They do not depend on the clock.
 const (
 	began = "1000000000.250000"
 	past  = "1000000001.000000"
 	far   = "4102444800.000000"
 )
 
-// workScript does what its first word says. All that it prints to stderr begins alike.
+// workScript is a program. Its first argument says what it does. Each line that it prints to stderr begins with "err: ".
 const workScript = `#!/bin/sh
 case $1 in
 say) shift; for word; do echo "<$word>"; done ;;
@@ -86,7 +86,7 @@ report)
 esac
 `
 
-// opened: by tdf, with whatever tdf open can say.
+// opened opens tasks by tdf open, with all of its flags.
 func (l *life) opened() {
 	l.step("push a program", func() {
 		l.tdf(0, "push", "work")
@@ -129,7 +129,7 @@ func (l *life) succeeded() {
 	l.step("archive", func() { l.hand("archive {all} {defaults}") })
 }
 
-// failed: rounds that end otherwise, with a server and a worker side by side.
+// failed has rounds fail, time out or end by a signal. A server and a worker run at the same time.
 func (l *life) failed() {
 	l.step("open what will fail", func() {
 		l.open("fail", "--input", "fail 3", "--max-fails", "1")
@@ -156,7 +156,7 @@ func (l *life) failed() {
 	})
 }
 
-// changed: by hand, without any component.
+// changed changes tasks by tdf set, retry and cancel. No server or worker runs.
 func (l *life) changed() {
 	l.step("change an open task", func() {
 		l.hand("set {later} --timeout 50 --max-fails 3 --max-timeouts 4 --max-losses 5 --fail-on exit --end-before 4102444801 " +
@@ -169,7 +169,8 @@ func (l *life) changed() {
 	l.step("cancel what is open", func() { l.hand("cancel --state open") })
 }
 
-// lost: workers are killed. The first of them is found by the server, the second by its successor.
+// lost kills two workers. The server finds the tasks of the first worker. For the second worker, a new worker of the same name
+// finds them.
 func (l *life) lost() {
 	var w *process
 	l.step("a task runs, and its lease is renewed", func() {
@@ -197,7 +198,7 @@ func (l *life) lost() {
 	})
 }
 
-// released: by a worker that stops, and by hosts that cannot run the program.
+// released has tasks released: by a worker that stops, and by hosts that cannot run the program.
 func (l *life) released() {
 	l.step("a worker stops", func() {
 		l.open("released", "--input", "hang")
@@ -211,7 +212,7 @@ func (l *life) released() {
 		l.do("HSET", l.key("strange"), "unfit", 2)
 		w := l.worker("w3", "lease=600")
 		l.reaches("strange", "executed", 1)
-		w.kill() // it would say for how long it pauses the program
+		w.kill() // kill, not stop: a stopping worker would report for how long it pauses the program
 		l.forgetPositions()
 	})
 	l.step("that fails", func() {
@@ -221,7 +222,7 @@ func (l *life) released() {
 	})
 }
 
-// requeued: somebody follows a running task and takes it from its worker, again and for good.
+// requeued follows a running task, and takes running tasks from their workers by tdf requeue and cancel.
 func (l *life) requeued() {
 	var w1, w2 *process
 	l.step("follow a running task", func() {
@@ -274,7 +275,7 @@ func (l *life) drained() {
 	})
 }
 
-// expired: a task in each state. Time passes at the test's command.
+// expired has tasks expire in each state. The test sets their times in Redis instead of waiting.
 func (l *life) expired() {
 	var w *process
 	l.step("an executed and a running task expire", func() {
@@ -307,7 +308,7 @@ func (l *life) expired() {
 	})
 }
 
-// original: what managers and workers of the original TDF write, command by command.
+// original writes to Redis what managers and workers of the original TDF write, command by command.
 func (l *life) original() {
 	l.step("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
 	l.step("a worker of ours executes it", func() {
@@ -354,7 +355,7 @@ func (l *life) original() {
 	l.step("cancel what is open again", func() { l.hand("cancel {bad} {between}") })
 }
 
-// avoided: one program fails on one worker alone.
+// avoided has a program fail on one worker only.
 func (l *life) avoided() {
 	l.step("a worker pauses a program", func() {
 		l.open("avoided", "--input", "fail 9")
@@ -365,7 +366,7 @@ func (l *life) avoided() {
 	})
 }
 
-// repaired: inconsistent tasks, by tdf and by the server.
+// repaired makes tasks inconsistent. tdf check and the server repair them.
 func (l *life) repaired() {
 	l.step("tasks are made inconsistent", func() {
 		l.open("nowhere", "--input", "say nowhere")
@@ -397,7 +398,7 @@ func (l *life) repaired() {
 	})
 }
 
-// leapt: moments in the future, as a clock that was set back leaves them; and a server after a pause.
+// leapt writes times in the future, as they are after a clock was set back. It also starts a server after a pause.
 func (l *life) leapt() {
 	l.step("scores and leases lie in the future", func() {
 		l.hand("cancel --state open")
@@ -429,7 +430,7 @@ func (l *life) removed() {
 	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
 }
 
-// loaded: a dump of all that is left, in another namespace. The record has what differs.
+// loaded dumps the namespace, and loads the dump into another namespace. The record lists the differences between both.
 func (l *life) loaded() {
 	before := l.record.last
 	var dump string

@@ -43,13 +43,14 @@ func (r *record) writeString(v value) string {
 		}
 		return fmt.Sprintf("%d bytes of this SHA-256", len(v.text))
 	}
-	if strings.HasPrefix(v.name, "passed:") { // with a score as Redis prints it
+	if strings.HasPrefix(v.name, "passed:") { // contains a score as Redis prints it
 		return r.quote(scores.ReplaceAllString(v.text, "T"))
 	}
 	return r.quote(v.text)
 }
 
-// writeSorted keeps the order of the queue. That of the other lists is one of moments, which may be equal.
+// writeSorted writes a sorted set. It keeps the order of the open tasks. The other sets are ordered by time, and times may be
+// equal, so it sorts their members by name.
 func (r *record) writeSorted(v value, hashes map[string]map[string]string) string {
 	of := map[string]string{"workers": "worker:"}[v.name]
 	if of == "" {
@@ -61,7 +62,7 @@ func (r *record) writeSorted(v value, hashes map[string]map[string]string) strin
 	var members []string
 	for _, z := range v.sorted {
 		member, score := z.Member.(string), strconv.FormatFloat(z.Score, 'f', -1, 64)
-		if strings.HasPrefix(v.name, "group:") { // 2^40 × the state's number + id
+		if strings.HasPrefix(v.name, "group:") { // the score is 2^40 × the state's number + the id
 			score = fmt.Sprintf("%d×2^40+%d", int64(z.Score)>>40, int64(z.Score)&(1<<40-1))
 		} else if r.recent(z.Score) {
 			score = r.moment(fmt.Sprintf("%.6f", z.Score), hashes[of+member])
@@ -126,7 +127,7 @@ func (r *record) ofWorker(field, text string) string {
 	return text
 }
 
-// withLog adds the moments of a task's log to its properties.
+// withLog returns the properties of a task, with the times of its log added as "log 1" and so on.
 func withLog(h map[string]string) map[string]string {
 	all := maps.Clone(h)
 	for i, line := range strings.Split(h["log"], "\n") {
@@ -147,7 +148,7 @@ func (r *record) writeLog(p *page, name string, h map[string]string) {
 	}
 }
 
-// verbs of a log's texts, by how they begin. Another text is recorded as it is.
+// verbs maps a text in a task's log to its verb, by the beginning of the text. Other texts are recorded unchanged.
 var verbs = []struct {
 	begin *regexp.Regexp
 	verb  string
@@ -162,7 +163,7 @@ var verbs = []struct {
 	{regexp.MustCompile(`^failed: `), "REJECT"},
 	{regexp.MustCompile(`^failed\b`), "FAIL"},
 	{regexp.MustCompile(`^timed out\b`), "TIME OUT"},
-	{regexp.MustCompile(`^(cancelled|expired|archived|changed)\b`), ""}, // said with the word itself
+	{regexp.MustCompile(`^(cancelled|expired|archived|changed)\b`), ""}, // the verb is the word itself
 	{regexp.MustCompile(`^lost\b`), "LOSE"},
 	{regexp.MustCompile(`^(given back|released|requeued)\b`), "RELEASE"},
 	{regexp.MustCompile(`^(put back|moved back|mended|repaired|executed, but|running, but|inconsistent|the index)\b`), "REPAIR"},
@@ -177,7 +178,7 @@ func verbOf(text string) string {
 	return strconv.Quote(text)
 }
 
-// withoutTexts keeps the lines of a round's error that the programs of this test printed: all of them begin alike.
+// withoutTexts keeps only those lines of a round's stderr that programs of this test printed. They begin with "err: ".
 func withoutTexts(stderr string) string {
 	lines := strings.SplitAfter(stderr, "\n")
 	for i, line := range lines {
@@ -194,7 +195,7 @@ var (
 	random  = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 )
 
-// quote is a text without what differs from run to run.
+// quote quotes a text, and replaces the parts that differ between two runs.
 func (r *record) quote(text string) string {
 	text = r.user.ReplaceAllString(r.named(text), "U@H")
 	return strconv.Quote(moments.ReplaceAllStringFunc(text, func(at string) string { return r.moment(at, nil) }))
@@ -209,7 +210,8 @@ func (r *record) named(text string) string {
 	})
 }
 
-// moment names a moment of the test by the property that it is equal to; other moments stay as they are.
+// moment returns the notation of a time for the record. A time during this run becomes "@" and the name of an equal property,
+// or T. Any other time stays as it is.
 func (r *record) moment(at string, h map[string]string) string {
 	seconds, err := strconv.ParseFloat(at, 64)
 	if err != nil || moments.FindString(at) != at || !r.recent(seconds) {
@@ -227,7 +229,7 @@ func (r *record) moment(at string, h map[string]string) string {
 	return "@" + slices.MinFunc(equal, byName)
 }
 
-// recent tells the moments of this run from those that the test has made up.
+// recent reports whether a time belongs to this run, and is not one that the test made up.
 func (r *record) recent(seconds float64) bool {
 	away := seconds - float64(r.begun.Unix())
 	return away > -86400 && away < 30*86400

@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A site is a namespace with a working directory for workers.
+// A site is a namespace in Redis, and a working directory for its workers.
 type site struct {
 	*testing.T
 	ns, addr, dir string
@@ -32,7 +32,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// config writes a file for all components. The arguments add lines to the section [worker].
+// config writes a configuration file for all components. The arguments are additional lines for the section [worker].
 func (s *site) config(format string, args ...any) string {
 	s.Helper()
 	_, port, err := net.SplitHostPort(s.addr)
@@ -57,7 +57,7 @@ func (s *site) path(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// program writes a program atomically, because workers may be running it.
+// program writes a program. It writes atomically, because a worker may be running the program.
 func (s *site) program(name, script string) {
 	s.Helper()
 	must(s, os.MkdirAll(s.path(name), 0o755))
@@ -102,7 +102,7 @@ func (s *site) succeeded(ids []int64) []*tdf.Task {
 	return tasks
 }
 
-// executedTwice reports whether the log has two results after the same claim.
+// executedTwice reports whether a task's log has two results for the same claim.
 func executedTwice(log string) bool {
 	for round := range strings.SplitSeq(log, ": running\n") {
 		if strings.Count(round, ": executed") > 1 {
@@ -131,7 +131,7 @@ func (s *site) workerField(name, field string) string {
 	return value
 }
 
-// pids returns the numbers in the file pids of the working directory.
+// pids returns the process ids that programs wrote to the file pids in the working directory.
 func (s *site) pids() (pids []int) {
 	s.Helper()
 	text, _ := os.ReadFile(s.path("pids"))
@@ -143,7 +143,7 @@ func (s *site) pids() (pids []int) {
 	return pids
 }
 
-// alive reports whether a program's process still runs. It does not mistake a new process with the same number.
+// alive reports whether a program's process still runs. It returns false for a new process that got the same id.
 func (s *site) alive(pid int) bool { return s.isOfRound(fmt.Sprintf("/proc/%d", pid)) }
 
 // isOfRound reports whether a process belongs to a round of the site.
@@ -152,7 +152,7 @@ func (s *site) isOfRound(process string) bool {
 	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+s.path(".tdf", ".rounds")+"/"))
 }
 
-// remains returns the rounds' directories of the site, and the processes of rounds.
+// remains returns the directories and the processes of rounds that exist in the site.
 func (s *site) remains() (left []string) {
 	s.Helper()
 	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*"))
@@ -168,7 +168,7 @@ func (s *site) remains() (left []string) {
 	return left
 }
 
-// nothingRemains checks that nothing is left when all workers have ended.
+// nothingRemains checks that no directory or process of a round is left. All workers must have ended.
 func (s *site) nothingRemains() {
 	s.Helper()
 	if left := s.remains(); len(left) > 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// shortRuns is a short program that sometimes leaves a process. Its run with the input long lasts until the last kill of
-// the worker.
+// shortRuns is a short program that sometimes leaves a process behind. With the input long, it runs until the test has killed
+// the worker for the last time.
 const shortRuns = `#!/bin/sh
 case $1 in
 long) until [ -e ../killed ]; do sleep 0.1; done ;;
@@ -21,8 +21,8 @@ esac
 echo "$1"
 `
 
-// A worker makes many short runs in eight slots, and is killed several times. Every task succeeds, no round counts
-// twice, and nothing is left.
+// A worker makes many short runs in eight slots. It is killed and restarted several times. Every task succeeds, no round has two
+// results, and no process or directory is left.
 func TestSoakKilledWorkers(t *testing.T) {
 	tasks, kills := 500, 5
 	if os.Getenv("TDF_SOAK") != "" {
@@ -68,7 +68,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 	}
 }
 
-// eightSlots starts the worker w, and waits until it works.
+// eightSlots starts the worker w with eight slots, and waits until it claims tasks.
 func (s *site) eightSlots() *process {
 	s.Helper()
 	p := s.worker("w", "concurrency=8\nkill_grace=0.05\n")

@@ -22,7 +22,8 @@ func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	return snapshot(t, tree), nil
 }
 
-// damageable returns small archives in every compression. The archives "two …" consist of two compressed parts.
+// damageable returns small archives in every compression. An archive whose name begins with "two" consists of two
+// compressed parts.
 func damageable(t testing.TB) map[string][]byte {
 	t.Helper()
 	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})
@@ -34,7 +35,7 @@ func damageable(t testing.TB) map[string][]byte {
 	return found
 }
 
-// A flipped bit makes the archive invalid, or changes nothing.
+// If a bit of an archive is flipped, unpacking fails or gives the same files.
 func TestBitFlipIsFound(t *testing.T) {
 	for name, data := range damageable(t) {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	}
 }
 
-// Bytes after the archive's end are treated as GNU tar and the decompressors treat them.
+// Bytes after an archive's end are handled as GNU tar and the usual decompressors handle them.
 func TestTrailingBytes(t *testing.T) {
 	zeros, text := make([]byte, 4096), []byte("something else\n")
 	plain := packTar(t, runItem)
@@ -115,7 +116,7 @@ func TestTrailingBytes(t *testing.T) {
 	}
 }
 
-// Archives of GNU tar unpack, with every record size and compressor.
+// Archives that GNU tar made are unpacked, with every record size and compressor.
 func TestArchivesOfGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/p/run.sh", []byte(goodScript))

@@ -11,9 +11,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ParseTarget checks the address of a delivery: rsync:PATH with an absolute path, rsync:HOST:PATH or
-// rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error names the target without its
-// credentials.
+// ParseTarget returns an error if target is not a valid address of a delivery: rsync:PATH with an absolute path,
+// rsync:HOST:PATH or rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error names the target
+// without its credentials.
 func ParseTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
@@ -36,7 +36,7 @@ func parseTarget(target string) (location string, err error) {
 	return location, nil
 }
 
-// checkLocation applies the rules for a source to a target.
+// checkLocation checks a target by the rules for a source.
 func checkLocation(location string) error {
 	src, err := tdf.ParseSource(tdf.SchemeRsync + ":" + strings.TrimRight(location, "/") + "/run.sh")
 	if err != nil {
@@ -51,12 +51,13 @@ func checkLocation(location string) error {
 // Deliver copies the contents of dir to target/sub by rsync. sub is a relative path such as 17/0.
 //
 //   - Deliver creates sub and the last part of target's path.
-//   - It replaces existing files, and adds to existing directories.
-//   - Modes follow the target's defaults, and are never setuid.
-//   - Links stay links. Deliver skips special files.
-//   - It needs rsync even for a local path. rsync must not ask for a password.
-//   - It fails if the other end is silent for [DefaultIdleTimeout].
-//   - It uses a temporary directory in tmp, and creates tmp if necessary. A killed process leaves that directory.
+//   - Deliver replaces existing files, and adds files to existing directories.
+//   - Copied files get the default modes of the target. They are never setuid.
+//   - Deliver copies links as links. It skips special files.
+//   - Deliver needs rsync even for a local path. rsync must not ask for a password.
+//   - Deliver fails if the other end is silent for [DefaultIdleTimeout].
+//   - Deliver uses a temporary directory in tmp, and creates tmp if necessary. If the process is killed, the temporary
+//     directory stays.
 //
 // The error names the target without credentials. It wraps the cause of ctx if ctx ended the delivery.
 func Deliver(ctx context.Context, tmp, dir, sub, target string) error {
@@ -78,7 +79,7 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	defer os.RemoveAll(stage)
 	args := append(rsyncArgs(location, DefaultIdleTimeout),
 		"--recursive", "--links", "--times",
-		"--omit-dir-times",   // other deliveries share the directories above
+		"--omit-dir-times",   // do not set times of directories: other deliveries share the directories above sub
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
 	out, err := runRsync(ctx, stage, args)
@@ -88,8 +89,8 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	return nil
 }
 
-// stageAs makes a directory in tmp with a symbolic link sub to dir. rsync follows links in the path that it copies.
-// Because of --relative it creates sub at the other end. No other option does that with every version of rsync.
+// stageAs makes a directory in tmp, with a symbolic link sub that points to dir. rsync follows links in the path that it
+// copies. With --relative, rsync creates sub at the other end. No other option does that with every version of rsync.
 func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if !filepath.IsLocal(sub) || filepath.Clean(sub) != sub || sub == "." {
 		return "", fmt.Errorf("%q is not a path below the target", sub)
@@ -126,7 +127,7 @@ var deliverCodes = map[int]string{
 	rsyncVanished: "files vanished during the delivery",
 }
 
-// deliverError explains an error of rsync. A full disk is the target's, not this machine's.
+// deliverError explains an error of rsync. If rsync reports a full disk, it is the target's disk, not this machine's.
 func deliverError(err error, out string) error {
 	_, text := rsyncFailed(err, deliverCodes)
 	switch {

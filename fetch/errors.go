@@ -13,7 +13,7 @@ import (
 // A Step is a step of a fetch (docs/programs.md, "Errors").
 type Step string
 
-// The steps, in their order.
+// The steps, in the order in which a fetch takes them.
 const (
 	StepCheck    Step = "check" // check the existing directory of the program
 	StepWait     Step = "wait"  // wait for another worker that fetches the same program
@@ -39,8 +39,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Local reports whether another host may be able to fetch the source. The cause is then this host, such as its full
-// disk, or its connection to the source (docs/programs.md, "Errors").
+// Local reports whether this host caused the error, for example by a full disk or by its connection to the source.
+// Another host may then be able to fetch the source (docs/programs.md, "Errors").
 func (e *Error) Local() bool {
 	var number syscall.Errno
 	switch {
@@ -52,7 +52,7 @@ func (e *Error) Local() bool {
 	return errors.As(e.Err, &number) || errors.As(e.Err, new(localError)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
 }
 
-// localError marks an error of this host.
+// localError marks an error that this host caused.
 type localError struct{ err error }
 
 func (e localError) Error() string { return e.err.Error() }
@@ -61,7 +61,7 @@ func (e localError) Unwrap() error { return e.err }
 // ErrOtherSource means that the program's directory came from another source (docs/programs.md, "The record").
 var ErrOtherSource = errors.New("holds another source's program")
 
-// failed wraps a step's error in an *Error. If ctx has ended, the *Error wraps the cause of ctx instead.
+// failed returns an *Error that wraps a step's error. If ctx has ended, the *Error wraps the cause of ctx instead.
 func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	var done *Error
 	switch {
@@ -77,7 +77,7 @@ func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	return &Error{Source: src.String(), Step: step, Err: err}
 }
 
-// timeoutError is the cause of a context whose fetch_timeout passed.
+// timeoutError is the cause of a fetch's context after fetch_timeout.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {

@@ -15,13 +15,13 @@ func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
 	}
 	err := j.makeExecutable(path)
 	if mode&0o111 != 0 {
-		return nil // run.sh may be another user's, and executable for the programs' user; otherwise its start fails
+		return nil // if run.sh belongs to another user, the programs' user may still be able to execute it; otherwise its start fails
 	}
 	return err
 }
 
-// executableMode returns the mode that run.sh needs, given its mode now. This process cannot test what another user
-// may execute. So with OtherUser everyone who can read run.sh may execute it.
+// executableMode returns the mode that run.sh needs. The argument mode is its mode now. This process cannot test whether
+// another user may execute a file. So with OtherUser, everyone who can read run.sh may execute it.
 func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	now := mode.Perm()
 	switch {

@@ -11,7 +11,7 @@ import (
 
 const nobody = 65534 // user id
 
-// openDir makes a directory that every user can enter, unlike t.TempDir.
+// openDir makes a directory that every user can enter. t.TempDir makes one that only its owner can enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tdf-test-")
@@ -74,7 +74,7 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 	}
 }
 
-// The mode of another user's run.sh does not change. It is an error only if no user can execute it.
+// If run.sh belongs to another user, its mode does not change. The fetch fails only if no user can execute run.sh.
 func TestRunScriptOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")

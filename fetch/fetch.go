@@ -19,29 +19,29 @@ const (
 	DefaultRetryPause  = 500 * time.Millisecond
 )
 
-// A Fetcher makes programs' directories below one working directory. Workers of other processes may share the
-// working directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. Zero
-// values mean the defaults.
+// A Fetcher fetches programs into directories below one working directory. Other processes may use the same working
+// directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. A field with the zero
+// value has its default.
 type Fetcher struct {
-	Dir     string        // the working directory; "" is the process's own
+	Dir     string        // the working directory; "" means the current directory of the process
 	Timeout time.Duration // limit of one Fetch, including waiting and setup.sh (fetch_timeout); default 600 s
 	Limits  Limits
 
-	// Blob opens the content of a source redis:SHA256. It returns an error that wraps fs.ErrNotExist if the
-	// content is not stored. If Blob is nil, fetching these sources fails.
+	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that
+	// wraps fs.ErrNotExist. If Blob is nil, a fetch of such a source fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
-	// Setup runs ./setup.sh in a program's directory until it ends or ctx is done. env is its whole environment.
-	// Setup ends all processes of the script, and returns the end of its output. If Setup is nil, setup.sh runs
-	// in its own process group, and processes that leave the group survive.
+	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. env is the whole
+	// environment of the script. Setup ends all processes of the script, and returns the end of the script's output.
+	// If Setup is nil, setup.sh runs in a separate process group. Processes that leave this group are not ended.
 	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
 
 	// OtherUser is set if programs run as another user than this process. Then everyone who can read run.sh
 	// may also execute it.
 	OtherUser bool
-	User      int // the id of that user; its files are trusted like those of this process's user
+	User      int // with OtherUser: the id of that user, whose files are trusted like the files of this process's user
 
-	IdleTimeout time.Duration     // how long http and rsync wait for the next byte; default 30 s
+	IdleTimeout time.Duration     // maximum time without a byte from http or rsync; default 30 s
 	RetryPause  time.Duration     // pause before the first retry of a download; doubles each time; default 0.5 s
 	Transport   http.RoundTripper // for http and https; the default uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY
 	Log         *slog.Logger      // nil: no log
@@ -50,13 +50,13 @@ type Fetcher struct {
 // A Program is a program's complete directory.
 type Program struct {
 	Dir     string // absolute
-	SHA256  string // of the source's content; "" for a directory made by hand
+	SHA256  string // hash of the source's content; "" for a directory made by hand
 	Fetched bool   // this call fetched the program
 }
 
-// Fetch completes ./$program/ if necessary, and returns it. If many calls run at once, in any number of processes,
-// one fetches and the others wait. A call that fails leaves ./$program/ unchanged. The error is an *[Error], or an
-// error of [tdf.Properties.Validate] about program or source.
+// Fetch completes ./$program/ if necessary, and returns the program. If several calls run at once, even in several
+// processes, one call fetches and the others wait. A call that fails leaves ./$program/ unchanged. The error is an
+// *[Error], or an error of [tdf.Properties.Validate] about program or source.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -78,9 +78,9 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 	return j.fetch(ctx)
 }
 
-// Ready reports whether ./$program/run.sh exists, and came from this source or was made by hand. It is cheaper than
-// Fetch. If the programs' user cannot execute run.sh, Ready makes it executable. False without an error means
-// that Fetch must fetch the program.
+// Ready reports whether ./$program/ is complete: run.sh exists, and was fetched from this source or made by hand. Ready
+// is cheaper than Fetch. If the programs' user cannot execute run.sh, Ready makes run.sh executable. If Ready returns
+// false without an error, the program is not ready, and Fetch must fetch it.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -134,7 +134,7 @@ func (j *job) defaults() {
 	j.Limits = j.Limits.withDefaults()
 }
 
-// fetch fetches the program. The caller holds the lock.
+// fetch fetches the program. The caller must hold the program's lock.
 func (j *job) fetch(ctx context.Context) (Program, error) {
 	began := time.Now()
 	if err := j.checkTarget(); err != nil {
@@ -161,7 +161,7 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	return Program{Dir: j.dir, SHA256: sum, Fetched: true}, nil
 }
 
-// makeTree turns the payload into the staged tree, and checks the run.sh at its top.
+// makeTree unpacks the payload into the staged tree, and checks the run.sh at the top of the tree.
 func (j *job) makeTree(ctx context.Context) error {
 	tree := j.staged(stagedTree)
 	if err := os.Mkdir(tree, 0o755); err != nil {

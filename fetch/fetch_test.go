@@ -22,7 +22,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Each kind of source gives the same program, as an archive with any ending and as a script.
+// Each kind of source gives the same program, whether the source is a script or an archive with any ending.
 func TestEverySource(t *testing.T) {
 	dir := t.TempDir()
 	address, url := daemon(t, dir), serveFunc(t, http.FileServer(http.Dir(dir)).ServeHTTP)
@@ -115,7 +115,7 @@ func TestFetchRefusesNames(t *testing.T) {
 	checkSame(t, f.Dir, map[string]string{})
 }
 
-// blocking serves the beginning of a file, and then waits until the client disconnects.
+// blocking serves the first bytes of a file, and then waits until the client disconnects.
 func blocking(t *testing.T) (url string, began chan struct{}) {
 	began = make(chan struct{}, 1)
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {

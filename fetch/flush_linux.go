@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush writes the file system of dir to disk. It needs one call for any number of files.
+// flush writes all changes of dir's file system to disk. One call suffices for any number of files.
 func flush(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

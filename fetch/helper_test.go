@@ -31,7 +31,7 @@ var (
 
 const goodScript = "#!/bin/sh\necho it runs\n"
 
-// item is an entry of an archive that a test packs: a file unless kind says otherwise.
+// item is an entry of an archive that a test packs. It is a file, unless kind is set.
 type item struct {
 	name string
 	body string
@@ -99,7 +99,7 @@ func packZip(t testing.TB, items ...item) []byte {
 	return buf.Bytes()
 }
 
-// compress compresses data as the ending says; "tar" means no compression.
+// compress compresses data in the format of the ending. The ending "tar" means no compression.
 func compress(t testing.TB, ending string, data []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -158,7 +158,7 @@ func serveFunc(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// snapshot returns the mode, and the content or target, of every file in a directory except lock files.
+// snapshot describes every file in a directory except lock files: its mode, and its content or the target of the link.
 func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -195,7 +195,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 	return found
 }
 
-// fetchFails checks that the fetch changes nothing, and that its error contains all texts.
+// fetchFails checks that a fetch fails and changes no file, and that its error contains all texts.
 func fetchFails(t *testing.T, f *Fetcher, source string, texts ...string) error {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -224,7 +224,7 @@ func checkSame(t *testing.T, dir string, before map[string]string) {
 	}
 }
 
-// fetchWorks checks that the program is ready after the fetch, and that the staging directory is empty.
+// fetchWorks checks that a program is ready after a fetch, and that the staging directory is empty then.
 func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	t.Helper()
 	p, err := f.Fetch(t.Context(), "prog", source)

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/origin"
 )
 
-// download spools an http or https source. It retries temporary errors from the start.
+// download spools an http or https source. After a temporary error, it starts the download again.
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
@@ -25,8 +25,8 @@ func (j *job) download(ctx context.Context) (string, error) {
 	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
 }
 
-// newTransport disables transparent decompression: the SHA-256 and the limits apply to the bytes that the server
-// sent.
+// newTransport returns a transport without automatic decompression, because the SHA-256 and the limits apply to the
+// bytes that the server sent.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -37,7 +37,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// attempt sends one request and follows its redirects.
+// attempt spools the answer to one request. It follows redirects.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()
@@ -66,7 +66,7 @@ type bodyReader struct {
 	ctx  context.Context
 	idle *idleGuard
 	got  int64
-	want int64 // -1: unknown
+	want int64 // size of the body; -1: unknown
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
@@ -93,7 +93,7 @@ func (b *bodyReader) short() error {
 	return fmt.Errorf("the connection ended after %d of %d bytes", b.got, b.want)
 }
 
-// transportError marks errors as temporary, except for invalid certificates and refused redirects.
+// transportError marks an error as temporary, unless it is an invalid certificate or a refused redirect.
 func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return temporary{context.Cause(ctx)}
@@ -105,7 +105,7 @@ func transportError(ctx context.Context, err error) error {
 	return temporary{err}
 }
 
-// idleGuard cancels a request that has received nothing for a while. The time includes dialing.
+// idleGuard cancels a request that has received no byte for a while. It also limits the time for dialing.
 type idleGuard struct {
 	timer  *time.Timer
 	after  time.Duration

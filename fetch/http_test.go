@@ -47,7 +47,7 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// flaky answers with bad until the last try.
+// flaky returns the address of a server. The server answers all requests by bad, except the last retry of a download.
 func flaky(t *testing.T, bad http.HandlerFunc) string {
 	var requests atomic.Int32
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// synctest's clock keeps a slow machine from timing out the last try.
+// With synctest's clock, the last try cannot time out, even on a slow machine.
 func TestRetriedAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFetcher(t), 0
@@ -107,7 +107,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 	return conn
 }
 
-// cutShort promises more than it sends.
+// cutShort announces more bytes than it sends.
 func cutShort(w http.ResponseWriter, _ *http.Request) {
 	conn := hijack(w)
 	defer conn.Close()
@@ -224,10 +224,10 @@ func TestCertificate(t *testing.T) {
 	fetchWorks(t, f, s.URL+"/run.sh")
 }
 
-// Credentials reach only their host. No error contains them.
+// Credentials are sent only to the host of the source. No error contains them.
 func TestCredentials(t *testing.T) {
 	var mu sync.Mutex
-	seen := map[string]string{} // by path: user, password and referrer of the request
+	seen := map[string]string{} // from the path of a request to its user, password and referrer
 	record := func(r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/mholt/archives"
 )
 
-// A format is the format of an archive. It comes from the content, not from the end of the source's name.
+// A format is the format of an archive. The archive's content decides it, not the end of the source's name.
 type format struct {
 	zip  bool
 	comp archives.Compression // compression of a tar; nil: none
 }
 
-// compressions are the supported compressions of a tar. The options bound the memory of zstd. The memory of xz is always
-// bounded.
+// compressions are the supported compressions of a tar. The options limit the memory that zstd uses. xz always limits
+// its memory.
 //
 // archives.Identify is too risky for hostile bytes: it tries every format that it knows, in random order, and
 // guesses some of them (brotli, zlib).
@@ -37,8 +37,8 @@ var errUnknownFormat = errors.New("the content is not a supported archive (tar, 
 // tarBlock is the block size of a tar, in bytes.
 const tarBlock = 512
 
-// identify returns the format of an archive. head is its beginning, of up to tarBlock bytes. identify decompresses
-// nothing, so it does not check that a compressed file contains a tar.
+// identify returns the format of an archive. head holds the first bytes of the archive, at most tarBlock. identify does not
+// decompress head, so it does not check that a compressed file contains a tar.
 func identify(ctx context.Context, head []byte) (format, error) {
 	if isTar(head) {
 		return format{}, nil
@@ -54,12 +54,13 @@ func identify(ctx context.Context, head []byte) (format, error) {
 	return format{}, errUnknownFormat
 }
 
-// isZip also recognizes a zip without entries, unlike archives.Zip.
+// isZip reports whether head begins a zip. Unlike archives.Zip, it also recognizes a zip without entries.
 func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }
 
-// isTar checks the first block only. It also recognizes a tar without entries, which has an error of its own.
+// isTar reports whether head begins a tar. It checks only the first block. It also recognizes a tar without entries,
+// for which unpack returns a clearer error.
 func isTar(head []byte) bool {
 	if len(head) < tarBlock {
 		return false
@@ -70,12 +71,12 @@ func isTar(head []byte) bool {
 
 var errSecondBlock = errors.New("the header continues beyond the first block")
 
-// secondBlock fails every read. A tar.Reader reads it only after a valid first block.
+// secondBlock is a reader that always fails. A tar.Reader reads from it only if the first block is valid.
 type secondBlock struct{}
 
 func (secondBlock) Read([]byte) (int, error) { return 0, errSecondBlock }
 
-// damaged explains the error of an archive's reader. A limitError of this package stays as it is.
+// damaged explains an error of an archive's reader. It returns a limitError of this package unchanged.
 func damaged(err error) error {
 	if limit := limitError(""); errors.As(err, &limit) {
 		return limit

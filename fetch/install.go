@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// install moves the staged tree into ./$program/. The order is: the journal, all files but run.sh, the run of
-// setup.sh, the record, and run.sh. An error undoes all of it.
+// install moves the staged tree into ./$program/. It writes the journal, moves all files except run.sh, runs setup.sh,
+// writes the record, and moves run.sh. After an error, install undoes all these steps.
 func (j *job) install(ctx context.Context, sum string) (err error) {
 	plan, err := j.plan(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 	return j.complete(ctx, into, sum, plan.journal)
 }
 
-// move renames a staged file into the program's directory. Running programs may replace directories there by links;
-// move follows no link out of the directory.
+// move renames a staged file into the program's directory. Programs that run there may replace directories by links.
+// move follows no link that leads out of the program's directory.
 func (j *job) move(into *os.Root, staged, name string) error {
 	from, err := os.Open(filepath.Dir(j.staged(staged)))
 	if err != nil {
@@ -69,8 +69,8 @@ func (j *job) move(into *os.Root, staged, name string) error {
 	return nil
 }
 
-// complete writes the record and moves run.sh into place. It flushes all other files first, so that a power failure
-// cannot leave a run.sh without them.
+// complete writes the record and moves run.sh into place. It flushes all other files to disk first. Otherwise, after a
+// power failure, run.sh could exist while other files are missing.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// withoutOwn drops this package's own files from a snapshot.
+// withoutOwn removes the files of package fetch from a snapshot.
 func withoutOwn(s map[string]string) map[string]string {
 	delete(s, recordName)
 	delete(s, journalName)
@@ -56,7 +56,7 @@ func TestLinkedProgramDirectory(t *testing.T) {
 	fetchFails(t, f, source(t, runItem), "install: ./prog is not a directory")
 }
 
-// After a user removed run.sh, the program is fetched again. Files of its runs stay.
+// If a user has removed run.sh, the program is fetched again. Files that its runs made stay.
 func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 	f := newFetcher(t)
 	src := source(t, item{name: "data/a", body: "x"}, item{name: "gone", body: "x"}, runItem)
@@ -75,7 +75,7 @@ func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 	}
 }
 
-// Undoing a fetch follows no link that the program made in its directory.
+// While a fetch is undone, no link is followed that the program made in its directory.
 func TestUndoStaysInside(t *testing.T) {
 	f := newFetcher(t)
 	outside := t.TempDir()

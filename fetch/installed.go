@@ -18,9 +18,9 @@ import (
 // An Installed is a fetched program.
 type Installed struct {
 	Name    string
-	LastUse time.Time // the last use may be up to an hour later
-	Bytes   int64     // size of its files
-	Files   []string  // fetched files and those that setup.sh made, without run.sh; slash-separated, below its directory
+	LastUse time.Time // recorded time of the last use; the program may have been used up to an hour later
+	Bytes   int64     // size of the program's files
+	Files   []string  // files that were fetched or that setup.sh made, without run.sh; slash-separated paths below the program's directory
 }
 
 // Programs returns the fetched programs below a working directory, in no particular order. It skips directories
@@ -39,7 +39,8 @@ func Programs(dir string) ([]Installed, error) {
 	return found, err
 }
 
-// installed returns false if the program was not fetched, or if that is unknown.
+// installed returns the program of that name. It returns false if the program was not fetched, or if reading its
+// directory fails.
 func installed(dir, program string) (Installed, bool) {
 	root, err := openProgram(dir, program)
 	if err != nil {
@@ -57,7 +58,7 @@ func installed(dir, program string) (Installed, bool) {
 	return p, true
 }
 
-// recordIn returns the record, or the record that an interrupted removal has renamed.
+// recordIn returns the name and info of the record's file. An interrupted removal may have renamed that file.
 func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	for _, name = range []string{recordName, removedName} {
 		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -70,7 +71,8 @@ func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	return "", nil, fs.ErrNotExist
 }
 
-// maxJournal is the largest journal that is read, in bytes. Programs can write to their journal.
+// maxJournal is the maximum size in bytes of a journal that is read. It is limited, because programs can write to
+// their journal.
 const maxJournal = 256 << 20
 
 // journalIn returns the journal of a complete program.
@@ -99,7 +101,7 @@ func (o *journal) bytes(root *os.Root) (sum int64) {
 	return sum
 }
 
-// openProgram opens a program's directory. It does not follow a link.
+// openProgram opens a program's directory. If the directory is a symbolic link, openProgram returns an error.
 func openProgram(dir, program string) (*os.Root, error) {
 	name := filepath.Join(dir, program)
 	info, err := os.Lstat(name)
@@ -133,13 +135,13 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// readFlags are flags to open a file for reading, without following a link or waiting for the writer of a pipe.
+// readFlags are flags to open a file for reading. The open fails for a link, and does not wait for the writer of a pipe.
 const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 
 var errNotRegular = errors.New("not a regular file")
 
-// regular returns an opened file and its info if it is a regular file. Otherwise it closes the file and returns an
-// error.
+// regular takes the results of an open. It returns the file and its info. If the file is not a regular file, regular
+// closes it and returns an error.
 func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return nil, nil, fmt.Errorf("%w: %w", errNotRegular, err)

@@ -12,16 +12,17 @@ import (
 
 const journalName = reservedPrefix + "install.json"
 
-// A journal lists the files that an installation adds to ./$program/, so that it can be undone. A failed installation is
-// undone at once. If its process died, the next fetch undoes it. The next fetch also undoes a complete installation
-// whose run.sh is missing: users remove run.sh to fetch a program again.
+// A journal lists the files that an installation adds to ./$program/, so that the installation can be undone. A failed
+// installation is undone at once. If the process dies during the installation, the next fetch undoes it. The next fetch
+// also undoes a complete installation without run.sh: users remove run.sh to have a program fetched again.
 type journal struct {
-	// Done is set before run.sh is moved into place. From then on the program may run and leave its own files.
+	// Done is set before run.sh is moved into place. Afterwards, the program may run and make files.
 	Done bool `json:"done"`
-	// Existed is set if the directory existed before the fetch. Before then lists its top level.
+	// Existed is set if the directory existed before the fetch. Before lists the names that were in the directory.
 	Existed bool     `json:"existed"`
 	Before  []string `json:"before,omitempty"`
-	// Files are the fetched files, and the files that setup.sh made. Paths are slash-separated, parents first.
+	// Files are the paths of the fetched files and of the files that setup.sh made. They are slash-separated. A
+	// directory comes before its files.
 	Files []string `json:"files"`
 }
 
@@ -45,8 +46,8 @@ func (j *job) repair() error {
 	return old.undo(j.dir)
 }
 
-// undo restores dir to its state before the installation. It uses os.Root, because programs that ran in dir may have
-// made links there.
+// undo restores dir to its state before the installation. It works through os.Root, because programs that ran in dir
+// may have made links there.
 func (o *journal) undo(dir string) error {
 	if !o.Done && !o.Existed {
 		return os.RemoveAll(dir)
@@ -67,8 +68,8 @@ func (o *journal) undo(dir string) error {
 	return removeOwn(root)
 }
 
-// removeFiles removes run.sh, the fetched files, and the files that setup.sh made. Directories with other files stay.
-// run.sh still exists if a removal was interrupted (remove.go).
+// removeFiles removes run.sh, the fetched files, and the files that setup.sh made. It keeps directories that contain
+// other files. After an interrupted removal, run.sh may still exist (remove.go).
 func (o *journal) removeFiles(root *os.Root) error {
 	if o.Done {
 		if err := root.Remove(runScript); err != nil && !gone(err) {
@@ -83,7 +84,7 @@ func (o *journal) removeFiles(root *os.Root) error {
 	return nil
 }
 
-// removeOwn removes this package's own files. The journal goes last, so that an interrupted undo can be repeated.
+// removeOwn removes this package's own files. It removes the journal last, so that an interrupted undo can be repeated.
 func removeOwn(root *os.Root) error {
 	for _, name := range []string{recordName, removedName, journalName} {
 		if err := root.Remove(name); err != nil && !gone(err) {
@@ -97,7 +98,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// removeOthers removes the files that setup.sh made at the top level, but not the journal.
+// removeOthers removes the entries of dir that are not in keep: setup.sh made them. It does not remove the journal.
 func removeOthers(root *os.Root, dir string, keep []string) error {
 	now, err := topLevel(dir)
 	if err != nil {

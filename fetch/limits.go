@@ -2,13 +2,13 @@ package fetch
 
 import "fmt"
 
-// Limits bound a source and its unpacked files (docs/programs.md, "Limits"). Zero values mean the defaults. Each
-// comment names the key of the worker's configuration and the default.
+// Limits limit the size of a source and of its unpacked files (docs/programs.md, "Limits"). A zero field means its
+// default. The comment of each field names the key in the worker's configuration, and the default.
 type Limits struct {
-	Bytes   int64   // size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
+	Bytes   int64   // limit for the source, and also for all unpacked files together; max_program_bytes, 1 GiB
 	Entries int     // number of files, directories and links; max_program_entries, 100,000
 	Depth   int     // depth of nested directories; max_program_depth, 32
-	Ratio   float64 // decompressed size / archive's size, above 1 MiB; max_program_ratio, 200
+	Ratio   float64 // decompressed size / size of the archive; applies above 1 MiB; max_program_ratio, 200
 }
 
 // The defaults of [Limits].
@@ -19,7 +19,8 @@ const (
 	DefaultRatio   = 200
 )
 
-// ratioFrom is the unpacked size in bytes from which Ratio applies. Small files of blanks may compress better.
+// ratioFrom is the decompressed size in bytes from which Ratio applies. A small archive may exceed Ratio without being
+// hostile, for example with a file of blanks.
 const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -55,20 +56,20 @@ func (l Limits) tooManyNames() error {
 	return limitError(fmt.Sprintf("more than %d bytes of names", maxNames))
 }
 
-// maxNames is the limit in bytes of an archive's names and link targets together. Memory and the journal hold them.
+// maxNames limits the total size in bytes of the names and link targets in an archive. Memory and the journal hold them.
 const maxNames = 32 << 20
 
 // budget counts the unpacked bytes and entries of an archive.
 type budget struct {
 	limits  Limits
 	packed  int64 // size of the archive
-	bytes   int64 // written to files
+	bytes   int64 // bytes written to files
 	stream  int64 // decompressed bytes, including headers and padding
 	entries int
 	names   int64 // bytes of names and link targets
 }
 
-// addEntry counts an entry. names are its own name and its link target.
+// addEntry counts an entry. names are the entry's name and its link target.
 func (b *budget) addEntry(names ...string) error {
 	for _, name := range names {
 		b.names += int64(len(name))
@@ -83,13 +84,13 @@ func (b *budget) addEntry(names ...string) error {
 	return nil
 }
 
-// addBytes counts bytes written to files. Sparse files have more of them than were decompressed.
+// addBytes counts bytes written to files. For a sparse file, they are more than the decompressed bytes.
 func (b *budget) addBytes(n int) error {
 	b.bytes += int64(n)
 	return b.check(b.bytes, b.limits.Bytes)
 }
 
-// addStream counts decompressed bytes. It also bounds the bytes outside files: headers, padding and skipped content.
+// addStream counts decompressed bytes. They include bytes outside files: headers, padding and skipped content.
 func (b *budget) addStream(n int) error {
 	b.stream += int64(n)
 	return b.check(b.stream, b.limits.Bytes+int64(b.limits.Entries)*headerBytes)

@@ -13,8 +13,8 @@ import (
 
 type link struct{ name, target string }
 
-// checkTarget refuses a symbolic link whose target is outside the archive. It cannot see a chain of links that leaves
-// the archive; makeLinks checks those.
+// checkTarget returns an error if a symbolic link points out of the archive. It cannot detect a chain of links that leads
+// out of the archive; makeLinks checks such chains.
 func checkTarget(name, target string) error {
 	switch {
 	case target == "", strings.ContainsRune(target, 0), len(target) > maxPathBytes:
@@ -40,8 +40,8 @@ func (u *unpacker) hardLink(name, target string) error {
 	return explainExist(u.root.Link(clean, name))
 }
 
-// makeLinks makes the symbolic links after all files, so that no file is written through a link. Then it follows each
-// link: root refuses those that leave the directory.
+// makeLinks makes the symbolic links. It is called after all files are written, so that no file is written through a
+// link. Then makeLinks follows each link: root returns an error if the link leads out of the directory.
 func (u *unpacker) makeLinks() error {
 	for _, l := range u.links {
 		if u.ctx.Err() != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// copyLocal spools the source rsync:PATH of this machine. It does not need rsync.
+// copyLocal spools a source rsync:PATH, which is a file of this machine. It does not need rsync.
 func (j *job) copyLocal(ctx context.Context) (string, error) {
 	name := j.src.Location
 	if !filepath.IsAbs(name) {

@@ -35,16 +35,17 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// tryLock returns nil if another process holds the lock. Closing the file releases the lock.
+// tryLock takes a lock and returns its file. It returns nil if another process holds the lock. Closing the file releases
+// the lock.
 //
-// The file stays, because removing it would allow two processes to lock two files of the same name. A user may remove
-// it: so tryLock checks that the name still means the locked file.
+// No process removes the file: otherwise, two processes could lock two files of the same name. A user may remove it,
+// so tryLock checks that the locked file still has this name.
 func tryLock(name string) (*os.File, error) {
 	f, info, err := regular(os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600))
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm() != 0o600 { // made by an earlier release of TDF
+	if info.Mode().Perm() != 0o600 { // an earlier version of TDF made the file
 		_ = f.Chmod(0o600)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -64,7 +65,7 @@ func sameFile(f *os.File, name string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// sleep returns the cause of ctx if ctx ends first.
+// sleep waits for d. If ctx ends first, sleep returns the cause of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -56,7 +56,7 @@ func TestManyProgramsAtOnce(t *testing.T) {
 	checkNoStaging(t, f.Dir)
 }
 
-// fetchingProcess starts a process that fetches, and waits until it has begun.
+// fetchingProcess starts a process that fetches a program, and waits until the fetch has begun.
 func fetchingProcess(t *testing.T, dir, source string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "prog", source)
@@ -116,7 +116,7 @@ func TestKilledWhileDownloading(t *testing.T) {
 	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
 }
 
-// setup.sh kills the fetching process while the program is half installed.
+// setup.sh kills the process that fetches the program. The program is half installed then.
 func TestKilledWhileInstalling(t *testing.T) {
 	for _, existed := range []bool{false, true} {
 		dir, good := t.TempDir(), atomic.Bool{}
@@ -167,7 +167,7 @@ func TestCancelWaitForLock(t *testing.T) {
 	}
 }
 
-// A lock on a removed file is void. The next holder must lock the file that has the name now.
+// A lock does not count after its file was removed. The next holder must lock the new file of the same name.
 func TestLockOnRemovedFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	old, err := tryLock(name)

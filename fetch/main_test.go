@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// childEnv makes the test binary fetch in the directory that it names. The arguments are program and source.
+// childEnv is an environment variable. If it is set, the test binary fetches a program into the directory that the
+// variable names. The arguments are the program and its source.
 const childEnv = "TDF_TEST_FETCH_CHILD"
 
 func TestMain(m *testing.M) {

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Linux's limits of paths and names.
+// Linux's limits for paths and names.
 const (
 	maxPathBytes = 4095
 	maxNameBytes = 255
 )
 
-// localName returns the clean form of an entry's name; "." is the archive's top. It returns an error if the name is
-// invalid, or means different things on different systems.
+// localName returns the clean form of an entry's name. "." is the top of the archive. localName returns an error if the
+// name is invalid, or if systems interpret it differently.
 func localName(name string, depth int) (string, error) {
 	switch {
 	case name == "":

@@ -45,7 +45,7 @@ func (j *job) obtainStep() Step {
 	return StepDownload
 }
 
-// spool replaces the payload by the bytes of r, and returns their SHA-256. It stops at the limit of bytes and when
+// spool replaces the payload by the bytes of r, and returns their SHA-256. It fails if there are too many bytes, or if
 // ctx ends.
 func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
 	f, err := os.OpenFile(j.staged(stagedPayload), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -67,7 +67,7 @@ func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// contextReader fails its reads when ctx has ended.
+// contextReader is a reader whose reads fail after ctx has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// redirects is a transport whose hosts redirect.
+// redirects is a transport that answers requests with redirects.
 type redirects struct {
-	locations map[string]string // Location by URL; "": no redirect
-	seen      map[string]string // user names of the requests, by URL
+	locations map[string]string // from a URL to the Location of its answer; "": no redirect
+	seen      map[string]string // from a URL to the user name in its request
 }
 
 func (a *redirects) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (a *redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Credentials are sent only to their scheme, host and port.
+// After a redirect, credentials are sent only to the source's scheme, host and port.
 func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	web := &redirects{seen: map[string]string{}, locations: map[string]string{
 		"http://h.example/run.sh":     "http://h.example:80/same",
@@ -54,7 +54,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	}
 }
 
-// Errors never contain the query or the credentials of a Location, even of a malformed one.
+// Errors never contain the query or the credentials of a Location, even if the Location is malformed.
 func TestErrorsHideQueriesOfLocations(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",

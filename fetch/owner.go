@@ -30,8 +30,8 @@ func (j *job) trusted(info fs.FileInfo) bool {
 	return uid == 0 || uid == os.Geteuid() || j.OtherUser && uid == j.User
 }
 
-// checkPlanted refuses a program that an untrusted user may have planted. That is possible if everyone can write to
-// the working directory, and the program's directory, or a link to it, belongs to that user.
+// checkPlanted returns an error if an untrusted user may have made the program's directory. That is possible if everyone
+// can write to the working directory, and if the program's directory, or a link in its place, belongs to that user.
 func (j *job) checkPlanted() error {
 	working, err := os.Stat(j.Dir)
 	if err != nil || working.Mode()&0o002 == 0 {
@@ -45,7 +45,7 @@ func (j *job) checkPlanted() error {
 		j.program, owner(info))
 }
 
-// checkTarget refuses a program's directory of an untrusted owner, who could exchange files in it.
+// checkTarget returns an error if an untrusted user owns the program's directory, and so could exchange files in it.
 func (j *job) checkTarget() error {
 	info, err := os.Lstat(j.dir)
 	switch {

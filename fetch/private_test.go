@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other users cannot hold a lock or read the staging directory, even if an earlier release of TDF left them open.
+// Other users cannot hold a lock or read the staging directory, even if an earlier version of TDF gave them access.
 func TestLocksArePrivate(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		f := newFetcher(t)
@@ -28,7 +28,7 @@ func TestLocksArePrivate(t *testing.T) {
 	}
 }
 
-// A link or a pipe instead of a lock file is an error. It is not followed, and does not block.
+// If there is a link or a pipe instead of a lock file, taking the lock fails at once. The link is not followed.
 func TestLockIsRegularFile(t *testing.T) {
 	f := newFetcher(t)
 	outside := filepath.Join(t.TempDir(), "made")
@@ -60,7 +60,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 			if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o644 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			must(t, os.Chmod(target, 0o755)) // a user follows the advice
+			must(t, os.Chmod(target, 0o755)) // as the error advises the user
 			if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); !ok || err != nil {
 				t.Error(ok, err)
 			}
@@ -68,7 +68,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 	}
 }
 
-// A pipe instead of a file does not block.
+// If there is a pipe instead of a file, opening it does not block.
 func TestPipesInsteadOfFiles(t *testing.T) {
 	for _, name := range []string{"run.sh", recordName, journalName} {
 		f := newFetcher(t)
@@ -86,13 +86,13 @@ func TestPipesInsteadOfFiles(t *testing.T) {
 	}
 }
 
-// If everyone can write to the working directory, programs of untrusted users are refused.
+// If everyone can write to the working directory, a program in it that belongs to an untrusted user is refused.
 func TestProgramsOfStrangers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
 	for name, tt := range map[string]struct {
-		working os.FileMode // of the working directory
+		working os.FileMode // mode of the working directory
 		user    int         // the programs' user
 		link    bool
 		want    string
@@ -128,7 +128,7 @@ func TestProgramsOfStrangers(t *testing.T) {
 	}
 }
 
-// Nothing is fetched into a directory of an untrusted user, who could exchange the files.
+// A fetch into a directory of an untrusted user fails, because that user could exchange the files.
 func TestFetchIntoDirectoryOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")

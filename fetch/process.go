@@ -11,19 +11,19 @@ import (
 	"unicode"
 )
 
-// waitDelay is how long to wait for output if a background process keeps the pipe open.
+// waitDelay is how long runGroup waits for more output after the end of cmd, if a background process keeps the pipe open.
 const waitDelay = 2 * time.Second
 
-// runGroup runs cmd in a session of its own, so that its processes cannot ask questions on the worker's terminal. It
-// kills the process group when cmd or its context ends. It returns the last lines of output. The error has the
-// exit status or the signal.
+// runGroup runs cmd in a new session, so that its processes cannot ask questions on the worker's terminal. runGroup
+// kills the process group when cmd or its context ends. It returns the last lines of the output. The error contains
+// the exit status or the signal.
 func runGroup(cmd *exec.Cmd) (string, error) {
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = waitDelay
 	cmd.SysProcAttr = processAttr()
 	cmd.Cancel = func() error { return killGroup(cmd) }
-	// Pdeathsig kills the child when the thread that started it ends.
+	// Pdeathsig kills the child when the thread ends that started the child. So this goroutine keeps its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
@@ -44,7 +44,7 @@ func killGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// environment returns the named variables of this process's environment.
+// environment returns those variables of this process's environment that names lists.
 func environment(names []string) []string {
 	env := make([]string, 0, len(names))
 	for _, name := range names {
@@ -55,7 +55,7 @@ func environment(names []string) []string {
 	return env
 }
 
-// How much of a process's output is kept and shown.
+// Limits for the output of a process that is kept, and for the part that is shown.
 const (
 	tailBytes = 4096
 	tailLines = 5
@@ -73,7 +73,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines returns the last lines on a single line. It shortens long lines and replaces control characters.
+// lines returns the last lines, joined to one line. It shortens long lines and replaces control characters.
 func (t *tail) lines() string {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(string(t.buf), "\uFFFD")) {

@@ -12,7 +12,7 @@ import (
 // runScript is the file that makes a directory a program.
 const runScript = "run.sh"
 
-// ready reports whether ./$program/ is complete and came from this source.
+// ready does the same as [Fetcher.Ready].
 func (j *job) ready() (Program, bool, error) {
 	info, err := os.Stat(filepath.Join(j.dir, runScript))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,7 @@ func (j *job) ready() (Program, bool, error) {
 		return Program{Dir: j.dir}, true, nil
 	}
 	if !markUsed(j.dir) {
-		return Program{}, false, nil // Fetch waits for the end of the removal
+		return Program{}, false, nil // the program is being removed; Fetch waits for the end of the removal
 	}
 	return Program{Dir: j.dir, SHA256: rec.SHA256}, true, nil
 }
@@ -80,8 +80,8 @@ func checkScript(info fs.FileInfo) error {
 	return nil
 }
 
-// checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It may change the mode:
-// nothing else uses the staged tree.
+// checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It may change the mode,
+// because no program uses the staged tree yet.
 func (j *job) checkRunScript(tree string) error {
 	name := filepath.Join(tree, runScript)
 	info, err := os.Lstat(name)
@@ -100,7 +100,8 @@ func (j *job) checkRunScript(tree string) error {
 	return errors.New("no run.sh at the top level of the archive")
 }
 
-// nestedScript looks for a run.sh one level below the top: the usual mistake is to pack the directory itself.
+// nestedScript returns the path of a run.sh one level below the top. It is there if the user packed the directory itself
+// instead of its contents, which is the usual mistake.
 func nestedScript(tree string) string {
 	entries, _ := os.ReadDir(tree)
 	for _, e := range entries {

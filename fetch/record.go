@@ -19,8 +19,8 @@ const (
 	recordName     = reservedPrefix + "program.json"
 )
 
-// A record identifies the source of a fetched program (docs/programs.md, "The record"). Programs can read it, so it
-// contains no credentials.
+// A record identifies the source of a fetched program (docs/programs.md, "The record"). It contains no credentials,
+// because programs can read it.
 type record struct {
 	Source string `json:"source"`    // without credentials
 	ID     string `json:"source_id"` // SHA-256 of the source's text, including credentials
@@ -32,7 +32,7 @@ func sourceID(src tdf.Source) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readRecord returns nil if the directory has no record, because it was made by hand.
+// readRecord returns the record in dir. It returns nil if there is none: then the directory was made by hand.
 func readRecord(dir string) (*record, error) {
 	var r record
 	err := readJSON(filepath.Join(dir, recordName), &r)
@@ -48,7 +48,7 @@ func readRecord(dir string) (*record, error) {
 	return &r, nil
 }
 
-// readJSON reads a JSON file safely, even if a program has replaced it by a link or a pipe.
+// readJSON reads a JSON file. It returns an error if a program has replaced the file by a link or a pipe.
 func readJSON(name string, v any) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {

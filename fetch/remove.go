@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removedName is the name of the record while its program is being removed. A directory with a journal but without a
-// record is not a program.
+// removedName is the name of the record's file while the program is being removed. A directory with a journal but
+// without a record is not a program.
 const removedName = reservedPrefix + "removed.json"
 
 // Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files.
-// It removes the fetched files, those that setup.sh made, and run.sh. Files that runs left stay, with their
-// directories. Remove leaves alone programs used within [UsedFor], programs being fetched, and directories made by
-// hand.
+// Remove removes the fetched files, the files that setup.sh made, and run.sh. It keeps files that runs of the program
+// made, with their directories. Remove does not remove a program that was used within [UsedFor], a program that is
+// being fetched, or a directory made by hand.
 //
-// After an interrupted removal, the next Fetch fetches the program again, and the next Remove removes it
-// (docs/programs.md, "The record").
+// A removal may be interrupted. Then the next Fetch fetches the program again, or the next Remove removes the rest
+// of it (docs/programs.md, "The record").
 func Remove(ctx context.Context, dir, program string, olderThan time.Time) (removed bool, bytes int64, err error) {
 	if err := checkProgram(program); err != nil {
 		return false, 0, err
@@ -60,7 +60,7 @@ func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
 	defer root.Close()
 	removed, bytes, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
-		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if it became a link or has new files
+		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if the directory was replaced by a link or contains new files
 	}
 	return removed, bytes, err
 }
@@ -90,7 +90,7 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 }
 
 // takeRecord renames the record, so that no worker starts the program. It returns false if a worker has touched the
-// record meanwhile. A worker that comes later finds no record, and waits for the lock.
+// record since before was read. A worker that looks for the record later finds none, and waits for the lock.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil
@@ -105,10 +105,10 @@ func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	return false, errors.Join(err, root.Rename(removedName, recordName))
 }
 
-// maxPruned is the largest depth that prune visits. Programs do not nest as deep (max_program_depth).
+// maxPruned is the maximum depth of directories that prune visits. Fetched programs are less deep (max_program_depth).
 const maxPruned = 100
 
-// prune removes all directories below dir that contain no files. It reports whether dir is empty then.
+// prune removes all directories below dir that contain no files. It reports whether dir is empty afterwards.
 func prune(root *os.Root, dir string, depth int) bool {
 	entries, err := fs.ReadDir(root.FS(), dir)
 	empty := err == nil && depth < maxPruned

@@ -16,7 +16,7 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// lastUsed sets the last use of the program prog.
+// lastUsed sets the time of the last use of the program prog.
 func lastUsed(t *testing.T, dir string, ago time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-ago)
@@ -30,7 +30,7 @@ func lastUse(t *testing.T, dir string) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// old fetches a program whose last use is 4 weeks ago, and returns its source.
+// old fetches the program prog, sets its last use to 4 weeks ago, and returns its source.
 func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 	t.Helper()
 	f = newFetcher(t)
@@ -42,7 +42,7 @@ func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 
 func aWeekAgo() time.Time { return time.Now().Add(-week) }
 
-// removes checks whether Remove removes prog.
+// removes checks that Remove removes prog if want is true, and keeps prog otherwise.
 func removes(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -68,7 +68,7 @@ func TestRemove(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// Files that runs left stay. Empty directories are removed.
+// Remove keeps files that runs of the program made. It removes empty directories.
 func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
@@ -85,7 +85,7 @@ func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// Files that setup.sh made are removed, except in directories that existed before the fetch.
+// Remove removes files that setup.sh made, except in directories that existed before the fetch.
 func TestRemoveFilesOfSetup(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
@@ -131,7 +131,7 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// A program used within UsedFor is not removed, even if the caller asks for it.
+// A program that was used within UsedFor is not removed, even if the caller gives a later time.
 func TestRemoveKeepsUsedPrograms(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
 		f, _ := old(t)
@@ -158,7 +158,7 @@ func TestRemoveRefuses(t *testing.T) {
 	checkSame(t, f.Dir, before)
 }
 
-// A program can write to its journal.
+// If a program has damaged its journal, Remove fails and removes no file.
 func TestRemoveWithABadJournal(t *testing.T) {
 	const wantError = "remove program prog: read .tdf-install.json: "
 	tests := map[string]func(t *testing.T, journal string){
@@ -200,8 +200,8 @@ func TestRemoveStaysInside(t *testing.T) {
 	}
 }
 
-// After an interruption at any step, the program is not ready, a fetch completes it, and another removal removes the
-// rest.
+// A removal may be interrupted at any step. Then the program is not ready. Either a fetch completes it, or another
+// removal removes the rest.
 func TestRemoveIsInterrupted(t *testing.T) {
 	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
 		f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
@@ -247,7 +247,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
 			step(t, root, o)
-			known := name != "the record is gone" // only the journal is left then; the next fetch removes it
+			known := name != "the record is gone" // in that case only the journal is left, and the next fetch removes it
 			removes(t, f, known)
 			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
 				t.Error(got)
@@ -258,8 +258,8 @@ func TestRemoveIsInterrupted(t *testing.T) {
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A worker that calls Ready just before the removal takes the record keeps the program. A worker that calls it later
-// finds the program not ready.
+// A removal takes the record of a program. If a worker calls Ready just before that, the program is kept. If a worker
+// calls Ready later, the program is not ready.
 func TestRemoveDuringUse(t *testing.T) {
 	f, src := old(t)
 	root, err := os.OpenRoot(f.Dir + "/prog")
@@ -285,7 +285,7 @@ func TestRemoveDuringUse(t *testing.T) {
 	}
 }
 
-// Ready records the last use, at most once an hour, and corrects a time in the future.
+// Ready records the last use, at most once an hour. If the recorded time is in the future, Ready corrects it.
 func TestReadyRecordsTheLastUse(t *testing.T) {
 	f, src := old(t)
 	for ago, written := range map[time.Duration]bool{

@@ -12,14 +12,14 @@ import (
 // maxRetries is the number of retries of a download.
 const maxRetries = 3
 
-// A temporary error is worth a retry.
+// A temporary is an error after which a download is retried.
 type temporary struct{ err error }
 
 func (t temporary) Error() string { return t.err.Error() }
 func (t temporary) Unwrap() error { return t.err }
 
-// retrying repeats try while the error is temporary. Its pauses grow, and are random so that many workers do not
-// retry at the same time.
+// retrying calls try again while its error is temporary, at most maxRetries times. The pauses between the calls grow.
+// They are random, so that many workers do not retry at the same time.
 func (j *job) retrying(ctx context.Context, try func() (string, error)) (string, error) {
 	pause := j.RetryPause
 	for n := 1; ; n++ {
@@ -38,7 +38,7 @@ func (j *job) retrying(ctx context.Context, try func() (string, error)) (string,
 	}
 }
 
-// jitter returns between a half and one and a half of d.
+// jitter returns a random duration between 0.5 d and 1.5 d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
 // A status is an http status that is not 200.

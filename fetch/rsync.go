@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// rsyncEnv names the variables that rsync and ssh inherit. It leaves out variables that name programs to run, such as
-// RSYNC_RSH.
+// rsyncEnv names the environment variables that rsync and ssh inherit. Variables that name programs to run, such as
+// RSYNC_RSH, are not in the list.
 var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "RSYNC_PASSWORD"}
 
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
-// rsync spools HOST:PATH and rsync://… sources. It copies into an empty directory, which must contain one file then.
+// rsync spools a source HOST:PATH or rsync://…. It copies the source into an empty directory, which must contain one file
+// afterwards.
 func (j *job) rsync(ctx context.Context) (string, error) {
 	into := j.staged(stagedRsync)
 	if err := os.Mkdir(into, 0o700); err != nil {
@@ -31,8 +32,8 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	defer cancel(nil)
 	go j.watchSize(ctx, into, cancel)
 	args := append(rsyncArgs(j.src.Location, j.IdleTimeout),
-		"--copy-links", // without --recursive: one file
-		"--chmod=F600", // readable here
+		"--copy-links", // --recursive is missing, so rsync copies one file
+		"--chmod=F600", // this process can read the copy
 		"--", j.src.Location, into+"/")
 	out, err := runRsync(ctx, j.Dir, args)
 	if err != nil {
@@ -44,7 +45,7 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 // rsyncArgs returns the arguments that reach a location, for reading and for writing.
 func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
-		"--secluded-args", // hide the path from the other host's shell
+		"--secluded-args", // the shell of the other host does not interpret the path
 		"--timeout=" + strconv.Itoa(seconds(idle)),
 	}
 	if strings.HasPrefix(location, "rsync://") {
@@ -78,7 +79,8 @@ func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 
 func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }
 
-// watchSize cancels an rsync that writes more than the limit. rsync's --max-size would trust the other end.
+// watchSize cancels an rsync that writes more than the limit. The option --max-size is not enough, because it trusts
+// the other end.
 func (j *job) watchSize(ctx context.Context, dir string, cancel context.CancelCauseFunc) {
 	for sleep(ctx, 100*time.Millisecond) == nil {
 		if size(dir) > j.Limits.Bytes {
@@ -125,9 +127,9 @@ const (
 	rsyncVanished = 24
 )
 
-// rsyncCodes explain the exit statuses that a user can act on. If the remote shell fails, rsync returns the shell's
-// status (127, 255) or its own 12, by chance: it does not wait for the shell. The output has the shell's
-// message in both cases.
+// rsyncCodes explains the exit statuses that a user can do something about. If the remote shell fails, rsync does not
+// wait for it. So rsync returns either the shell's exit status (127, 255) or its own status 12, by chance. The output
+// contains the shell's message in both cases.
 var rsyncCodes = map[int]string{
 	rsyncRefused: "the daemon refused",
 	10:           "no connection",
@@ -138,7 +140,7 @@ var rsyncCodes = map[int]string{
 	255:          "ssh failed",
 }
 
-// fetchCodes explain further exit statuses of a fetch. deliverCodes are those of a delivery.
+// fetchCodes explains further exit statuses of a fetch. deliverCodes explains further exit statuses of a delivery.
 var fetchCodes = map[int]string{
 	rsyncNotThere: "the file does not exist, or cannot be read",
 	rsyncVanished: "the file vanished",
@@ -146,7 +148,7 @@ var fetchCodes = map[int]string{
 
 const noSpace = "No space left on device"
 
-// rsyncError explains the error of a fetch, and marks errors of this host.
+// rsyncError explains the error of a fetch. It marks an error that this host caused.
 func rsyncError(err error, out string) error {
 	code, text := rsyncFailed(err, fetchCodes)
 	switch {
@@ -164,7 +166,7 @@ func rsyncError(err error, out string) error {
 	return localError{errors.New(text)}
 }
 
-// rsyncFailed returns rsync's exit status and its explanation. The explanation of other errors is "".
+// rsyncFailed returns rsync's exit status and its explanation. If err is no exit status, the explanation is "".
 func rsyncFailed(err error, codes map[int]string) (code int, text string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

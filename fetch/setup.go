@@ -14,14 +14,15 @@ import (
 
 const setupScript = "setup.sh"
 
-// setupEnv names the variables that setup.sh inherits. It needs them to find interpreters and compilers, and to
-// download packages through a proxy. None of them leads to Redis.
+// setupEnv names the environment variables that setup.sh inherits. setup.sh needs them to find interpreters and
+// compilers, and to download packages through a proxy. None of them contains an address or password of Redis.
 var setupEnv = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// setup runs the archive's setup.sh in the program's final directory, because a Python venv has absolute paths.
+// setup runs the archive's setup.sh. It runs in the program's final directory, because a Python venv contains absolute
+// paths.
 func (j *job) setup(ctx context.Context) error {
 	script := filepath.Join(j.dir, setupScript)
 	f, _, err := regular(os.OpenFile(script, readFlags, 0))
@@ -45,7 +46,7 @@ func (j *job) setup(ctx context.Context) error {
 func (j *job) runSetup(ctx context.Context) error {
 	out, err := j.execSetup(ctx)
 	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
-		// A process forked while the script was written keeps it open until its exec.
+		// If another thread forked while the script was written, the new process keeps the script open until it calls exec.
 		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}

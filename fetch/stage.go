@@ -26,7 +26,8 @@ const (
 
 func (j *job) staged(name string) string { return filepath.Join(j.stage, name) }
 
-// openStage makes an empty staging directory, and sweeps those of dead processes. The caller holds the lock.
+// openStage makes an empty staging directory, and removes the staging directories of dead processes. The caller must
+// hold the program's lock.
 func (j *job) openStage() error {
 	if err := makePrivate(j.Dir, stagingDir); err != nil {
 		return err
@@ -38,8 +39,9 @@ func (j *job) openStage() error {
 	return os.Mkdir(j.stage, 0o700)
 }
 
-// makePrivate makes a directory of .tdf/ with mode 0700, so that other users cannot hold locks. It also restricts a
-// directory that an earlier release of TDF left open. .tdf/ itself stays open, because rounds use it.
+// makePrivate makes a directory in .tdf/ with mode 0700, so that other users cannot hold locks. If the directory exists
+// with a wider mode from an earlier version of TDF, makePrivate restricts it. .tdf/ itself stays open to other users,
+// because rounds use it.
 func makePrivate(working, name string) error {
 	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {
 		return err
@@ -72,7 +74,7 @@ func (j *job) closeStage() {
 	}
 }
 
-// sweep removes staging directories of dead processes: those whose lock is free.
+// sweep removes the staging directories of dead processes. A process is dead if its lock is free.
 func (j *job) sweep() {
 	entries, _ := os.ReadDir(filepath.Join(j.Dir, stagingDir))
 	for _, e := range entries {

@@ -10,12 +10,12 @@ import (
 	"github.com/mholt/archives"
 )
 
-// streamBuffer is the number of bytes read between checks of the context.
+// streamBuffer is how many bytes a stream reads between two checks of its context.
 const streamBuffer = 64 << 10
 
-// A stream reads a tar from its decompressor. It counts all decompressed bytes: headers, skipped content, and bytes
-// after the last entry. It checks ctx for both the compressed and the decompressed bytes, because a decompressor may
-// read much and return little.
+// A stream reads a tar from a decompressor. It counts all decompressed bytes, even headers, skipped content, and bytes
+// after the last entry. A decompressor may read many bytes and return few. So the stream checks ctx when it reads
+// compressed bytes, and again when it returns decompressed bytes.
 type stream struct {
 	ctx    context.Context
 	r      io.Reader
@@ -23,7 +23,7 @@ type stream struct {
 	close  func() error
 }
 
-// openStream decompresses f; a nil comp means no compression.
+// openStream returns a stream that decompresses f. If comp is nil, f is not compressed.
 func (u *unpacker) openStream(comp archives.Compression, f *os.File) (*stream, error) {
 	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error { return nil }}
 	if comp == nil {
@@ -45,7 +45,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gz reads gzip as GNU tar does: only zeros may follow the last member.
+// gz decompresses gzip as GNU tar does. After the last member of the file, only zeros may follow.
 type gz struct{ archives.Gz }
 
 func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
@@ -71,7 +71,7 @@ func (m *members) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if n > 0 {
-			return n, nil // the next read returns io.EOF again
+			return n, nil // z returns io.EOF again at the next read
 		}
 		if err := m.next(); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// next goes to the next member. It returns [io.EOF] after the last one.
+// next goes to the next member. After the last member, it returns [io.EOF].
 func (m *members) next() error {
 	first, err := m.in.Peek(1)
 	if err != nil {

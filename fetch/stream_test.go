@@ -42,7 +42,7 @@ func withoutEnd(t testing.TB, items ...item) []byte {
 	return data[:len(data)-1024]
 }
 
-// bottomless returns archives that decompress to many bytes, and unpack to few.
+// bottomless returns archives that decompress to many bytes, but contain few bytes of files.
 func bottomless(t testing.TB, ending string) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
@@ -66,7 +66,7 @@ func globalHeaders(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// All decompressed bytes count towards the limits, also those outside entries.
+// All decompressed bytes count towards the limits, even bytes outside entries.
 func TestBottomlessArchives(t *testing.T) {
 	for _, ending := range tarEndings[1:] {
 		for name, data := range bottomless(t, ending) {
@@ -77,7 +77,7 @@ func TestBottomlessArchives(t *testing.T) {
 	}
 }
 
-// A megabyte decompresses to gigabytes of headers. The limits stop it, and so does the end of the context.
+// A megabyte decompresses to gigabytes of headers. Unpacking stops at a limit, or when the context ends.
 func TestBottomlessHeaders(t *testing.T) {
 	dir := t.TempDir()
 	member := compress(t, "tar.zst", emptyHeaders(t, 8<<20/512))
@@ -112,11 +112,11 @@ func TestBottomlessHeaders(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// endsAfter is a context that ends after a number of calls of Err.
+// endsAfter is a context that ends after left calls of its method Err.
 type endsAfter struct {
 	context.Context
-	left int // calls of Err before it ends
-	over int // calls of Err after it ended
+	left int // calls of Err that remain before the context ends
+	over int // calls of Err after the context has ended
 	end  context.CancelCauseFunc
 }
 

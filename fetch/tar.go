@@ -13,11 +13,11 @@ import (
 	"github.com/mholt/archives"
 )
 
-// headerBytes bounds the bytes per entry besides its content: headers, padding and long names.
+// headerBytes limits the bytes of an entry besides its content: headers, padding and long names.
 const headerBytes = 4 << 10
 
-// tar unpacks a tar compressed by comp. It reads to the end of the file, so that the decompressor verifies its
-// checksums. Like GNU tar it ignores bytes after the tar's end.
+// tar unpacks a tar that is compressed by comp. It reads to the end of the file, so that the decompressor verifies its
+// checksums. Like GNU tar, it ignores bytes after the end of the tar.
 func (u *unpacker) tar(comp archives.Compression, f *os.File) error {
 	s, err := u.openStream(comp, f)
 	if err != nil {
@@ -65,7 +65,8 @@ func tarEntry(t *tar.Reader, h *tar.Header) entry {
 	}
 }
 
-// tarMode takes the file's type from the type flag only, because the type bits of the mode may contradict it.
+// tarMode returns the mode of an entry. It takes the type from the type flag only, because the type bits of the mode may
+// contradict the flag.
 func tarMode(h *tar.Header) fs.FileMode {
 	m := h.FileInfo().Mode().Perm()
 	switch h.Typeflag {
@@ -83,7 +84,8 @@ func tarMode(h *tar.Header) fs.FileMode {
 	return m | fs.ModeIrregular
 }
 
-// archiveError unwraps this package's errors from those of the archive's reader, and explains the reader's errors.
+// archiveError explains an error of the archive's reader. If the error wraps an error of this package, archiveError
+// returns that one.
 func (u *unpacker) archiveError(err error) error {
 	var ours *entryError
 	switch {

@@ -10,9 +10,9 @@ import (
 	"path"
 )
 
-// unpack unpacks an archive into the empty directory dir. After an error the caller removes the files in dir.
+// unpack unpacks an archive into the empty directory dir. After an error, the caller must remove the files in dir.
 func unpack(ctx context.Context, archive, dir string, limits Limits) (err error) {
-	// Hostile bytes may make a decompressor panic.
+	// A decompressor may panic if the bytes are hostile.
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked{p}
@@ -78,12 +78,12 @@ func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (
 	}, nil
 }
 
-// An entry is an entry of a tar or zip. Its name is unchecked.
+// An entry is an entry of a tar or zip. Its name has not been checked.
 type entry struct {
 	name string
 	mode fs.FileMode
 	hard bool   // a hard link
-	link string // where a hard or symbolic link points
+	link string // target of a hard or symbolic link
 	open func() (io.ReadCloser, error)
 }
 
@@ -163,7 +163,7 @@ func (u *unpacker) file(name string, e entry) (err error) {
 	return err
 }
 
-// permissions returns 0755 for executable files and 0644 for others. It drops set-user-ID and similar bits.
+// permissions returns 0755 for an executable file, and 0644 for any other file. It drops set-user-ID and similar bits.
 func permissions(m fs.FileMode) fs.FileMode {
 	if m&0o111 != 0 {
 		return 0o755
@@ -178,7 +178,7 @@ func (u *unpacker) finish() error {
 	return u.makeLinks()
 }
 
-// budgetWriter counts bytes before they are written.
+// budgetWriter counts bytes before it writes them.
 type budgetWriter struct {
 	w      io.Writer
 	budget *budget
@@ -191,7 +191,7 @@ func (b *budgetWriter) Write(p []byte) (int, error) {
 	return b.w.Write(p)
 }
 
-// sourceReader marks read errors, so that they differ from write errors.
+// sourceReader marks its errors as read errors, to distinguish them from write errors.
 type sourceReader struct{ r io.Reader }
 
 func (s sourceReader) Read(p []byte) (int, error) {

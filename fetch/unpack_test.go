@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// hostile are archives that must fail with the error want.
+// hostile lists archives that must not be unpacked, with a part of the error.
 var hostile = []struct {
 	name    string
 	items   []item
 	want    string
-	tarOnly bool // a zip cannot contain it, or packZip cannot write it
+	tarOnly bool // a zip cannot contain such an entry, or packZip cannot write it
 }{
 	{"parent", []item{{name: "../evil", body: "x"}}, `entry "../evil": has .. in its name`, false},
 	{"parent inside", []item{{name: "a/../../evil", body: "x"}}, "has .. in its name", false},
@@ -87,7 +87,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// checkUnpackFails checks that fetching an archive fails, and changes no file in the working directory.
+// checkUnpackFails checks that a fetch of an archive fails, and does not change files in the working directory.
 func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 	t.Helper()
 	f := newFetcher(t)
@@ -104,7 +104,7 @@ func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 	}
 }
 
-// One attack in each compression is enough, because all compressions share the code for entries.
+// One hostile entry in each compression is enough, because the code for entries is the same for all compressions.
 func TestHostileInEveryCompression(t *testing.T) {
 	for _, ending := range tarEndings {
 		checkUnpackFails(t, ending, pack(t, ending, item{name: "../evil", body: "x"}, runItem), "has .. in its name")
@@ -120,7 +120,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// A gigabyte of zeros in a megabyte, under the default limits.
+// With the default limits, an archive of a megabyte that contains a gigabyte of zeros is refused.
 func TestGigabyteOfZeros(t *testing.T) {
 	var head bytes.Buffer
 	must(t, tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 1 << 30, Mode: 0o644}))
@@ -148,7 +148,7 @@ func mkdir(t testing.TB, name string) string {
 }
 
 func TestSkippedContentIsBounded(t *testing.T) {
-	// Global headers are not entries. This tar has little else, and hardly compresses.
+	// Global headers are not entries. This tar consists mostly of them. Compression hardly makes it smaller.
 	data := append(globalHeaders(t, 8), packTar(t, item{name: "noise", body: noise(100_000)})...)
 	data = bytes.ReplaceAll(data, []byte(strings.Repeat("x", 400_000)), []byte(hex.EncodeToString([]byte(noise(200_000)))))
 	checkUnpackFails(t, "tar.gz", compress(t, "tar.gz", data), "more than 3000000 bytes (max_program_bytes)")

@@ -16,8 +16,8 @@ const (
 	zipSearchBytes = 256 << 10
 )
 
-// zip uses the standard library. archives.Zip opens links too early, and some of its decompressors crash on hostile
-// bytes.
+// zip unpacks a zip. It uses the standard library. archives.Zip opens links too early, and some of its decompressors
+// crash on hostile bytes.
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{
@@ -75,7 +75,7 @@ func readTarget(file *zip.File) (string, error) {
 	return string(target), nil
 }
 
-// contextReaderAt fails its reads when ctx has ended.
+// contextReaderAt is a reader whose reads fail after ctx has ended.
 type contextReaderAt struct {
 	ctx context.Context
 	r   io.ReaderAt
@@ -88,7 +88,7 @@ func (c contextReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return c.r.ReadAt(p, off)
 }
 
-// boundedReaderAt bounds the size of a zip's central directory, because the reader loads it into memory.
+// boundedReaderAt limits the size of a zip's central directory, because the zip reader loads it into memory.
 type boundedReaderAt struct {
 	r         io.ReaderAt
 	left      int64

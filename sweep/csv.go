@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxRecord is the longest row in bytes. No task could take a longer one. A longer row is mostly an
-// unclosed quote.
+// maxRecord is the maximum size of a row in bytes. No task could hold a longer row. Most longer rows come from a quote
+// that is not closed.
 const maxRecord = 1 << 20
 
 var (
@@ -23,8 +23,8 @@ var (
 )
 
 // CSV reads rows from comma-separated values (RFC 4180). The first record names the parameters. CSV accepts
-// a byte order mark and CRLF, and skips blank lines. It keeps blanks around values, and trims them from names.
-// The sequence ends with the first error. That is a *[RowError], unless r itself failed.
+// a byte order mark and CRLF, and skips blank lines. It keeps blanks around values, and removes blanks around names.
+// The sequence ends with the first error. The error is a *[RowError], unless a read of r failed.
 func CSV(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		c := newCSVReader(r)
@@ -62,7 +62,7 @@ func newCSVReader(r io.Reader) *csvReader {
 	return c
 }
 
-// record reads the next record. The fields are valid until the next call.
+// record reads the next record. The returned fields are valid until the next call.
 func (c *csvReader) record() ([]string, error) {
 	c.source.left = maxRecord
 	fields, err := c.Read()
@@ -115,7 +115,7 @@ func (c *csvReader) header() ([]string, error) {
 	return names, nil
 }
 
-// checkName returns an error if a parameter's name is invalid or among the others.
+// checkName returns an error if a parameter's name is invalid, or if others contains it.
 func checkName(name string, others []string) error {
 	switch {
 	case name == "":
@@ -147,7 +147,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// boundedReader fails after left bytes, to bound the memory of a record.
+// boundedReader is a reader that fails after left bytes, to limit the memory for a record.
 type boundedReader struct {
 	r    io.Reader
 	left int
@@ -162,7 +162,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutBOM skips the byte order mark that spreadsheets write.
+// withoutBOM returns a reader of r that skips the byte order mark. Spreadsheets write one.
 func withoutBOM(r io.Reader) io.Reader { return &bomReader{r: r} }
 
 type bomReader struct {

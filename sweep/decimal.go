@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// maxDigits is the number of decimal digits that survive the conversion to float64 and back.
+// maxDigits is how many decimal digits of a number stay the same if it is converted to float64 and back.
 const maxDigits = 15
 
 var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
 
-// isNumber reports whether a text is a number that a reader can take as a float64 without loss.
-// Texts with leading zeros or more than 15 digits are not numbers. Neither are texts outside the range of a
-// float64, nor those that look like an id (docs/tdf.md, "Sweeps").
+// isNumber reports whether a text is a number that a reader can convert to a float64 without loss.
+// A text is not a number if it has leading zeros or more than 15 digits, if it is outside the range of a
+// float64, or if it looks like an id (docs/tdf.md, "Sweeps").
 func isNumber(text string) bool {
 	const longest = len("-0.") + maxDigits + len("e-308")
 	if len(text) > longest || !numberSyntax.MatchString(text) {
@@ -38,7 +38,7 @@ func cutExponent(number string) (mantissa, exponent string, found bool) {
 	return number, "", false
 }
 
-// looksLikeID reports whether a text such as 3e05 or 1234e56 is more likely a hexadecimal id than a number.
+// looksLikeID reports whether a text is more likely a hexadecimal id than a number, such as 3e05 or 1234e56.
 func looksLikeID(mantissa, exponent string) bool {
 	if strings.ContainsAny(mantissa, "-.") || strings.ContainsAny(exponent, "-+") {
 		return false
@@ -47,7 +47,7 @@ func looksLikeID(mantissa, exponent string) bool {
 	return err != nil || strconv.Itoa(zeros) != exponent || len(mantissa) > 1 && len(mantissa)+zeros > maxDigits
 }
 
-// inRange reports whether a float64 can represent the number with 15 digits.
+// inRange reports whether a float64 represents the number with a precision of 15 digits.
 func inRange(number, mantissa string) bool {
 	const leastNormal = 0x1p-1022
 	f, err := strconv.ParseFloat(number, 64)
@@ -73,10 +73,10 @@ func parseDecimal(number string) decimal {
 	return d
 }
 
-// outOfRange is an exponent that no float64 has.
+// outOfRange is an exponent that is too large for a float64.
 const outOfRange = 1000
 
-// units returns the number in units of 10^exponent. It returns false if the number has more than 15 digits, or is
+// units returns the number as a multiple of 10^exponent. It returns false if the number has more than 15 digits, or is
 // outside the range of a float64.
 func (d decimal) units(exponent int) (int64, bool) {
 	n, err := strconv.ParseInt(d.digits, 10, 64)

@@ -12,23 +12,23 @@ import (
 // A Grid is every combination of the values of its parameters.
 type Grid struct{ axes []axis }
 
-// An axis is a parameter with its values, span by span.
+// An axis is a parameter of a grid. Its values are those of its spans.
 type axis struct {
 	name  string
 	spans []span
-	count int64 // of values
+	count int64 // number of values
 }
 
-// maxPoints is more than Redis could store as tasks.
+// maxPoints limits the points of a grid. It is more tasks than Redis could store.
 const maxPoints = 1_000_000_000_000
 
 // ParseGrid parses a grid such as a=1..10 b=x,y c=0.1..0.5/0.1. Blanks separate parameters, and commas separate
 // values.
-//   - A range goes up or down from its first number. It includes its last number if a step reaches it.
-//   - The step follows a slash. Its default is 1 for whole numbers; other ranges need one.
+//   - A range goes up or down from its first number. It includes its last number if a step reaches that number.
+//   - The step follows a slash. The default step of a range of whole numbers is 1. Other ranges need a step.
 //   - Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3 is 0.001, 0.002 and so on.
-//   - Quotes ('…', "…", \) work as in an input: blanks, commas and dots within them are text.
-//   - 1-10 and 1:10 are errors unless quoted, because they are mostly meant as ranges.
+//   - Quotes ('…', "…", \) work as in an input: blanks, commas and dots within quotes are text.
+//   - 1-10 and 1:10 are errors unless quoted, because users who write them mostly mean ranges.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
@@ -122,7 +122,7 @@ func (g *Grid) add(w gridWord) error {
 	return nil
 }
 
-// A gridWord is a parameter as written in a grid.
+// A gridWord is a parameter and its values as the user wrote them in a grid.
 type gridWord struct {
 	name  string
 	items []gridItem
@@ -130,7 +130,7 @@ type gridWord struct {
 
 type gridItem struct {
 	text   string
-	quoted bool // at least in part, so it is not a range
+	quoted bool // a part of the item was in quotes, so it is not a range
 }
 
 var (
@@ -149,7 +149,7 @@ func splitGrid(text string) ([]gridWord, error) {
 			return nil, errNoEquals
 		}
 		w := gridWord{name: l.rest[:end]}
-		for more := true; more; { // an item follows = and each comma
+		for more := true; more; { // an item comes after = and after each comma
 			l.rest = l.rest[end+1:]
 			item, err := l.item()
 			if err != nil {
@@ -167,7 +167,7 @@ type lexer struct{ rest string }
 
 func (l *lexer) skipBlanks() { l.rest = strings.TrimLeft(l.rest, " \t\n\r") }
 
-// item reads up to the next comma, blank or end.
+// item reads an item: the text up to the next comma, blank or end.
 func (l *lexer) item() (gridItem, error) {
 	var item gridItem
 	var b strings.Builder
@@ -192,7 +192,7 @@ func (l *lexer) item() (gridItem, error) {
 	return item, nil
 }
 
-// quoted reads what follows a quote or a backslash.
+// quoted reads the text after an opening quote, or the character after a backslash.
 func (l *lexer) quoted(mark byte) (string, error) {
 	if mark == '\\' {
 		if l.rest == "" {

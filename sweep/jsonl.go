@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// JSONL reads rows from lines. Each line is a JSON object, and its members are the row's parameters, in their order.
-// Lines may have different parameters. Numbers keep their spelling, null becomes an empty text, and arrays and
-// objects become compact JSON. JSONL skips blank lines. The sequence ends with the first error. That is a
-// *[RowError], unless r itself failed.
+// JSONL reads rows from lines. Each line is a JSON object. The members of the object are the row's parameters, in their
+// order. Lines may have different parameters. Numbers keep their spelling, null becomes an empty text, and arrays and
+// objects become compact JSON. JSONL skips blank lines. The sequence ends with the first error. The error is a
+// *[RowError], unless a read of r failed.
 func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		source := &failingReader{r: r}
@@ -44,7 +44,8 @@ func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	}
 }
 
-// failingReader keeps the reader's error, because the scanner returns an incomplete last line without an error.
+// failingReader keeps the error of its reader. If a read fails, the scanner first returns the incomplete last line, without
+// the error.
 type failingReader struct {
 	r   io.Reader
 	err error
@@ -98,7 +99,7 @@ func parseObject(text []byte) ([]Param, error) {
 }
 
 func parseMember(d *json.Decoder, others []string) (Param, error) {
-	name, err := d.Token() // within an object, Token returns a string or an error
+	name, err := d.Token() // at this place in an object, Token returns a string or an error
 	if err != nil {
 		return Param{}, fmt.Errorf("invalid JSON: %w", withoutEOF(err))
 	}
@@ -113,7 +114,7 @@ func parseMember(d *json.Decoder, others []string) (Param, error) {
 	return p, p.set(value)
 }
 
-// set sets the value from valid JSON.
+// set sets the parameter's value. The argument must be valid JSON.
 func (p *Param) set(value []byte) error {
 	switch value[0] {
 	case '"':
@@ -131,7 +132,7 @@ func (p *Param) set(value []byte) error {
 	return err
 }
 
-// withoutEOF replaces io.EOF, which is not an end of the rows here.
+// withoutEOF replaces io.EOF by another error: the line ends, but the rows may go on.
 func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the text ends too early")

@@ -2,7 +2,7 @@ package sweep
 
 import "strings"
 
-// A quoting is the kind of quotes around a place in an input.
+// A quoting says which quotes are around a place in an input.
 type quoting byte
 
 // No quotes, '…' and "…": see tdf.SplitInput.
@@ -12,7 +12,7 @@ const (
 	double
 )
 
-// quote escapes a value for a place within these quotes.
+// quote escapes a value so that it can stand within these quotes.
 func (q quoting) quote(value string) string {
 	switch q {
 	case single:
@@ -25,7 +25,8 @@ func (q quoting) quote(value string) string {
 
 var doubleEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 
-// Quote returns a value as one word of an input, and quotes it only if necessary. A shell reads the same word.
+// Quote returns a value as one word of an input. It adds quotes only if necessary. A shell reads the result as the same
+// word.
 func Quote(value string) string {
 	if value != "" && strings.Trim(value, plainCharacters) == "" {
 		return value

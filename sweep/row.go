@@ -15,7 +15,7 @@ import (
 // A Param is one parameter of a row.
 type Param struct {
 	Name string
-	Text string // the value, as the program gets it
+	Text string // the value as the program gets it
 	json string // the value in JSON; if "", appendJSON derives it from Text
 }
 
@@ -26,14 +26,14 @@ type Row struct {
 	ofGrid bool
 }
 
-// A RowError is an error in one row.
+// A RowError is an error about one row.
 type RowError struct {
-	Line   int64 // as in [Row]
+	Line   int64 // the row's line or number, as in [Row]
 	Err    error
 	ofGrid bool
 }
 
-// Wrong returns a *[RowError] about the row.
+// Wrong returns a *[RowError] that wraps err and names the row.
 func (r *Row) Wrong(err error) error { return &RowError{r.Line, err, r.ofGrid} }
 
 func (e *RowError) Error() string {
@@ -45,7 +45,7 @@ func (e *RowError) Error() string {
 
 func (e *RowError) Unwrap() error { return e.Err }
 
-// index returns -1 if the row has no such parameter.
+// index returns the position of a parameter, or -1 if the row has no such parameter.
 func (r *Row) index(name string) int {
 	return slices.IndexFunc(r.Params, func(p Param) bool { return p.Name == name })
 }
@@ -59,7 +59,7 @@ func (r *Row) names() []string {
 }
 
 // JSON returns the parameters as one compact JSON object, in their order. A value such as 0.5 or 1e-3 becomes a
-// number and keeps its spelling. All other values become strings. That includes numbers that lose precision
+// number and keeps its spelling. All other values become strings, even numbers that would lose precision
 // as a float64 (docs/tdf.md, "Sweeps").
 func (r *Row) JSON() string {
 	b := []byte{'{'}
@@ -87,11 +87,11 @@ func appendString(b []byte, s string) []byte {
 	buf := bytes.NewBuffer(b)
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // encoding a string cannot fail
+	_ = e.Encode(s) // a string can always be encoded
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// Words returns an input with one word for each value, in their order.
+// Words returns an input with one word for each value, in the order of the parameters.
 func (r *Row) Words() (string, error) {
 	words := make([]string, len(r.Params))
 	for i, p := range r.Params {
@@ -117,8 +117,8 @@ func checkInput(input string) (string, error) {
 	return input, nil
 }
 
-// A Point identifies the parameters of a row. Rows with the same names and texts have the same Point, in any order.
-// The spelling in JSON does not matter either: a program gets the same text from 1 and "1".
+// A Point identifies the parameters of a row and their values. Their order does not matter: two rows have the same Point
+// if they have the same names and texts. The type in JSON does not matter: a program gets the same text from 1 and "1".
 type Point [16]byte
 
 // Point returns the row's Point.
@@ -135,7 +135,7 @@ func (r *Row) Point() Point {
 	return Point(sum[:])
 }
 
-// PointOf returns the Point of the parameters in a task's meta. It returns false if the meta is not a JSON object.
+// PointOf returns the Point of the parameters in a task's meta. If the meta is not a JSON object, PointOf returns false.
 func PointOf(meta string) (Point, bool) {
 	params, err := parseObject([]byte(meta))
 	if err != nil {

@@ -86,7 +86,7 @@ func TestReadingFails(t *testing.T) {
 	}
 }
 
-// CSV reads every value as the csv.Writer wrote it.
+// CSV returns the values that a csv.Writer wrote.
 func TestCSVProperty(t *testing.T) {
 	field := anyText().Filter(func(s string) bool { return !strings.Contains(s, "\r") }) // CRLF within quotes becomes LF
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,7 +173,7 @@ func TestJSONLNamesTheLine(t *testing.T) {
 	}
 }
 
-// PointOf a row's JSON is the row's Point.
+// For a row's JSON, PointOf returns the row's Point.
 func TestPointOf(t *testing.T) {
 	text := anyText().Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") })
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,8 +224,8 @@ func TestRowJSON(t *testing.T) {
 	}
 }
 
-// A value with an exponent becomes a number in JSON unless a float64 would lose precision. Its text in the input
-// never changes.
+// A value with an exponent becomes a number in JSON, unless it would lose precision as a float64. Its text in the
+// input is never changed.
 func TestNumbersWithExponents(t *testing.T) {
 	for _, number := range []string{
 		"1e-3", "1E5", "1e5", "2.5e-05", "-1e5", "1e+06", "10e3", "100e-6", "6.02214076e23", "1e20", "5E18", "1e308", "0e5", "0.0e-999",

@@ -11,20 +11,20 @@ import (
 // A span is one value, or a range of decimal numbers: first, first + step, and so on.
 type span struct {
 	text        string // the single value; "" for a range
-	first, step int64  // in units of 10^exponent
+	first, step int64  // multiples of 10^exponent
 	exponent    int
-	scientific  bool // format values as 1.5e-20, because they have too many digits without an exponent
+	scientific  bool // values are formatted like 1.5e-20, because they would have too many digits without an exponent
 	count       int64
 }
 
-// numberPattern matches a number of JSON.
+// numberPattern matches a JSON number.
 const numberPattern = `-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?`
 
 var (
 	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
 	rangeSyntax = regexp.MustCompile(`^(` + numberPattern + `)\.\.(` + numberPattern + `)(?:/(` + numberPattern[len("-?"):] + `))?$`)
 
-	// foreignRange matches the notations of ranges in other programs.
+	// foreignRange matches ranges as other programs write them.
 	foreignRange = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
 
 	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
@@ -41,7 +41,8 @@ func parseSpan(item gridItem) (span, error) {
 	return s, nil
 }
 
-// suggestion returns the range that an unquoted value most likely stands for, or "" if it is no range.
+// suggestion returns the range that the user most likely meant by an unquoted value. It returns "" if the value does not
+// look like a range.
 func (item gridItem) suggestion() string {
 	match := foreignRange.FindStringSubmatch(item.text)
 	switch {
@@ -52,11 +53,11 @@ func (item gridItem) suggestion() string {
 	case strings.Contains(item.text, "/"):
 		return match[1] + ".." + match[2] + "/" + match[3]
 	}
-	return "FIRST..LAST/STEP" // some languages write first:step:last, others first:last:step
+	return "FIRST..LAST/STEP" // no exact suggestion: some languages write first:step:last, others first:last:step
 }
 
-// betweenNumbers reports whether the text is a range of numbers in a spelling that rangeSyntax refuses, such as
-// .5..1 and 0x10..0x20.
+// betweenNumbers reports whether a text looks like a range of numbers that rangeSyntax does not match, such as .5..1 or
+// 0x10..0x20.
 func betweenNumbers(text string) bool {
 	from, to, found := strings.Cut(text, "..")
 	return found && isAnyNumber(from) && isAnyNumber(to)
@@ -102,7 +103,7 @@ func parseRange(text string) (span, error) {
 	return s, nil
 }
 
-// stepHint suggests a step for a range that needs one, or "" for a range of whole numbers, whose default step is 1.
+// stepHint suggests a step for a range without a step. It returns "" for a range of whole numbers, which needs no step.
 func stepHint(text string, from, to decimal) string {
 	exponent := min(from.exponent, to.exponent)
 	switch {

@@ -8,14 +8,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". Quoting keeps each value within
-// its word. {a|raw} inserts the value without quoting. {{ and }} stand for braces.
+// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". A template quotes each value, so that
+// the value stays within one word. {a|raw} inserts the value without quotes. {{ and }} stand for braces.
 type Template struct{ parts []part }
 
-// A part is text, followed by the place of a parameter.
+// A part of a template is a text, followed by the place of a parameter.
 type part struct {
 	text   string
-	name   string // the parameter; "" in the last part
+	name   string // name of the parameter; "" in the last part
 	raw    bool
 	within quoting
 }
@@ -36,7 +36,7 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// A parser tracks quotes as tdf.SplitInput does, to know the quotes around each place.
+// A parser parses a template. It tracks quotes as tdf.SplitInput does, to know which quotes are around each place.
 type parser struct {
 	rest   string
 	parts  []part
@@ -74,7 +74,7 @@ func (p *parser) take(n int) {
 	p.rest = p.rest[n:]
 }
 
-// quote tracks where quotes begin and end.
+// quote changes the parser's quoting if c begins or ends quotes.
 func (p *parser) quote(c byte) {
 	mark := map[byte]quoting{'\'': single, '"': double}[c]
 	switch {
@@ -86,7 +86,7 @@ func (p *parser) quote(c byte) {
 	}
 }
 
-// escape takes a backslash and the escaped character. Escaped braces come in pairs, too.
+// escape parses a backslash and the escaped character. A brace must be doubled even after a backslash.
 func (p *parser) escape() error {
 	next := p.rest[1:]
 	switch {
@@ -123,7 +123,7 @@ func (p *parser) place() error {
 	return nil
 }
 
-// Fill returns the input for a row. Its error names the parameter that is missing or contains a NUL byte.
+// Fill returns the input for a row. If a parameter is missing or contains a NUL byte, the error names the parameter.
 func (t *Template) Fill(row *Row) (string, error) {
 	var wrong error
 	input := t.fill(func(p part) string {

@@ -106,7 +106,7 @@ func TestWords(t *testing.T) {
 	})
 }
 
-// A templateWord is a word of a template, and the word with the values filled in.
+// A templateWord is a word of a template, and the word that Fill must make of it.
 type templateWord struct{ written, filled string }
 
 func drawWord(t *rapid.T, row *Row) templateWord {
@@ -129,7 +129,7 @@ func drawWord(t *rapid.T, row *Row) templateWord {
 	return w
 }
 
-// The input has the template's words, for all values.
+// For all values, the input has the same words as the template, with the values filled in.
 func TestFillProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rowOf("a", anyText().Draw(t, "a"), "b", anyText().Draw(t, "b"))
@@ -172,7 +172,7 @@ func FuzzTemplate(f *testing.F) {
 			row := rowOf("a", a, "b", b)
 			input, err := tm.Fill(&row)
 			if err != nil {
-				return nil // a missing parameter, a NUL byte, or too long
+				return nil // a parameter is missing or contains a NUL byte, or the input is too long
 			}
 			words, err := tdf.SplitInput(input)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/command"
 )
 
-// An app is one call of tdf: its input and output, and the flags that all commands share.
+// An app holds the state of one call of tdf: input, output, and the flags that all commands share.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -29,7 +29,7 @@ type app struct {
 	set       []string // --set
 	parsed    bool     // the arguments are valid for the command
 
-	grace atomic.Int64 // the time that the command has to end after a signal, a [time.Duration]
+	grace atomic.Int64 // how long the command may still run after a signal; a [time.Duration]
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -41,7 +41,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return a
 }
 
-// warningsTo returns a log handler that writes warnings and errors for people, without time and level.
+// warningsTo returns a log handler that writes only warnings and errors. The lines have no time and no level.
 func warningsTo(w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
@@ -88,10 +88,10 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// begin runs before every command. It refuses empty values: most likely, they come from an unset shell variable.
+// begin runs before every command. It refuses empty arguments and flag values. Most likely, an unset shell variable caused them.
 func (a *app) begin(c *cobra.Command, args []string) error {
 	a.parsed = true
-	if c.Name() == "up" { // it lets programs finish first
+	if c.Name() == "up" { // tdf up lets running programs finish first
 		a.grace.Store(int64(noLimit))
 	}
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
@@ -115,7 +115,7 @@ func (a *app) begin(c *cobra.Command, args []string) error {
 // mayBeEmpty lists the flags whose value may be the empty string.
 var mayBeEmpty = []string{"input", "meta"}
 
-// A group is a section of commands in tdf --help.
+// A group is a section of tdf --help with its commands.
 type group struct {
 	id, title string
 	commands  []func(*app) *cobra.Command
@@ -128,7 +128,7 @@ var groups = []group{
 	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 
-// say writes a message to stderr. It escapes control characters, because the args may come from Redis.
+// say writes a message to stderr. It escapes control characters, because args may contain texts from Redis.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, printable(fmt.Sprintf(format, args...)))
 }

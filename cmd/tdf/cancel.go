@@ -13,7 +13,7 @@ func newCancel(a *app) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "cancel", Short: "Cancel open and running tasks",
-		Long:    "Cancels open and running tasks. They expire with the outcome cancelled. Workers end the programs of the running ones.",
+		Long:    "Cancels open and running tasks. They expire with the outcome cancelled. Workers end the programs of cancelled tasks that were running.",
 		Example: "  tdf cancel --campaign grid --state open",
 	})
 }

@@ -15,10 +15,10 @@ func newCheck(a *app) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
-		Long: "Checks all tasks while work goes on. A task must be in the list of its state, the server must look at it in time, and its\n" +
-			"counters must agree. The server does the same checks, for some tasks in each round.\n" +
-			"--repair repairs certain findings at once, and others if they are unchanged after --wait.\n" +
-			"Exit status 3 means that findings are left.",
+		Long: "Checks all tasks. Work may go on meanwhile. A task must be in the list of its state, the server must look at it in time, and its\n" +
+			"counters must agree. The server's audit makes the same checks, for some tasks at a time.\n" +
+			"--repair repairs a certain finding at once, and an uncertain one if it is unchanged after --wait.\n" +
+			"Exit status 3 means that inconsistent tasks are left.",
 		Example: "  tdf check --repair",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -28,8 +28,8 @@ func newCheck(a *app) *cobra.Command {
 			return a.withManager(c.Context(), func(m *client) error { return a.check(c.Context(), m, repair, pause) })
 		},
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
-	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time for which an uncertain finding must stay unchanged before its repair")
+	c.Flags().BoolVar(&repair, "repair", false, "repair the inconsistent tasks")
+	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which an uncertain finding is checked again, and repaired if it is unchanged")
 	return c
 }
 
@@ -62,7 +62,7 @@ func (a *app) printFindings(findings []admin.Finding, line func(admin.Finding) s
 	return nil
 }
 
-// beforeRepair describes a finding and its repair.
+// beforeRepair describes a finding, and the repair that --repair would make.
 func beforeRepair(f admin.Finding) string {
 	putBack := "put back as " + string(f.Repair)
 	problem, repair, _ := strings.Cut(f.Problem, ": ")
@@ -79,7 +79,7 @@ func beforeRepair(f admin.Finding) string {
 	return fmt.Sprintf("task %d: %s; --repair would repair it", f.ID, f.Problem)
 }
 
-// afterRepair describes a finding that is left after the repair.
+// afterRepair describes a finding that is left after a repair.
 func afterRepair(f admin.Finding) string {
 	if repairable(f) {
 		return f.String() + " (not repaired yet)"
@@ -89,7 +89,8 @@ func afterRepair(f admin.Finding) string {
 
 func repairable(f admin.Finding) bool { return f.Repairable() }
 
-// repair repairs what it can, and returns the findings that are left.
+// repair repairs findings, and returns the findings that are left. It repairs the sure ones at once. The others may be
+// transitions in progress; repair repairs them if they are unchanged after the pause.
 func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
@@ -132,7 +133,7 @@ func (a *app) repairNow(ctx context.Context, m *client, findings []admin.Finding
 	if err != nil {
 		return err
 	}
-	if n < len(findings) { // Repair does not return which; the next check finds the rest
+	if n < len(findings) { // Repair does not return which findings it repaired; the next check finds the rest
 		a.say("repaired %d of %s", n, counted(len(findings), "finding"))
 		return nil
 	}

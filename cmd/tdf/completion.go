@@ -49,20 +49,20 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// File names are completed only for the arguments and flags that take files or directories.
+// Only the arguments and flags listed here take files or directories. Shells complete file names only for them.
 var (
 	pathCommands = []string{"push", "load"}
 	pathFlags    = []string{"config", "from", "program", "data", "directory", "output"}
 )
 
-// completionLimit is the time that a shell waits for values from Redis.
+// completionLimit is the maximum time for which a shell waits for values from Redis.
 const completionLimit = 2 * time.Second
 
 // completeValues makes shells complete the values of a command's flags and arguments.
 func (a *app) completeValues(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if values := flagValues[f.Name]; values != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // fails only if the flag has one
+			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // fails only if the flag already has a completion function
 		}
 		if complete := a.redisFlags()[f.Name]; complete != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
@@ -78,12 +78,13 @@ func (a *app) completeValues(c *cobra.Command) {
 func completeNoFiles(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(pathFlags, f.Name) && f.Value.Type() != "bool" {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag has one
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag already has a completion function
 		}
 	})
 }
 
-// redisFlags returns the completions of flags whose values are in Redis. They ignore the arguments of the command.
+// redisFlags returns completion functions for the flags whose values are read from Redis. The functions ignore the arguments
+// of the command.
 func (a *app) redisFlags() map[string]cobra.CompletionFunc {
 	withoutArgs := func(complete cobra.CompletionFunc) cobra.CompletionFunc {
 		return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -96,22 +97,22 @@ func (a *app) redisFlags() map[string]cobra.CompletionFunc {
 	}
 }
 
-// completeGlobalFlags is completeNoFiles for the flags that all commands have.
+// completeGlobalFlags does the same as completeNoFiles, for the flags that all commands share.
 func completeGlobalFlags(root *cobra.Command) {
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(pathFlags, f.Name) {
-			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag has one
+			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag already has a completion function
 		}
 	})
 }
 
-// flagValues has the values of flags that accept only a fixed set.
+// flagValues lists the values of each flag that accepts only certain words.
 var flagValues = map[string][]string{
 	"state": stateValues(), "outcome": outcomeValues(), "format": {"csv", "jsonl"},
 	"fail-on": {string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)},
 }
 
-// completeListed completes a list of values with commas between them, each value once.
+// completeListed completes a comma-separated list of values. It does not offer a value that is already in the list.
 func completeListed(values []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]
@@ -125,14 +126,14 @@ func completeListed(values []string) cobra.CompletionFunc {
 	}
 }
 
-// complete completes the values that read finds in Redis, except the values in args. A value may have a description after a
-// tab. Values with control characters are left out.
+// complete returns a completion function for the values that read gets from Redis, except the values in args. A value may be
+// followed by a tab and a description. Values with control characters are left out.
 func (a *app) complete(read func(context.Context, *client, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
 		var all []string
-		_ = a.withManager(ctx, func(m *client) error { // without Redis, there is nothing to complete
+		_ = a.withManager(ctx, func(m *client) error { // if Redis cannot be reached, nothing is completed
 			for _, value := range read(ctx, m, c) {
 				word, _, _ := strings.Cut(value, "\t")
 				if word != "" && printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
@@ -145,7 +146,8 @@ func (a *app) complete(read func(context.Context, *client, *cobra.Command) []str
 	}
 }
 
-// sampled is the number of tasks of each state whose campaigns and programs are completed. Redis has no list of these names.
+// sampled is the number of tasks of each state that shell completion reads to find the names of campaigns and programs. Redis
+// has no list of these names.
 const sampled = 1000
 
 // newestNames returns the distinct names of the newest tasks, the newest first.
@@ -170,7 +172,7 @@ func newestNames(name func(*manager.Task) string) func(context.Context, *client,
 func campaignOf(t *manager.Task) string { return t.Group }
 func programOf(t *manager.Task) string  { return t.Program }
 
-// failureIDs returns the failure groups with their descriptions.
+// failureIDs returns the ids of the failure groups, each with a description.
 func failureIDs(ctx context.Context, m *client, c *cobra.Command) []string {
 	campaign, _ := c.Flags().GetString("campaign")
 	page, _ := m.admin().Failures(ctx, manager.Query{Group: campaign}, "")
@@ -181,7 +183,7 @@ func failureIDs(ctx context.Context, m *client, c *cobra.Command) []string {
 	return all
 }
 
-// storedSources returns the stored programs with their sizes.
+// storedSources returns the sources of the stored programs, each with its size.
 func storedSources(ctx context.Context, m *client, _ *cobra.Command) []string {
 	stored, _ := program.List(ctx, m.Manager)
 	var all []string
@@ -191,12 +193,12 @@ func storedSources(ctx context.Context, m *client, _ *cobra.Command) []string {
 	return all
 }
 
-// completePrograms completes stored programs.
+// completePrograms completes the sources of stored programs.
 func (a *app) completePrograms(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return a.complete(storedSources)(c, args, typed)
 }
 
-// completeCampaign completes the campaign of a command that takes one.
+// completeCampaign completes the argument CAMPAIGN.
 func (a *app) completeCampaign(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

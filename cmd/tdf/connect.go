@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// tool reads the configuration. Flags win over the environment, and the environment over the file.
+// tool reads the configuration. A flag overrides the environment. The environment overrides the file.
 func (a *app) tool() (config.Tool, error) {
 	overrides, err := a.overrides()
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) overrides() ([]config.Override, error) {
 		key, value, ok := strings.Cut(s, "=")
 		section, name, dotted := strings.Cut(key, ".")
 		if !ok || !dotted {
-			return nil, usage("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // the value may be secret
+			return nil, usage("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // not the whole argument: its value may be secret
 		}
 		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
 	}
@@ -79,7 +79,7 @@ func (a *app) withManager(ctx context.Context, do func(*client) error) error {
 	return a.withManagerOf(ctx, tool, do)
 }
 
-// withManagerOf is withManager for a configuration that the caller has read.
+// withManagerOf does the same as withManager, with a configuration that the caller has read.
 func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*client) error) error {
 	m, err := a.connect(ctx, tool)
 	if err != nil {
@@ -89,12 +89,12 @@ func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*clie
 	return do(m)
 }
 
-// firstAnswer is the time that Redis has for its first answer. Afterwards, calls wait for Redis without a limit.
+// firstAnswer is the time limit for the first answer of Redis. Later calls wait for Redis without a limit.
 const firstAnswer = 5 * time.Second
 
 var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start one with tdf up")
 
-// connect returns a manager that writes the user's name into the logs of tasks.
+// connect returns a client that writes the user's name into the logs of tasks.
 func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
 	defer cancel()
@@ -110,8 +110,8 @@ func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
 	return &client{m}, m.Connect(ctx)
 }
 
-// reach fails at once if nothing listens at addr or the host is unknown. It ignores a time-out, because the
-// manager waits for a slow Redis.
+// reach connects to addr once. It fails at once if nothing listens there or the host is unknown. It ignores a time-out, because
+// the client waits for a slow Redis.
 func reach(ctx context.Context, addr string) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	var network net.Error
@@ -126,7 +126,7 @@ func reach(ctx context.Context, addr string) error {
 	return fmt.Errorf("connect to redis: %w; start one with tdf up, or name another with --redis HOST:PORT", err)
 }
 
-// userAtHost names the user for the logs of tasks.
+// userAtHost returns the name of the user and the host, for the logs of tasks.
 func userAtHost() string {
 	name, host := "unknown", "?"
 	if u, err := user.Current(); err == nil {

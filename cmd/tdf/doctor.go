@@ -26,7 +26,7 @@ func newDoctor(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "only problems")
-	c.Flags().BoolVar(&configOnly, "config-only", false, "only the configuration, without a connection to Redis")
+	c.Flags().BoolVar(&configOnly, "config-only", false, "check only the configuration, without a connection to Redis")
 	return c
 }
 
@@ -65,7 +65,7 @@ func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
 	return nil
 }
 
-// printDiagnosis prints a line; on a terminal, the fix is on a line of its own.
+// printDiagnosis prints a diagnosis and its fix on one line. On a terminal, the fix gets a separate line.
 func (a *app) printDiagnosis(d admin.Diagnosis, asJSON bool) error {
 	d.Fix = withCommands(d.Fix, 0)
 	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix, 0)

@@ -17,10 +17,10 @@ const (
 	statusInterrupted = 130
 )
 
-// errNotWell ends a command with statusNotWell. The command has printed the reason.
+// errNotWell makes a command exit with statusNotWell. The command must have printed the reason before.
 var errNotWell = errors.New("not well")
 
-// status returns the exit status of a command that ended with err. It prints the error.
+// status prints err, and returns the exit status of a command that returned err.
 func (a *app) status(ctx context.Context, err error) int {
 	switch {
 	case err == nil:

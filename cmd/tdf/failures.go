@@ -28,8 +28,8 @@ func newFailures(a *app) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
 		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also of archived tasks. Rounds of a group ended in the same\n" +
-			"way, and the ends of their stderr differ only in numbers, quoted names, addresses and temporary paths. The flag --failure of other\n" +
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also if they are archived. The rounds of a group ended in the same\n" +
+			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary paths. The flag --failure of other\n" +
 			"commands takes the ID of a group.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures --campaign grid",
@@ -37,7 +37,7 @@ func newFailures(a *app) *cobra.Command {
 	}
 	r.filter.flags(c)
 	r.paging.flags(c, 20, "groups")
-	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "also failed rounds of tasks that are open, running, executed or succeeded")
+	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "include failed rounds of tasks that are now open, running, executed or succeeded")
 	c.Flags().BoolVar(&r.asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -125,7 +125,7 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	return t.write()
 }
 
-// paragraphs prints groups on a terminal. The line from stderr is too long for a column.
+// paragraphs prints the groups on a terminal, each as a paragraph: the line from stderr is too long for a table.
 func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
@@ -143,7 +143,7 @@ func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	return err
 }
 
-// topCounts returns the names with the highest counts.
+// topCounts lists the names with the highest counts in a text, with their counts if there are several names.
 func topCounts(of map[string]int) string {
 	const limit = 2
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {

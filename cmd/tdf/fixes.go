@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fixCommands are the commands that carry out fixes of package admin. ID stands for the task.
+// fixCommands lists fixes that package admin suggests, each with the commands that carry it out. ID stands for the task's id.
 var fixCommands = []struct{ fix, command string }{
 	{"start a server", "start tdf-server, or tdf up"},
 	{"start a worker", "start tdf-worker, or tdf up"},
@@ -25,7 +25,8 @@ var fixCommands = []struct{ fix, command string }{
 	{"wait for the server's audit", "tdf check"},
 }
 
-// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". id is the task's; 0: none.
+// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". id is the task's id, or 0 if
+// the fix is not for a task.
 func withCommands(fix string, id int64) string {
 	var commands []string
 	for _, c := range fixCommands {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Each fix of the table is one of package admin.
+// Package admin suggests each fix in fixCommands.
 func TestFixesAreThoseOfAdmin(t *testing.T) {
 	files, err := filepath.Glob("../../admin/*.go")
 	if err != nil {

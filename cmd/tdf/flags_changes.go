@@ -23,7 +23,7 @@ type changes struct {
 func (c *changes) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` other program: a directory, which is stored in Redis, or a name with --source")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name with --source")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	c.task.flags(cmd)
 }
@@ -33,7 +33,7 @@ func (c *changes) given() bool {
 	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
 }
 
-// check refuses invalid flags before the command connects to Redis.
+// check returns an error for invalid flags. It needs no connection to Redis.
 func (c *changes) check() error {
 	if err := c.task.check(); err != nil || !c.task.changed("program") || c.source != "" {
 		return err
@@ -44,7 +44,7 @@ func (c *changes) check() error {
 	return nil
 }
 
-// notADirectory is the error for a --program without --source.
+// notADirectory returns the error for a --program that is no directory, without --source.
 func notADirectory(program string) error {
 	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
 }

@@ -38,12 +38,12 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringVar(&f.failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
 }
 
-// given reports whether ids or filter flags were given.
+// given reports whether ids or flags of the filter were given.
 func (f *filter) given(ids []string) bool {
 	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
 
-// check refuses invalid flags and ids before the command connects to Redis.
+// check returns an error for invalid flags and ids. It needs no connection to Redis.
 func (f *filter) check(ids []string, cursor string) error {
 	q, err := f.read(ids)
 	if err == nil {
@@ -92,7 +92,7 @@ func (f *filter) read(ids []string) (manager.Query, error) {
 	return q, f.readSpans(time.Time{}, &manager.Query{})
 }
 
-// checkCampaign refuses an unknown campaign, because its name is probably misspelt.
+// checkCampaign returns an error for a campaign without tasks: its name is probably misspelt.
 func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	if f.campaign == "" {
 		return nil

@@ -17,7 +17,7 @@ type paging struct {
 func (p *paging) flags(c *cobra.Command, limit int, items string) {
 	c.Flags().IntVar(&p.limit, "limit", limit, "`N` maximum number of "+items)
 	c.Flags().StringVar(&p.cursor, "cursor", "", "`CURSOR` continuation point, as printed by an earlier call")
-	c.Flags().BoolVar(&p.all, "all", false, "all "+items+", without a limit on number and time")
+	c.Flags().BoolVar(&p.all, "all", false, "print all "+items+", however many there are and however long the search takes")
 }
 
 func (p *paging) check() error {
@@ -27,7 +27,7 @@ func (p *paging) check() error {
 	return nil
 }
 
-// nextPage returns the command that continues from a cursor.
+// nextPage returns the command that prints the next page of a list.
 func nextPage(command, cursor string) string {
 	return fmt.Sprintf("tdf %s … --cursor %s (or --all)", command, cursor)
 }

@@ -27,7 +27,8 @@ func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
 	return at, nil
 }
 
-// checkEnd refuses an end_before in the past, because the task would expire at once. Name is the flag or the key.
+// checkEnd returns an error for an end_before in the past, because the task would expire at once. The argument name is the
+// flag or the key.
 func checkEnd(name string, at, now tdf.Time) error {
 	if at > now {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// number formats n for a column.
+// number formats n for a table.
 func number[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
 // counted formats n with a noun: "1 task", "2 tasks".

@@ -13,9 +13,9 @@ import (
 func newLoad(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|-]", Short: "Load a dump into a namespace without tasks",
-		Long: "Loads a dump into a namespace without tasks, of any name. Tasks keep their ids and states. A task that was running is lost\n" +
+		Long: "Loads a dump into a namespace without tasks. Its name may differ from the original's. Tasks keep their ids and states. A running task is lost\n" +
 			"when its lease ends, and runs again if max_losses allows it.\n" +
-			"A file is checked before anything is written. An interrupted load continues when you repeat it.",
+			"The command checks a file before it writes anything. Repeat an interrupted load to continue it.",
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
 		Args:    atMostOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ func newLoad(a *app) *cobra.Command {
 	}
 }
 
-// dumpFile opens the file in the arguments, or stdin.
+// dumpFile opens the file that the arguments name, or stdin.
 func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done func(), err error) {
 	if len(args) == 0 || args[0] == "-" {
 		if isTerminal(a.stdin) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A running task whose lease has ended is marked.
+// tdf ls marks a running task whose lease has ended.
 func TestStateAfterTheLease(t *testing.T) {
 	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
 	view := friend.ViewOf(task, false).(*manager.Task)

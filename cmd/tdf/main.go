@@ -19,7 +19,7 @@ func main() {
 	os.Exit(run(ctx, force, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run executes one call of tdf and returns its exit status. The first signal ends ctx, the second one ends force.
+// run executes one call of tdf and returns its exit status. The first signal ends ctx. The second signal ends force.
 func run(ctx, force context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := newApp(stdin, stdout, stderr)
 	a.force = force

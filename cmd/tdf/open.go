@@ -50,11 +50,11 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
 	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
 	flags.StringVar(&o.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
-	flags.StringVar(&o.grid, "grid", "", "`VALUES` parameters of which all combinations are opened: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
+	flags.StringVar(&o.grid, "grid", "", "`VALUES` values of parameters; each combination is a task: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
-	flags.BoolVar(&o.extend, "extend", false, "addition to a campaign that has tasks; of a sweep, only its new points")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "preview of the number of tasks and the first few, without opening them")
+	flags.BoolVar(&o.extend, "extend", false, "add to a campaign that has tasks; from a sweep, add only points that the campaign does not have")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print the number of tasks and the first few, without opening them")
 	o.task.flags(c)
 	return c
 }
@@ -109,7 +109,7 @@ func (o *opening) check() error {
 	return o.task.check()
 }
 
-// packed packs the program if it is a directory. It returns nil if the program is a name.
+// packed packs and returns the program if it is a directory. If the program is a name, packed returns nil.
 func (o *opening) packed() (*program.Packed, error) {
 	info, err := os.Stat(o.program)
 	isDir := err == nil && info.IsDir()
@@ -128,7 +128,7 @@ func (o *opening) packed() (*program.Packed, error) {
 	return nil, nil
 }
 
-// failOn returns the rule by which a round fails, and an explanation of it.
+// failOn returns the rule by which a round fails, and where the rule comes from.
 func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	switch {
 	case o.changed("fail-on"):

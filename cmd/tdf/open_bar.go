@@ -6,15 +6,15 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progressBar returns a bar for total steps; -1 means an unknown number. The bar is visible only on a terminal, and only if
-// the steps need more than one call.
+// progressBar returns a bar for total steps. A total of -1 means that the number is unknown. The bar is visible only on a
+// terminal, and only if the steps need more than one call.
 func (a *app) progressBar(total int64, description string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetVisibility(a.terminal.err && (total < 0 || total > openAtOnce)),
 		progressbar.OptionSetDescription(description),
 		progressbar.OptionShowCount(),
-		progressbar.OptionSetRenderBlankState(total > 0), // start its clock now
+		progressbar.OptionSetRenderBlankState(total > 0), // starts the bar's clock now
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetSpinnerChangeInterval(0), // a spinner would need a goroutine
 		progressbar.OptionClearOnFinish(),

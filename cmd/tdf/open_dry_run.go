@@ -11,7 +11,7 @@ import (
 // dryTasks is the number of tasks that --dry-run shows.
 const dryTasks = 5
 
-// show prints the tasks that would be opened.
+// show prints the plan for --dry-run: the number of tasks that it would open, and the first few.
 func (p *plan) show() error {
 	if err := p.showCommon(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (p *plan) show() error {
 	return nil
 }
 
-// showCommon prints the properties that all tasks share and that differ from the defaults.
+// showCommon prints the common properties of the tasks, unless they have their default values.
 func (p *plan) showCommon() error {
 	t := p.a.table("property", "value")
 	t.row("tasks", number(p.found.admitted))
@@ -60,7 +60,7 @@ func (p *plan) showFirst() error {
 
 var inOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// excerpt cuts text to half the width of the terminal. It keeps blanks, because they matter in an input.
+// excerpt returns text, cut to half the width of the terminal. It keeps blanks, because they matter in an input.
 func (a *app) excerpt(text string) string {
 	text = printable(inOneLine.Replace(text))
 	runes := []rune(text)

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// idRanges holds the ids of opened tasks compactly, because up to 100 million of them are mostly consecutive.
+// idRanges holds the ids of opened tasks as ranges. There may be 100 million ids, and most are consecutive.
 type idRanges []idRange
 
 type idRange struct{ first, last int64 }
@@ -30,7 +30,7 @@ func (r idRanges) count() int64 {
 	return n
 }
 
-// print writes the ranges as other commands take them: 7, or 7-1006.
+// print writes the ranges in the form that other commands accept: 7, or 7-1006.
 func (r idRanges) print(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for _, ids := range r {

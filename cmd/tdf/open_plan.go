@@ -13,22 +13,22 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A plan is the tasks that a call of tdf open is going to open.
+// A plan describes the tasks that a call of tdf open will open.
 type plan struct {
 	*opening
 	m      *client
 	sweep  *rowSource
 	packed *program.Packed // nil: the program is stored elsewhere
-	base   tdf.Properties  // of every task, without input and meta of a sweep
+	base   tdf.Properties  // the properties of every task; in a sweep, without input and meta
 	rule   string          // fail_on with its explanation
 	fresh  bool            // the campaign is new: fail if another command opens it meanwhile
 
-	points tally            // with --extend, also those of the campaign
-	found  *walk            // the result of the first walk through all rows; nil: they can be read only once
+	points tally            // counts per point; with --extend, they include the tasks of the campaign
+	found  *walk            // the result of the first walk through all rows; nil: there is no first walk, because the rows can be read only once
 	first  []tdf.Properties // the first few tasks
 }
 
-// prepare checks as much as possible before the first task is opened.
+// prepare completes the plan, and checks as much as possible before the first task is opened.
 func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	if err := p.define(ctx, tool); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	return nil
 }
 
-// checkUsualEnd refuses an end_before of the configuration that is past.
+// checkUsualEnd returns an error if the configuration sets an end_before in the past.
 func (p *plan) checkUsualEnd(ctx context.Context) error {
 	now, err := p.m.now(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *plan) sayRules() {
 	p.a.say("%s", p.rule)
 }
 
-// checkCampaign names a sweep without a campaign, and refuses a campaign that has tasks.
+// checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks.
 func (p *plan) checkCampaign(ctx context.Context) error {
 	isSweep := p.sweep.rows != nil
 	switch {
@@ -113,7 +113,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	return err
 }
 
-// taken refuses a campaign that has tasks.
+// taken returns the error for a campaign that has tasks.
 func (p *plan) taken(cause string) error {
 	remedy := "--extend adds this task"
 	if p.sweep.rows != nil {
@@ -143,7 +143,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 	}
 }
 
-// readPoints counts the points that the campaign has.
+// readPoints reads the tasks of the campaign, and counts the tasks of each point.
 func (p *plan) readPoints(ctx context.Context) error {
 	without := int64(0)
 	for meta, err := range p.m.admin().Metas(ctx, p.base.Group) {
@@ -164,7 +164,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 	return nil
 }
 
-// countTasks walks through all rows. An invalid row is an error.
+// countTasks walks through all rows, and counts the tasks to open. An invalid row is an error.
 func (p *plan) countTasks(ctx context.Context) error {
 	w := &walk{points: p.points}
 	bar := p.a.progressBar(-1, "checking")
@@ -195,17 +195,17 @@ func rowError(err error) error {
 	return err
 }
 
-// A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If a sweep has a point twice, the
-// campaign should have it twice, too.
+// A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If two rows of the sweep have the same
+// point, the campaign should have two tasks for it.
 type tally map[sweep.Point]tallied
 
 type tallied struct{ has, first, second int32 } // tasks of the campaign; rows in the first and second walk
 
-// A walk is a pass through all rows.
+// A walk counts the rows of one pass through a sweep.
 type walk struct {
 	points                    tally
 	second                    bool
-	admitted, known, repeated int64 // numbers of rows
+	admitted, known, repeated int64 // rows that need a task; rows whose task the campaign has; rows that repeat an earlier row
 }
 
 // admits reports whether a row needs a new task.

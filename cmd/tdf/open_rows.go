@@ -12,16 +12,16 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A rowSource provides the rows of a sweep.
+// A rowSource reads the rows of a sweep.
 type rowSource struct {
-	name  string                                      // in errors
-	rows  func() (iter.Seq2[sweep.Row, error], error) // from the first one on; nil: one task without rows
+	name  string                                      // for errors
+	rows  func() (iter.Seq2[sweep.Row, error], error) // starts at the first row; nil: one task, no sweep
 	once  bool                                        // the rows can be read only once
-	input *sweep.Template                             // nil: all parameters in their order
+	input *sweep.Template                             // nil: run.sh gets all parameters in their order
 	close func()
 }
 
-// sweep returns the rows and the template of the flags.
+// sweep returns the rows and the template that the flags describe.
 func (o *opening) sweep(ctx context.Context) (*rowSource, error) {
 	s := &rowSource{close: func() {}}
 	var err error
@@ -45,8 +45,8 @@ func (o *opening) sweep(ctx context.Context) (*rowSource, error) {
 	return s, nil
 }
 
-// maxTasks limits a grid, so that a mistyped number cannot fill the memory of this machine and of Redis. A task needs about
-// 1 KiB in Redis.
+// maxTasks limits a grid. Otherwise, a mistyped number could fill the memory of this machine and of Redis. A task needs
+// about 1 KiB in Redis.
 const maxTasks = 100_000_000
 
 func (o *opening) fromGrid(s *rowSource) error {
@@ -92,7 +92,7 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 	return nil
 }
 
-// stream reads the rows from a pipe or terminal, which can be read only once.
+// stream makes s read its rows from a pipe or terminal. They can be read only once.
 func (s *rowSource) stream(ctx context.Context, name string, r io.Reader, read func(io.Reader) iter.Seq2[sweep.Row, error]) {
 	in := interruptible(ctx, r)
 	s.name, s.once, s.close = name, true, func() { in.Close() }
@@ -123,7 +123,7 @@ type candidate struct {
 	point      sweep.Point
 }
 
-// candidates returns a task for each row.
+// candidates returns a candidate for each row.
 func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[candidate, error] {
 	return func(yield func(candidate, error) bool) {
 		if s.rows == nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A batch is opened by one call of Open. A smaller batch is opened if no row arrives for openPause.
+// One call of Open opens a batch of at most openAtOnce tasks with at most openBytes. A smaller batch is opened every openPause.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
 	openPause  = time.Second
 )
 
-// carryOut opens the tasks. It prints their ids even if it is interrupted or fails.
+// carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.admitted == 0 {
 		p.a.say("nothing was opened: campaign %s has all %s", p.base.Group, counted(p.found.known, "point"))
@@ -55,7 +55,7 @@ type openRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
-	unsure int // tasks that were sent to Redis without an answer
+	unsure int // number of tasks that were sent to Redis but not confirmed
 }
 
 func (r *openRun) open(ctx context.Context) error {
@@ -66,8 +66,8 @@ func (r *openRun) open(ctx context.Context) error {
 	return r.takeAll(ctx, opening, r.feed(reading))
 }
 
-// takeAll takes rows until there are no more, or ctx ends. A batch that is being opened when ctx ends is cut off only by the
-// context opening.
+// takeAll takes rows until the last row, or until ctx ends. If ctx ends while a batch is being opened, takeAll finishes this
+// batch. Only the end of the second context, opening, cuts the batch off.
 func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
@@ -80,7 +80,7 @@ func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error 
 			err = r.flush(opening)
 		case f, more := <-rows:
 			switch {
-			case !more && ctx.Err() != nil: // the rows ended because ctx did
+			case !more && ctx.Err() != nil: // the channel was closed because ctx ended
 				return context.Cause(ctx)
 			case !more:
 				return r.flush(opening)
@@ -93,13 +93,13 @@ func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error 
 	}
 }
 
-// A feed is a candidate, or the error that ended the rows.
+// A feed is a candidate, or the error after which no more rows follow.
 type feed struct {
 	candidate
 	err error
 }
 
-// feed reads rows ahead while tasks are opened.
+// feed reads rows in the background while tasks are opened.
 func (r *openRun) feed(ctx context.Context) <-chan feed {
 	rows := make(chan feed, openAtOnce)
 	go func() {
@@ -131,7 +131,7 @@ func (r *openRun) take(ctx context.Context, f feed) error {
 	return r.flush(ctx)
 }
 
-// admits reports whether to open a task. After a first walk without --extend, every row is new.
+// admits reports whether to open a task for a row. After a first walk without --extend, every row needs a task.
 func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
@@ -158,7 +158,7 @@ func (r *openRun) flush(ctx context.Context) error {
 	return err
 }
 
-// finish prints the number of opened tasks, and returns the error of the command.
+// finish prints the number of opened tasks. It returns the error of the command.
 func (r *openRun) finish(ctx context.Context, err error) error {
 	n := r.opened.count()
 	switch {
@@ -199,7 +199,7 @@ func (a *app) sayRepeated(rows int64) {
 	}
 }
 
-// openedText returns how many tasks were opened before an error, and how to open the rest.
+// openedText says how many tasks were opened before an error, and how to open the rest.
 func (r *openRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {

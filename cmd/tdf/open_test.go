@@ -21,10 +21,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// A call runs tdf open in this process, on its own namespace.
+// A call runs tdf open in this process, in a separate namespace.
 type call struct {
 	t         *testing.T
-	addr      string // of Redis
+	addr      string // address of Redis
 	namespace string
 	ctx       context.Context
 	force     context.Context
@@ -96,7 +96,7 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// An interrupted tdf open prints the opened ids and how to open the rest; --extend opens it.
+// An interrupted tdf open prints the ids of the opened tasks, and how to open the rest. --extend opens the rest.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)
@@ -153,7 +153,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// If the rows end because of a signal, the command reports the signal and not the end of the rows.
+// A signal also ends the reading of rows. The command reports the signal, not an error of the rows.
 func TestOpenReportsTheSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -170,7 +170,7 @@ func TestOpenReportsTheSignal(t *testing.T) {
 func TestOpenInterruptedWhileChecking(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
-	var asked atomic.Bool // for the counts of the campaign; the check of the rows follows
+	var asked atomic.Bool // the command has asked for the counts of the campaign; it checks the rows next
 	proxy.DropReplies(1, func(command []string) bool {
 		asked.Store(asked.Load() || redistest.Scripts(command))
 		return false
@@ -188,7 +188,7 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	c.check("stderr", c.err.String(), "interrupted; nothing was opened")
 }
 
-// A lost reply opens no task twice.
+// If a reply of Redis is lost, the command repeats the call. No task is opened twice.
 func TestOpenThroughLostReplies(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
@@ -206,7 +206,7 @@ func TestOpenThroughLostReplies(t *testing.T) {
 	}
 }
 
-// A second signal ends the wait for a Redis that does not answer. The command says that it does not know the number of tasks.
+// If Redis does not answer, a second signal ends the command. The command says that it does not know how many tasks it opened.
 func TestOpenWhileRedisHangs(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
@@ -219,7 +219,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "10 tasks", func() bool { return len(c.ids(addr)) == 10 })
-	proxy.DropReplies(1<<30, redistest.Scripts) // only of later calls
+	proxy.DropReplies(1<<30, redistest.Scripts) // drop replies only of later calls
 	if _, err := io.WriteString(rows, csvOf(11, 17)); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	proxy.Resume()
 }
 
-// A full Redis ends the command. --extend opens the rest when there is room again.
+// If Redis is full, the command ends with an error. When Redis has room again, --extend opens the rest.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A printout holds the flags of tdf output, and the task.
+// A printout holds the flags of tdf output and the id of its task.
 type printout struct {
 	a      *app
 	m      *client
@@ -51,10 +51,10 @@ func newOutput(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the last one that ran; with --follow, the current one)")
-	c.Flags().BoolVar(&p.stderr, "error", false, "stderr instead of stdout")
-	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "output as it arrives, until the round ends")
-	c.Flags().BoolVar(&p.raw, "raw", false, "control characters as they are, also on a terminal")
+	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the the last round that ran; with --follow, the current round)")
+	c.Flags().BoolVar(&p.stderr, "error", false, "print stderr instead of stdout")
+	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "print output as it arrives, until the round ends")
+	c.Flags().BoolVar(&p.raw, "raw", false, "print control characters as they are, even on a terminal")
 	return c
 }
 

@@ -46,7 +46,7 @@ func (p *printout) sayOpen(t *manager.Task) {
 	p.a.say("waiting for round %d: task %d is open (see tdf explain %d)%s", p.round, t.ID, t.ID, earlier)
 }
 
-// printNew prints the part of a tail that is new.
+// printNew prints the part of text, a tail, that was not printed before.
 func (p *printout) printNew(tail *tailReader, text string) error {
 	added, skipped := tail.next(text)
 	if skipped {
@@ -72,17 +72,17 @@ func (p *printout) printRest(tail *tailReader, t *manager.Task) error {
 	return p.print(text[at:])
 }
 
-// A tailReader reconstructs a growing text from its tails.
+// A tailReader reconstructs a growing text. It gets the end of the text, a tail, again and again.
 type tailReader struct {
 	last       string // the last tail
 	all        []byte // the text so far, if it is complete and not too long
-	incomplete bool   // all is not kept
+	incomplete bool   // all is empty, because a part of the text is missing or the text is too long
 }
 
 // maxKept limits the text that a tailReader keeps.
 const maxKept = 4 << 20
 
-// next returns the part of a tail that the tail before does not have. Skipped reports a gap between the two.
+// next returns the part of a tail that the previous tail does not contain. The result skipped reports a gap between both tails.
 func (r *tailReader) next(tail string) (text string, skipped bool) {
 	if tail == "" { // no output yet, or the tail was removed
 		return "", false
@@ -105,7 +105,7 @@ func (r *tailReader) keep(text string, skipped bool) {
 	}
 }
 
-// end returns the position in the whole text after the last tail, or -1 if it is unknown.
+// end returns the position in text at which the last tail ends, or -1 if the position is unknown.
 func (r *tailReader) end(text string) int {
 	if !r.incomplete && strings.HasPrefix(text, string(r.all)) {
 		return len(r.all)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Tails that overlap give the whole text, each part once.
+// A tailReader reconstructs the whole text from overlapping tails. It returns each part once.
 func TestOverlappingTails(t *testing.T) {
 	const window = 40
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestTailsOfRepeatedLines(t *testing.T) {
 		t.Errorf("continues at %d", got)
 	}
 	late := tailReader{}
-	late.next(strings.Repeat(line, 100)) // the beginning was missed, or is from stderr
+	late.next(strings.Repeat(line, 100)) // the beginning of this text is unknown
 	if got := late.end("first\n" + strings.Repeat(line, 200)); got != -1 {
 		t.Errorf("continues at %d, want -1: the position is unknown", got)
 	}

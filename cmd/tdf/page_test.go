@@ -22,7 +22,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// column returns the text in back-quotes in the first column of a table.
+// column returns all texts in back-quotes in the first column of a table.
 func column(page, heading string) []string {
 	_, rest, _ := strings.Cut(page, heading)
 	var all []string

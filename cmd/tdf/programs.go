@@ -31,7 +31,7 @@ func newPrograms(a *app) *cobra.Command {
 // redisSource is the prefix of the source of a stored program.
 const redisSource = "redis:"
 
-// A programJSON is a stored program in JSON.
+// A programJSON is the JSON form of a stored program.
 type programJSON struct {
 	Source     string   `json:"source"`
 	Bytes      int64    `json:"bytes"`

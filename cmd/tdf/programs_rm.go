@@ -28,9 +28,9 @@ func newProgramsRemove(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
-	c.Flags().BoolVar(&r.unused, "unused", false, "every program that no task uses")
-	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "yes to every question")
-	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "list of the affected sources, without any change")
+	c.Flags().BoolVar(&r.unused, "unused", false, "remove every program that no task uses")
+	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "answer yes to every question")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print the affected sources, without any change")
 	return c
 }
 
@@ -102,7 +102,8 @@ func unusedPrograms(ctx context.Context, m *client, stored []program.Stored) ([]
 	return sums, err
 }
 
-// minDigits is the minimum number of hex digits of a SHA-256 that name a program. The names of packed programs end with 8.
+// minDigits is the minimum number of hex digits with which an argument names a program. The name of a packed program ends
+// with 8 hex digits of its SHA-256.
 const minDigits = 8
 
 // namedPrograms returns the SHA-256 of each named program.

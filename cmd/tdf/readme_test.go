@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The commands of the README's terminal session print what the README shows. The server and workers of the script replace the
-// first command, tdf up.
+// The commands of the terminal session in the README print the output that the README shows. The test's script starts a server
+// and workers itself, instead of the session's first command, tdf up.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -35,13 +35,13 @@ func TestReadme(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 
-// A step is a command of the session and the lines that it prints.
+// A step is a command of the session, with the lines that it prints.
 type step struct {
 	command string
 	output  []string
 }
 
-// session returns the steps in the indented blocks of a page.
+// session returns the steps of a session, from the indented blocks of a page.
 func session(page string) (steps []step) {
 	for line := range strings.Lines(page) {
 		line, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
@@ -62,7 +62,7 @@ func session(page string) (steps []step) {
 func (s step) script() string {
 	command, before, fails := s.command, "", ""
 	if strings.Contains(command, " retry ") {
-		before = "exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'\n" // as the README asks
+		before = "exec sh -c 'grep -v mistake root/run.sh >new && cp new root/run.sh'\n" // the change that the README asks the user to make
 		command += " --yes"
 	}
 	if strings.Contains(command, " --until-done") {
@@ -77,22 +77,22 @@ func (s step) script() string {
 	return lines
 }
 
-// scriptWord quotes a word for testscript.
+// scriptWord quotes a word for a script of testscript.
 func scriptWord(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 var (
-	chance = regexp.MustCompile(`on \S+ .*; example: task \d|on \S+; example: task \d`) // which worker runs which task varies
+	chance = regexp.MustCompile(`on \S+ .*; example: task \d|on \S+; example: task \d`) // these parts differ between two runs, because any worker may run a task
 	rates  = regexp.MustCompile(`; [0-9.]+/s.*`)
 )
 
-// pattern returns a regular expression that matches the line in every run.
+// pattern returns a regular expression that matches the line, whichever worker runs which task.
 func pattern(line string) string {
 	const varies = "\x00"
 	line = rates.ReplaceAllString(chance.ReplaceAllString(line, varies), varies)
 	return strings.ReplaceAll(regexp.QuoteMeta(line), varies, ".*")
 }
 
-// fenced returns the code block of a language.
+// fenced returns the first code block of a language.
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()
 	_, block, ok := strings.Cut(section, "```"+language+"\n")

@@ -27,7 +27,7 @@ func newResults(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
 		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of result.json, stdout and stderr.\n" +
-			"CSV has a column for each parameter. Cells that are not text are in base64; the column base64 names them. JSON lines have\n" +
+			"CSV has a column for each parameter. Cells that are not text are in base64; the column base64 lists their columns. JSON lines have\n" +
 			"the fields of tdf ls --json and the texts. docs/python.md shows how to read both with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
@@ -51,10 +51,10 @@ func newResults(a *app) *cobra.Command {
 	}
 	e.filter.flags(c)
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
-	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
+	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "write CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all open, running and executed tasks")
-	c.Flags().BoolVar(&e.noOutput, "no-output", false, "rows without stdout and stderr")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait until no task is open, running or executed")
+	c.Flags().BoolVar(&e.noOutput, "no-output", false, "leave out stdout and stderr")
 	return c
 }
 
@@ -85,7 +85,7 @@ func (e *export) run(ctx context.Context) error {
 
 const waitPause = 500 * time.Millisecond
 
-// waitOrWarn waits for unfinished tasks with --wait. Without it, waitOrWarn prints how many there are.
+// waitOrWarn waits for unfinished tasks if --wait is given. Otherwise it prints their number.
 func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 	if e.wait {
 		return e.waitForAll(ctx, m)

@@ -17,14 +17,14 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// Fixed columns of the CSV. Parameters follow firstColumns, and fields of results follow runColumns.
+// Fixed columns of the CSV. The columns of parameters follow firstColumns. The columns of results follow runColumns.
 var (
 	firstColumns = []string{"id", "campaign", "program", "input", "state", "outcome", "round", "run"}
 	runColumns   = []string{
 		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
 	}
 	printedColumns = []string{"output", "output_whole", "error"}
-	lastColumns    = []string{"base64"} // the names of the row's cells in base64
+	lastColumns    = []string{"base64"} // lists the row's columns whose cells are in base64
 )
 
 // writeCSV reads the tasks twice: first for the columns, then for the rows.
@@ -72,12 +72,12 @@ func (e *export) safe(row []string) []string {
 	return row
 }
 
-// columns are the columns that depend on the tasks.
+// columns holds the columns that depend on the tasks.
 type columns struct {
-	parameters, results map[string]string // the column of each key
-	order, resultOrder  []string          // the columns in their order
-	taken               map[string]bool   // names of columns
-	late                int               // values without a column
+	parameters, results map[string]string // from a key to the name of its column
+	order, resultOrder  []string          // names of the columns, in the order of the CSV
+	taken               map[string]bool   // the names of all columns
+	late                int               // number of values that have no column
 }
 
 func newColumns() *columns {
@@ -88,10 +88,10 @@ func newColumns() *columns {
 	return c
 }
 
-// maxColumns limits the memory for tasks that have different parameters.
+// maxColumns limits the memory that tasks with many different parameters need.
 const maxColumns = 10_000
 
-// wholeKey is the key of a meta or result that is not a JSON object. No key of valid JSON equals it.
+// wholeKey stands for the key of a whole meta or result that is not a JSON object. No key in valid JSON equals it.
 const wholeKey = "\xff"
 
 // collect adds columns for a task's parameters and results.
@@ -122,7 +122,7 @@ func resultName(key string) string {
 	return "result." + key
 }
 
-// add gives a key a column. It adds prefixes to the name until no other column has it.
+// add adds a column for a key. It adds prefixes to the column's name until no other column has this name.
 func (c *columns) add(of map[string]string, order *[]string, key, name, prefix string) {
 	if _, known := of[key]; known {
 		return
@@ -167,7 +167,7 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	return row
 }
 
-// put sets the cells of fields.
+// put sets the cells for fields.
 func (c *columns) put(cells, of map[string]string, fields []field) {
 	for _, f := range fields {
 		name, known := of[f.key]

@@ -14,13 +14,13 @@ func newRetry(a *app) *cobra.Command {
 	c := s.command(&cobra.Command{
 		Use: "retry", Short: "Run finished tasks again",
 		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired;\n" +
-			"--state and --outcome select others. Ids select any finished task. The flags of tdf set change properties first.",
+			"--state and --outcome select others. Ids select any finished task. With the flags of tdf set, it changes properties of the tasks before they run.",
 		Example: "  tdf retry --failure 5f3a --program ./corrected",
 	})
 	s.changes.addTo(c)
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if s.filter.failure != "" { // by outcome, because a manager may have archived the failed tasks
+		if s.filter.failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
 			s.states, s.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
 		}
 		return run(c, args)

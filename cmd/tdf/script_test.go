@@ -1,29 +1,29 @@
 package main
 
-// The scripts in testdata/script/*.txt test tdf as processes with pipes or a terminal, and with exit statuses. Their language is
-// testscript's (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
-// To run one of them:
+// The scripts in testdata/script/*.txt test tdf as a process, with pipes or a terminal, and with its exit status. They are
+// written in the language of testscript (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp,
+// grep, kill, wait, env, … To run one script:
 //
 //	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
-// With -update, cmp writes the output into the script instead of comparing. Each script has its own directory and its own
-// namespace, $NS, in a real Redis at $REDIS; its environment sets them by TDF_CFG_… A script starts server and workers itself.
-// Scripts run in parallel. They have these commands besides those of testscript:
+// With -update, cmp writes the output into the script instead of comparing it. Each script has a separate directory, and a
+// separate namespace, $NS, in a real Redis at $REDIS. Environment variables TDF_CFG_… make tdf use both. A script that needs a
+// server and workers must start them. Scripts run in parallel. Besides the commands of testscript, there are these commands:
 //
-//	tdf ARGS…                 the command; "! tdf …" expects it to fail
-//	status N COMMAND ARGS…    a command that must end with this status
-//	tty COMMAND ARGS…         a command on a terminal of 100 × 30. The text in stdin is typed at once, followed by
-//	                          ^D; stdout has everything that the terminal showed, with \n at the end of lines.
-//	                          "kill -INT tty" types ^C into a command in the background.
+//	tdf ARGS…                 runs tdf; "! tdf …" expects tdf to fail
+//	status N COMMAND ARGS…    runs a command, which must exit with status N
+//	tty COMMAND ARGS…         runs a command on a terminal of 100 × 30. It types the text in stdin at once, followed by
+//	                          ^D. stdout gets everything that the terminal showed, with \n at the end of lines.
+//	                          If the command runs in the background, "kill -INT tty" types ^C.
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
-//	                          a server and workers (default 1) in the test's process, until the script ends. The workers
-//	                          are worker-1 …, have no grace, and use the directory $WORK/workers. All have sent a
-//	                          heartbeat when serve returns. A short worker.lease makes heartbeats frequent; it must be
-//	                          long enough for a machine that pauses for some seconds
+//	                          runs a server and workers (default 1) in the test's process, until the script ends. The
+//	                          names of the workers are worker-1 and so on. Their grace is 0, and their directory is
+//	                          $WORK/workers. When serve returns, all have sent a heartbeat. A short worker.lease makes
+//	                          heartbeats frequent. It must be longer than a pause of the machine, which may take seconds
 //	unserve                   ends the server and the workers at once
 //	settled                   waits until no task is open, running or executed
 //	until REGEXP COMMAND…     repeats a command until its stdout matches
-//	redis COMMAND ARGS…       a command of Redis, such as redis hgetall $NS:task:1; prints a line for each value
+//	redis COMMAND ARGS…       sends a command to Redis, such as redis hgetall $NS:task:1, and prints a line for each value
 
 import (
 	"bufio"
@@ -60,9 +60,9 @@ import (
 
 var update = flag.Bool("update", false, "let cmp in scripts write the output into the script")
 
-// The test binary runs as tdf or as a terminal if it is called by the names tdf or tty.
+// If the test binary is called by the name tdf, it runs tdf. By the name tty, it runs a command on a terminal.
 func TestMain(m *testing.M) {
-	os.Setenv("LC_ALL", "C") // programs print English
+	os.Setenv("LC_ALL", "C") // so that programs print English
 	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": runOnTerminal})
 }
 
@@ -88,7 +88,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 type world struct {
 	config []config.Override
 	client *redis.Client
-	stop   func() // ends the server and workers of serve
+	stop   func() // ends the server and the workers that serve started
 }
 
 type worldKey struct{}
@@ -117,7 +117,7 @@ func setUp(env *testscript.Env) error {
 	set("worker", "grace", "0")
 	env.Setenv("REDIS", addr)
 	env.Setenv("NS", namespace)
-	env.Setenv("NO_COLOR", "1") // scripts that test colours unset it
+	env.Setenv("NO_COLOR", "1") // scripts that test colours unset this variable
 	if env.Getenv("GORACE") == "" {
 		env.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
@@ -186,13 +186,13 @@ func nameOfWorker(i int) string { return fmt.Sprintf("worker-%d", i+1) }
 
 func scriptUnserve(ts *testscript.TestScript, _ bool, _ []string) { worldOf(ts).stop() }
 
-// services is a server and its workers.
+// services holds the server and the workers that serve started.
 type services struct {
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
-	store  *redisstate.Store // of the server
+	store  *redisstate.Store // the server's connection to Redis
 }
 
 func (s *services) start(tool config.Tool, workers int) error {
@@ -229,10 +229,10 @@ func (s *services) stop() {
 	}
 }
 
-// scriptLimit is the time for which a script waits for a condition.
+// scriptLimit is the maximum time for which a script waits for a condition.
 const scriptLimit = time.Minute
 
-// poll repeats ok until it returns true.
+// poll calls ok again and again until ok returns true.
 func poll(ts *testscript.TestScript, condition string, ok func() bool) {
 	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
 	defer tick.Stop()
@@ -327,7 +327,7 @@ func writeReply(b *strings.Builder, reply any) {
 	}
 }
 
-// runOnTerminal is the command tty.
+// runOnTerminal carries out the script command tty.
 func runOnTerminal() {
 	c := exec.Command(os.Args[1], os.Args[2:]...)
 	c.Env = append(os.Environ(), "TERM=xterm")
@@ -340,7 +340,7 @@ func runOnTerminal() {
 	}
 	go typeIn(screen, signals)
 	lines := bufio.NewReader(screen)
-	for err == nil { // reading fails when the command has closed the terminal
+	for err == nil { // a read fails after the command has closed the terminal
 		var line string
 		line, err = lines.ReadString('\n')
 		fmt.Print(strings.ReplaceAll(line, "\r\n", "\n"))
@@ -351,7 +351,7 @@ func runOnTerminal() {
 	os.Exit(c.ProcessState.ExitCode())
 }
 
-// typeIn types the text from stdin, ^D after it, and ^C for each signal.
+// typeIn types the text from stdin and then ^D. It types ^C for each signal.
 func typeIn(keyboard io.Writer, signals <-chan os.Signal) {
 	const interrupt, endOfInput = "\x03", "\x04"
 	if typed, err := io.Copy(keyboard, os.Stdin); err == nil && typed > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A selection is the tasks that a steering command found by ids and filters.
+// A selection holds the tasks that a steering command selected by ids and filters.
 type selection struct {
 	eligible   []manager.Ref
 	skipped    []string          // why each of the other tasks is not eligible
@@ -19,7 +19,7 @@ type selection struct {
 	states     []tdf.State       // the states of the query; none: all
 }
 
-// selectTasks finds the tasks for the arguments and flags.
+// selectTasks returns the tasks that the arguments and flags select.
 func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*selection, error) {
 	q, err := s.filter.query(ctx, m, args)
 	if err != nil {
@@ -55,14 +55,14 @@ func (s *selection) add(t *manager.Task, verb tdf.Verb) {
 	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
 }
 
-// startsFrom reports whether a user may do this to a task in that state.
+// startsFrom reports whether a user may apply the verb to a task in this state.
 func startsFrom(verb tdf.Verb, state tdf.State) bool {
 	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
 		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, tdf.Manager)
 	})
 }
 
-// String returns the number of tasks, and how many are in each state.
+// String returns the number of selected tasks, and the number in each state.
 func (s *selection) String() string {
 	n := 0
 	var parts []string
@@ -86,7 +86,7 @@ func (s *steering) sayNotEligible(chosen *selection) {
 	}
 }
 
-// maxNamed limits the skipped tasks that are printed one by one.
+// maxNamed limits how many skipped tasks are printed one by one.
 const maxNamed = 5
 
 func (s *steering) saySkipped(reasons []string) {
@@ -99,7 +99,7 @@ func (s *steering) saySkipped(reasons []string) {
 	}
 }
 
-// reportUnknown prints the arguments without a task, and returns errNotWell if there are any.
+// reportUnknown prints the arguments that name no existing task. If there is such an argument, it returns errNotWell.
 func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found map[int64]bool) error {
 	unknown, err := unknownIDs(ctx, m, args, found)
 	if err != nil || len(unknown) == 0 {
@@ -115,7 +115,7 @@ func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found
 	return errNotWell
 }
 
-// unknownIDs returns a line for each argument without any task. The tasks in found are known to exist.
+// unknownIDs returns a line for each argument that names no existing task. found holds ids of tasks that are known to exist.
 func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})
@@ -136,7 +136,7 @@ func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]b
 	return lines, nil
 }
 
-// checkFailure refuses an unknown failure group, as [filter.checkCampaign] does for a campaign.
+// checkFailure returns an error for an unknown failure group.
 func (f *filter) checkFailure(ctx context.Context, m *client) error {
 	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.failure, States: tdf.States})
 	if err == nil && !exists {

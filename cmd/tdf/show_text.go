@@ -32,7 +32,7 @@ func (v *view) write(w io.Writer) error {
 	return err
 }
 
-// A fact is a line of a view. A fact without a value is left out.
+// A fact is a line of tdf show: a name and a value. A fact without a value is not printed.
 type fact struct{ name, value string }
 
 // writeFacts writes the facts in two columns.

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most commands end soon after a signal. A command that computes, or writes to a pipe without a reader, does not notice
-// the signal: tdf stops waiting for it after usualGrace. A command may need 5 s for a last reply of Redis before it prints its
-// results, so usualGrace is longer.
+// Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal. After
+// usualGrace, tdf exits without waiting for such a command. A command may wait 5 s for a last reply of Redis before it prints
+// its results, so usualGrace is longer than that.
 const (
-	usualGrace = 7 * time.Second              // after the first signal, and again after the second one
-	noLimit    = time.Duration(math.MaxInt64) // for a command that limits itself
+	usualGrace = 7 * time.Second              // time after the first signal, and once more after the second
+	noLimit    = time.Duration(math.MaxInt64) // for a command that limits its own time
 )
 
 // execute runs the command and returns its exit status (docs/tdf.md, "Exit status"). It returns even if the command
@@ -36,7 +36,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) int {
 	}
 }
 
-// awaitEnd waits until the command ends after a signal, or its time is up.
+// awaitEnd waits after a signal until the command ends, or until its time is up. It returns the exit status.
 func (a *app) awaitEnd(ended <-chan int) int {
 	grace := time.NewTimer(time.Duration(a.grace.Load()))
 	defer grace.Stop()
@@ -60,8 +60,8 @@ func (a *app) awaitEnd(ended <-chan int) int {
 	return statusInterrupted
 }
 
-// outlive returns a context for a step that must not be cut off by the first signal. It ends at the second signal, or
-// some seconds after the first.
+// outlive returns a context for a step that the first signal must not interrupt. The context ends at the second signal, or some
+// seconds after the first.
 func (a *app) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	a.grace.Store(int64(firstAnswer + usualGrace))
 	longer, cancel := context.WithCancel(a.force)

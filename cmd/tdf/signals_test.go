@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A signal ends a command that does not notice that its context has ended.
+// A signal ends tdf even if its command does not notice the end of the context.
 func TestSignalsEndACommandThatComputes(t *testing.T) {
 	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// An exporter collects gauges.
+// An exporter collects gauges to print.
 type exporter struct {
 	namespace string
 	families  []*dto.MetricFamily

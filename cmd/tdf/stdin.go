@@ -17,7 +17,7 @@ func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	return pr
 }
 
-// openFile opens a file. If it is a pipe without a writer, openFile waits for one until ctx ends.
+// openFile opens a file. If the file is a pipe without a writer, openFile waits for a writer until ctx ends.
 func openFile(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File
@@ -36,7 +36,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// stream makes reads from a pipe or terminal interruptible. It returns a regular file as it is, so that it stays seekable.
+// stream returns a reader of in. Reads from a pipe or terminal end when ctx ends. If in is a regular file, stream returns in
+// itself, so that it stays seekable.
 func stream(ctx context.Context, in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {

@@ -20,32 +20,32 @@ import (
 type steering struct {
 	a    *app
 	verb tdf.Verb
-	name string // of the command
-	past string // participle for the tasks that were changed: "cancelled"
+	name string // the command's name
+	past string // participle for messages about changed tasks, such as "cancelled"
 
-	states   []tdf.State // selected by default, if no ids, states and outcomes are given
-	outcomes []string    // likewise
-	scope    string      // printed if a task is in another state
+	states   []tdf.State // states to select if the user gives no id, state or outcome
+	outcomes []string    // outcomes to select in the same case
+	scope    string      // says which states are eligible; printed if a selected task is in another state
 
 	filter    filter
 	all       bool
 	yes       bool
 	dryRun    bool
-	elsewhere bool     // requeue
-	changes   *changes // retry and set; else nil
+	elsewhere bool     // set only by requeue
+	changes   *changes // set only by retry and set
 }
 
 // finished are the states of tasks that can be retried or removed.
 var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
 
-// command completes c with the arguments and flags that all steering commands have.
+// command adds to c the arguments and flags that all steering commands share, and returns c.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
 	s.filter.flags(c)
 	s.name = c.Use
 	c.Use += " [ID…] [FILTER]"
-	c.Flags().BoolVar(&s.all, "all", false, "every eligible task, if no ids and filters are given")
-	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "yes to every question")
-	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "list of the affected ids, without any change")
+	c.Flags().BoolVar(&s.all, "all", false, "select every eligible task, if no ids and filters are given")
+	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "answer yes to every question")
+	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the affected ids, without any change")
 	c.RunE = func(c *cobra.Command, args []string) error { return s.run(c.Context(), args) }
 	return c
 }
@@ -143,7 +143,7 @@ func (s *steering) report(acted manager.Result) {
 	s.a.say("%s: %d", s.past, acted.Done)
 	var refused []string
 	for _, err := range acted.Skipped {
-		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the command may have another name than the verb
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb, which may differ from the command's name
 	}
 	s.saySkipped(refused)
 	if slices.ContainsFunc(acted.Skipped, isPast) {

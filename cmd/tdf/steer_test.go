@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A signal at the confirmation ends the command, which changes nothing.
+// While tdf waits for a confirmation, a signal ends it. No task is changed.
 func TestInterruptedConfirmation(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)

@@ -8,12 +8,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A table prints rows under a heading: in aligned columns on a terminal, else separated by tabs.
+// A table prints rows under a heading. On a terminal, columns are aligned; otherwise, tabs separate the cells.
 type table struct {
 	a    *app
 	rows [][]string // the first is the heading
 
-	headless bool // the heading is printed already
+	headless bool // the heading was printed before
 }
 
 func (a *app) table(heading ...string) *table {
@@ -42,7 +42,7 @@ func (t *table) visible() [][]string {
 	return t.rows
 }
 
-// flat replaces the characters that would end a cell or a row.
+// flat replaces tabs and newlines, which would end a cell or a row.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
 // cell returns text on one line, with control characters escaped.
@@ -91,7 +91,7 @@ func (t *table) coloured(cells []string, heading bool) pretty.Row {
 	return row
 }
 
-// colours has the colours of the states of tasks and workers.
+// colours maps states of tasks and workers to their colours.
 var colours = map[string]text.Color{
 	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow, "running": text.FgCyan,
 	"working": text.FgGreen, "draining": text.FgYellow, "silent": text.FgRed,

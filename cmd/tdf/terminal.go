@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A terminal says which of stdout and stderr are terminals, and what stdout can show.
+// A terminal records whether stdout and stderr are terminals, and what stdout can show.
 type terminal struct {
 	out, err bool
-	colour   bool // stdout shows colours
-	width    int  // columns of stdout; 0: stdout is no terminal
+	colour   bool // stdout can show colours
+	width    int  // number of columns of stdout; 0: stdout is no terminal
 }
 
 func newTerminal(stdout, stderr io.Writer) terminal {

@@ -39,23 +39,24 @@ func newUp(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "up", Short: "Run Redis, a server and workers on this machine",
 		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
-			"gone when the command ends. With --data, it is an installed redis-server that keeps its data in the directory.\n" +
-			"Unless [redis] password is set, the Redis gets a new password, which the other commands of this user find themselves.\n" +
-			"The command needs no configuration. It uses host and port of [redis], and all of [server] and [worker].\n" +
-			"The first Ctrl-C lets programs run on for the time of [worker] grace; the second ends them.",
+			"gone when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
+			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
+			"The command needs no configuration. If there is one, it uses host and port of [redis], and all of [server] and [worker].\n" +
+			"After the first Ctrl-C, programs may run on for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers, each with [worker] concurrency slots (default: one slot per core in all)")
+	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has [worker] concurrency slots (default: as many workers as give one slot per core)")
 	flags.StringVar(&u.data, "data", "", "`DIR` directory for the data")
 	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary one)")
-	flags.BoolVarP(&u.verbose, "verbose", "v", false, "all log lines that [log] level allows, not only warnings and errors")
+	flags.BoolVarP(&u.verbose, "verbose", "v", false, "print all log lines that [log] level allows, not only warnings and errors")
 	return c
 }
 
-// workersFor returns the number of workers that have one slot per core in all. A concurrency of 0 means one slot per core.
+// workersFor returns the number of workers that together have one slot per core. A worker has concurrency slots; 0 means one
+// slot per core.
 func workersFor(cores, concurrency int) int {
 	if concurrency == 0 {
 		return 1
@@ -63,7 +64,7 @@ func workersFor(cores, concurrency int) int {
 	return min(max(1, cores/concurrency), maxWorkers)
 }
 
-// run runs Redis, the server and the workers. Chosen says whether --workers was given.
+// run runs Redis, the server and the workers until a signal. The argument chosen reports whether --workers was given.
 func (u *up) run(ctx context.Context, chosen bool) error {
 	if chosen && (u.workers < 1 || u.workers > maxWorkers) {
 		return usage("invalid value %d for --workers: want a number from 1 to %d", u.workers, maxWorkers)
@@ -98,7 +99,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	return u.serve(ctx, tool, redis)
 }
 
-// serve runs the server and the workers until ctx ends or one of them fails.
+// serve runs the server and the workers until ctx ends or a part fails.
 func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) error {
 	cfg, err := u.config(tool)
 	if err != nil {
@@ -151,7 +152,7 @@ func (u *up) workDirectory(configured string) string {
 	switch {
 	case u.directory != "":
 		return u.directory
-	case configured != ".": // the default would put programs into the current directory
+	case configured != ".": // not the default, which would put programs into the current directory
 		return configured
 	case u.data != "":
 		return filepath.Join(u.data, "work")
@@ -159,7 +160,7 @@ func (u *up) workDirectory(configured string) string {
 	return ""
 }
 
-// announce prints the parts that run, and the next command.
+// announce prints what runs and where, and an example of a next command.
 func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
@@ -185,7 +186,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
 }
 
-// exportLine returns a shell command after which all commands of that shell use this Redis.
+// exportLine returns a shell command. All tdf commands that follow it in the same shell use this Redis.
 func exportLine(m config.Manager) string {
 	words := []string{"export", "TDF_CFG_TDF_NAMESPACE=" + shellWord(m.Namespace), "TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port)}
 	if m.Redis.DB != 0 {
@@ -194,7 +195,7 @@ func exportLine(m config.Manager) string {
 	return strings.Join(words, " ")
 }
 
-// next returns an example command with the global flags of this one.
+// next returns an example of a tdf command, with the global flags that tdf up was called with.
 func (u *up) next() string {
 	words := []string{"tdf"}
 	for _, flag := range []struct{ name, value string }{{"--config", u.a.file}, {"--namespace", u.a.namespace}, {"--redis", u.a.redis}} {
@@ -211,7 +212,7 @@ func (u *up) next() string {
 	return strings.Join(append(words, "open --program DIR --input 'WORDS'"), " ")
 }
 
-// await returns nil when ctx ends, or the error of the first part that ends by itself.
+// await returns nil when ctx ends. If a part ends before that, await returns the error of that part.
 func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -224,12 +225,12 @@ func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace 
 	case err := <-t.Failed():
 		return err
 	case <-redis.Ended():
-		t.StopNow() // without Redis, there is nowhere to report to
+		t.StopNow() // workers cannot report results without Redis, so it is useless to let programs finish
 		return redis.Err()
 	}
 }
 
-// stop waits for running programs until the second signal.
+// stop ends the server and the workers. It waits for running programs, but not after the second signal.
 func (u *up) stop(t *local.TDF) error {
 	defer context.AfterFunc(u.a.force, t.StopNow)()
 	return t.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// localOnly returns the address for the Redis of tdf up. It refuses addresses that other machines could reach.
+// localOnly returns the address for the Redis of tdf up. It refuses an address that other machines could reach.
 func localOnly(at config.Redis) (config.Redis, error) {
 	if at.Host == "localhost" {
 		at.Host = "127.0.0.1"
@@ -30,7 +30,7 @@ func localOnly(at config.Redis) (config.Redis, error) {
 	return at, nil
 }
 
-// keepPassword makes a password and stores it in the file in which the commands of this user look for it.
+// keepPassword makes a password and stores it in a file. Other commands of this user read the password there.
 func keepPassword(at config.Redis) (*localpass.File, error) {
 	password, err := localpass.Create(at.Host, at.Port)
 	switch {
@@ -46,7 +46,7 @@ func addressTaken(at config.Redis) error {
 	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if it is your Redis", at.Addr())
 }
 
-// letIn lets programs of [worker] user reach their files below --data, which otherwise only its owner can enter.
+// letIn lets programs that run as [worker] user reach their files below --data. Otherwise, only the owner can enter --data.
 func (u *up) letIn(other string) error {
 	if other == "" {
 		return nil
@@ -58,7 +58,7 @@ func (u *up) letIn(other string) error {
 	return os.Chmod(u.data, 0o711)
 }
 
-// startRedis starts Redis. Only this user can read its files, because they contain programs, inputs and outputs.
+// startRedis starts Redis. Only this user can read the files of Redis, because they contain programs, inputs and outputs.
 func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	if u.data == "" {

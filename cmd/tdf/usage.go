@@ -26,12 +26,12 @@ func flagError(c *cobra.Command, err error) error {
 	return usage("%s; %s --help lists the flags", problem, c.CommandPath())
 }
 
-// wants describes the values of flags by their type.
+// wants describes the valid values of a flag, by the flag's type.
 var wants = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m", "bool": "true or false",
 }
 
-// commandError returns the error for an unknown command, with commands of similar names.
+// commandError returns the error for an unknown command. The error suggests commands with similar names.
 func commandError(err error) error {
 	if errors.As(err, new(*command.UsageError)) {
 		return err
@@ -45,10 +45,10 @@ func commandError(err error) error {
 	return usage("%s tdf --help lists the commands", problem)
 }
 
-// suggestions is cobra's text between an unknown command and commands of similar names.
+// suggestions is the text that cobra puts between an unknown command and the commands with similar names.
 const suggestions = "\n\nDid you mean this?\n"
 
-// noArguments refuses arguments of a command that takes only flags.
+// noArguments returns an error if there is an argument. It is for commands that take only flags.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("unexpected argument %q for %s: want none", args[0], c.CommandPath())
@@ -81,8 +81,8 @@ func exactlyOne(name string) cobra.PositionalArgs {
 	return cobra.MatchAll(someArguments(name), atMostOne(name))
 }
 
-// setUsageTemplate makes --help print a flag whose text begins with a name in back-quotes as "--flag NAME   text". The
-// flag package would repeat the name in the text.
+// setUsageTemplate changes how --help prints a flag. If the flag's text begins with a name in back-quotes, --help prints
+// "--flag NAME   text". Without this, cobra repeats the name in the text.
 func setUsageTemplate(root *cobra.Command) {
 	cobra.AddTemplateFunc("flagUsages", flagUsages)
 	root.SetUsageTemplate(strings.NewReplacer(
@@ -99,7 +99,7 @@ func flagUsages(flags *pflag.FlagSet) string {
 			name, text, _ := strings.Cut(quoted, "` ")
 			named := *f
 			named.Usage, named.Value = text, namedValue{f.Value, name}
-			named.DefValue = strings.TrimPrefix(f.DefValue, "[]") // the default of a list is nothing to show
+			named.DefValue = strings.TrimPrefix(f.DefValue, "[]") // do not show the empty default of a list
 			f = &named
 		}
 		shown.AddFlag(f)
@@ -107,7 +107,7 @@ func flagUsages(flags *pflag.FlagSet) string {
 	return shown.FlagUsages()
 }
 
-// A namedValue is a flag's value whose type is printed as the given name.
+// A namedValue is a flag's value. --help prints name as its type.
 type namedValue struct {
 	pflag.Value
 	name string

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A watching holds the flags of tdf watch, and what it has printed so far.
+// A watching holds the flags of tdf watch, and the state of its printing.
 type watching struct {
 	a         *app
 	m         *client
@@ -26,13 +26,13 @@ type watching struct {
 
 	printed   string    // fingerprint of the last line
 	printedAt time.Time // of the last line
-	cancelled bool      // --stop-after has cancelled tasks
+	cancelled bool      // tasks were cancelled because of --stop-after
 	warnings  watchWarnings
 }
 
 const (
 	minInterval = 100 * time.Millisecond
-	linePause   = 5 * time.Second // between two lines, if a line is not rewritten
+	linePause   = 5 * time.Second // minimum time between two lines, if lines are not rewritten
 )
 
 func newWatch(a *app) *cobra.Command {
@@ -42,7 +42,7 @@ func newWatch(a *app) *cobra.Command {
 		Use: "watch [CAMPAIGN]", Short: "Watch the progress of tasks and estimate the time left",
 		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
 			"second: over the last half minute, and since the start of the command. It estimates the time left as a range, which holds in\n" +
-			"about 8 of 10 cases. The estimate leaves out tasks that start later. Ctrl-C ends only the watching.\n" +
+			"about 8 of 10 cases. The estimate leaves out tasks that start later. Ctrl-C ends only this command; the tasks go on.\n" +
 			"With --until-done, the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
@@ -56,7 +56,7 @@ func newWatch(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&w.untilDone, "until-done", false, "end as soon as no task is open, running or executed")
+	flags.BoolVar(&w.untilDone, "until-done", false, "end when no task is open, running or executed")
 	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
@@ -113,7 +113,8 @@ func (w *watching) noTasks() string {
 	return fmt.Sprintf("no tasks in campaign %q", w.campaign)
 }
 
-// cancelAfterFailures cancels the open tasks if --stop-after tasks have failed. It does so again if tasks are reopened.
+// cancelAfterFailures cancels the open tasks if as many tasks have failed as --stop-after says. If tasks are reopened later, it
+// cancels them again.
 func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) error {
 	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
@@ -128,7 +129,7 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 	return nil
 }
 
-// say prints a message. On a terminal, it first clears the line of the progress.
+// say prints a message. On a terminal, it clears the progress line first.
 func (w *watching) say(format string, args ...any) {
 	if w.rewrites() && w.printed != "" {
 		io.WriteString(w.a.stdout, "\r\x1b[K")
@@ -137,11 +138,11 @@ func (w *watching) say(format string, args ...any) {
 	w.a.say(format, args...)
 }
 
-// rewrites reports whether the progress is one line that is rewritten.
+// rewrites reports whether there is one progress line, which is rewritten.
 func (w *watching) rewrites() bool { return w.a.terminal.out && !w.json }
 
-// show rewrites the line on a terminal. Elsewhere it prints a new line after a change, but at most one in linePause. It always
-// prints the first and the last line.
+// show rewrites the progress line on a terminal. Elsewhere, it prints a new line after a change, but at most one line per
+// linePause. It always prints the first and the last line.
 func (w *watching) show(s *admin.Status, last bool) error {
 	now := time.Now()
 	var err error
@@ -158,7 +159,7 @@ func (w *watching) show(s *admin.Status, last bool) error {
 	return err
 }
 
-// fingerprint returns the part of the status whose change is worth a new line.
+// fingerprint returns a text that changes if the status changes enough for a new line.
 func fingerprint(s *admin.Status) string {
 	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 	for _, p := range s.Pauses {
@@ -167,7 +168,7 @@ func fingerprint(s *admin.Status) string {
 	return text
 }
 
-// endLine ends the line of the progress on a terminal.
+// endLine ends the progress line on a terminal.
 func (w *watching) endLine() {
 	if w.rewrites() && w.printed != "" {
 		fmt.Fprintln(w.a.stdout)

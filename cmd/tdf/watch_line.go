@@ -17,10 +17,10 @@ import (
 // A piece is a part of the line that tdf watch prints.
 type piece struct {
 	text string
-	need int // pieces with the lowest need stay on a narrow terminal
+	need int // on a narrow terminal, only pieces with the lowest needs are printed
 }
 
-// Needs of pieces, the most important first. No two pieces have the same.
+// The need of each piece, the most important first. No two pieces have the same need.
 const (
 	needFinished = iota
 	needLeft
@@ -33,7 +33,7 @@ const (
 	needRateSoFar
 )
 
-// pieces returns all pieces in the order of the line.
+// pieces returns all pieces, in the order in which the line shows them.
 func pieces(s *admin.Status) []piece {
 	all := []piece{{fmt.Sprintf("%d/%d finished", s.Done(), s.Counts.Total()), needFinished}}
 	if s.Counts.Unfinished() > 0 {
@@ -63,7 +63,7 @@ func pieces(s *admin.Status) []piece {
 	return all
 }
 
-// pausedText names the program that most workers pause, and the time left.
+// pausedText names the program that most workers avoid at present, and says when they try it again.
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
@@ -111,7 +111,7 @@ func joined(all []piece) string {
 	return strings.Join(texts, "; ")
 }
 
-// terminalLine returns a line of at most width characters: the most important pieces, and a bar if there is room.
+// terminalLine returns a line of at most width characters. It has the most important pieces, and a bar if there is room.
 func terminalLine(s *admin.Status, width int) string {
 	line := oneLine(joined(fitting(pieces(s), width)), width)
 	if b := bar(s, width-utf8.RuneCountInString(line)-1); b != "" {
@@ -120,7 +120,7 @@ func terminalLine(s *admin.Status, width int) string {
 	return line
 }
 
-// fitting returns the most important pieces that fit. It may shorten the reason why there is no estimate.
+// fitting returns the most important pieces that fit into width. It may shorten the reason for a missing estimate.
 func fitting(all []piece, width int) []piece {
 	const separator, minLeft = len("; "), len("time left unknown")
 	room := width + separator
@@ -149,7 +149,7 @@ const (
 	barFrame = len("100% ||")
 )
 
-// bar returns a progress bar of at most room characters, or "" if they are too few.
+// bar returns a progress bar of at most room characters, or "" if room is too small for a bar.
 func bar(s *admin.Status, room int) string {
 	width := min(maxBar, room-barFrame)
 	if width < minBar {
@@ -159,6 +159,6 @@ func bar(s *admin.Status, room int) string {
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width), progressbar.OptionUseANSICodes(false),
 		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
 	)
-	_ = b.Set64(s.Done()) // fails only above the total, which shows as 100 %
+	_ = b.Set64(s.Done()) // fails only if the value exceeds the total; the bar then shows 100 %
 	return strings.TrimSpace(b.String())
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A narrow terminal leaves out the least important pieces, and keeps the estimate.
+// On a narrow terminal, the line leaves out the least important pieces, but keeps the estimate.
 func TestTerminalLine(t *testing.T) {
 	s := &admin.Status{
 		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
@@ -47,7 +47,7 @@ func TestTerminalLine(t *testing.T) {
 	}
 }
 
-// A pause is reported once, with a remedy, and the line shows it.
+// If workers pause a program, tdf watch prints one warning with a remedy. The progress line shows the pause.
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
 		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},

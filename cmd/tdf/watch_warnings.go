@@ -8,12 +8,12 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 )
 
-// watchWarnings prints what keeps tasks from finishing, each cause once.
+// watchWarnings prints the causes that keep tasks from finishing. It prints each cause once.
 type watchWarnings struct {
 	say       func(format string, args ...any)
 	campaign  string
 	stopAfter bool     // --stop-after is given
-	printed   []string // keys of the printed warnings
+	printed   []string // keys of the warnings that were printed
 }
 
 // check prints new warnings.
@@ -49,7 +49,7 @@ func (w *watchWarnings) pauseRemedy() string {
 
 func (w *watchWarnings) once(text string) { w.onceFor(text, text) }
 
-// maxPrinted limits the keys that are kept, because workers may come and go for weeks.
+// maxPrinted limits the number of keys in printed, because a watch may run for weeks.
 const maxPrinted = 1000
 
 func (w *watchWarnings) onceFor(key, text string) {
@@ -61,7 +61,7 @@ func (w *watchWarnings) onceFor(key, text string) {
 	w.say("%s", text)
 }
 
-// watchCommand returns the command that watches a campaign, or all tasks if campaign is "".
+// watchCommand returns the command that watches a campaign. If campaign is "", the command watches all tasks.
 func watchCommand(campaign string) string {
 	switch {
 	case campaign == "":

@@ -16,13 +16,14 @@ func newWorkers(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "workers", Short: "List workers and their running tasks",
 		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its tasks are lost.\n" +
-			"RUNS is from the last heartbeat, which comes every third of the lease. If the next one is overdue, RUNS says how old it is.",
+			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per lease.\n" +
+			"If the next heartbeat is overdue, RUNS says how old the list is.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withManager(c.Context(), func(m *client) error { return a.listWorkers(c.Context(), m, all, asJSON) })
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also workers that ended within a week")
+	c.Flags().BoolVar(&all, "all", false, "list also workers that ended within the last week")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -85,7 +86,7 @@ func runsText(w admin.Worker, now time.Time) string {
 	return runs
 }
 
-// shortIDs returns the first ids of a list, and its length.
+// shortIDs returns a text with the first ids of a list, and with the length of the list if ids are left out.
 func shortIDs(ids []int64) string {
 	const limit = 4
 	var parts []string
