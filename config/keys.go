@@ -49,7 +49,7 @@ var keys = slices.Concat(redisKeys, serverKeys, workerKeys, programKeys, manager
 var redisKeys = []key{
 	{
 		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server: in memory, on 127.0.0.1, and lost when the server stops.",
+		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server. This Redis listens on 127.0.0.1. It keeps its data in memory, and loses them when the server stops.",
 	},
 	{
 		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
@@ -82,14 +82,14 @@ var redisKeys = []key{
 
 	{
 		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
-		"The project's name. All its keys in Redis begin with it. The server, workers and managers of a project have the same namespace.",
+		"The project's name. All keys of the project in Redis begin with this name. The server, workers and managers of a project have the same namespace.",
 	},
 }
 
 var serverKeys = []key{
 	{
 		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The longest time between the starts of two rounds. A new result starts a round at once. 0: no wait.",
+		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the longest time between the starts of two rounds. The server settles a new result at once. Values below 0.01 count as 0.01.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
@@ -104,7 +104,7 @@ var serverKeys = []key{
 var managerKeys = []key{
 	{
 		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The longest time between the starts of two rounds. A finished task starts a round at once. 0: no wait.",
+		"The manager works in rounds: in each round it calls the callbacks of finished tasks. This key is the longest time between the starts of two rounds. When a task finishes, the manager starts a round at once. Values below 0.01 count as 0.01.",
 	},
 }
 
