@@ -49,7 +49,7 @@ var keys = slices.Concat(redisKeys, serverKeys, workerKeys, programKeys, manager
 var redisKeys = []key{
 	{
 		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server: in memory, on 127.0.0.1, and lost when the server stops.",
+		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server. This Redis listens on 127.0.0.1. It keeps its data in memory, and loses them when the server stops.",
 	},
 	{
 		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
@@ -89,7 +89,7 @@ var redisKeys = []key{
 var serverKeys = []key{
 	{
 		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The server works in rounds of its own. This is the longest time between the starts of two of them. A new result starts the next one at once. 0: no wait.",
+		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the longest time between the starts of two rounds. The server settles a new result at once. Values below 0.01 count as 0.01.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
@@ -104,7 +104,7 @@ var serverKeys = []key{
 var managerKeys = []key{
 	{
 		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The manager works in rounds of its own. This is the longest time between the starts of two of them. A finished task starts the next one at once. 0: no wait.",
+		"The manager works in rounds: in each round it calls the callbacks of finished tasks. This key is the longest time between the starts of two rounds. When a task finishes, the manager starts a round at once. Values below 0.01 count as 0.01.",
 	},
 }
 

@@ -13,7 +13,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The file that keeps a round's stderr. The rules of `task_output_filename` apply.",
+		"The file that keeps a round's stderr. The rules of `task_output_filename` hold for it.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
@@ -33,7 +33,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
-		"How long a claim or the worker's name holds without a renewal. The worker renews both every third of this time. A running task whose lease has run out is lost.",
+		"How long a claim or the worker's name holds without a renewal. The worker renews both whenever a third of this time has passed. A running task whose lease has run out is lost.",
 	},
 	{
 		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string { return &s.worker.OnLeaseLost }, "continue", "end"),
@@ -53,7 +53,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "max_output", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
-		"How many bytes of a round's stdout go to Redis, and how many of its stderr. Longer output is cut in the middle; the worker's files keep all of it. 0: all, up to 256 MiB.",
+		"How many bytes of a round's stdout go to Redis. The same limit applies to its stderr. If the output is longer, its middle is left out. The worker's files keep all output. 0: all, up to 256 MiB.",
 	},
 	{
 		"worker", "max_checkpoint", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxCheckpoint }),
@@ -65,11 +65,11 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxUpdates }),
-		"How many bytes of `updates` a round may report. The rest is left out.",
+		"How many bytes of `updates` a round may report. Later updates are left out.",
 	},
 	{
 		"worker", "max_program_bytes", "1073741824", size(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
-		"The largest program, in bytes. The limit applies to the download, and to the unpacked files.",
+		"The largest program, in bytes. The limit applies to the download, and to all unpacked files together.",
 	},
 	{
 		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
@@ -89,7 +89,7 @@ var workerKeys = []key{
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),
-		"Names of further variables that programs get from the worker's environment, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
+		"Names of more variables of the worker's environment that programs get, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
 	},
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
@@ -97,11 +97,11 @@ var programKeys = []key{
 	},
 	{
 		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),
-		"The user that programs run as, by name or number. The worker must run as root for it. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty: the worker's user.",
+		"The user that programs run as, by name or number. Any value requires that the worker runs as root. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty: the worker's user.",
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),
-		"How many bytes of memory a program may use, with all processes that it starts. Without a cgroup, the limit applies to the address space of each process. 0: no limit.",
+		"How many bytes of memory a program may use, together with all processes that it starts. Without a cgroup, the limit applies to the address space of each process. 0: no limit.",
 	},
 	{
 		"worker", "cpu_seconds", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.CPUSeconds }),
@@ -137,15 +137,15 @@ var programKeys = []key{
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration { return &s.worker.KeepFiles }),
-		"How long the worker keeps output files, and fetched programs after their last use.",
+		"How long the worker keeps output files after they were written, and fetched programs after their last use.",
 	},
 	{
 		"worker", "max_files_bytes", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.MaxFilesBytes }),
-		"How many bytes output files and fetched programs may take together. The worker removes the oldest first. It keeps files of the last 5 minutes, and programs used within 2 hours. 0: no limit.",
+		"The largest total size, in bytes, of output files and fetched programs. The worker removes the oldest first. It keeps files of the last 5 minutes, and programs used within the last 2 hours. 0: no limit.",
 	},
 	{
 		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int { return &s.worker.MaxFailuresInRow }),
-		"After this many failed rounds of a program in a row, the worker pauses the program for a minute and then tries one round. It does so only if another worker succeeded with the program within the last hour, or if the last round could not be started. 0: never.",
+		"After this many failed rounds of a program in a row, the worker pauses the program for a minute, and then tries one round. The worker pauses the program only if another worker succeeded with it within the last hour, or if the last round could not be started. 0: never.",
 	},
 }
 
