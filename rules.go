@@ -180,7 +180,7 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker uses it if a claim finds an open task that is overdue.
+// Expire returns a Move that expires the task. A worker uses it when a claim finds an open task that is overdue.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
 // reject fails an invalid open task.
