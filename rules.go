@@ -202,11 +202,11 @@ func (t *Task) Release(reason string) (Move, error) {
 	return m, err
 }
 
-// maxUnfitHosts is how often a task can be released because a worker's host cannot start it.
+// maxUnfitHosts is how often a task can be released because a worker's host cannot run its program.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit releases a running task whose round could not start because of the worker's host. It returns false if the
-// task has been released three times for this reason, or can have no further round. The round has then failed
+// ReleaseUnfit releases a running task whose program could not start because of the worker's host. It returns false if
+// the task has been released three times for this reason, or can have no further round. The round then counts as failed
 // (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {
