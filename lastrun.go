@@ -2,9 +2,9 @@ package tdf
 
 import "fmt"
 
-// LastRun returns the number of the round that ran last. This is the current round, unless no worker has claimed it. If the
-// task is open, has expired or was cancelled without a claim in this round, it is the round before. LastRun returns 0 if the
-// task never ran.
+// LastRun returns the number of the round that ran last. This is the current round, unless no worker has claimed it. If
+// the task is open, has expired or was cancelled without a claim in this round, the last run was in the round before.
+// LastRun returns 0 if the task never ran.
 func (t *Task) LastRun() int {
 	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
 		return t.Round - 1

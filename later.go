@@ -17,7 +17,7 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 }
 
 // putOff returns the delay that [Task.ReleaseLater] gave the current round, counted from the time when the round became
-// open. It returns 0 if there is no delay, or if start_after is later than its end. A delay stays right when the clock
+// open. It returns 0 if there is no delay, or if the delay ends before start_after. A delay stays right when the clock
 // is set back; the time ready does not.
 func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {

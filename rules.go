@@ -180,7 +180,7 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker uses it if a claim finds an open task that is overdue.
+// Expire returns a Move that expires the task. A worker uses it when a claim finds an open task that is overdue.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
 // reject fails an invalid open task.
@@ -202,11 +202,11 @@ func (t *Task) Release(reason string) (Move, error) {
 	return m, err
 }
 
-// maxUnfitHosts is how often a task can be released because a worker's host cannot start it.
+// maxUnfitHosts is how often a task can be released because a worker's host cannot run its program.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit releases a running task whose round could not start because of the worker's host. It returns false if the
-// task has been released three times for this reason, or can have no further round. The round has then failed
+// ReleaseUnfit releases a running task whose program could not start because of the worker's host. It returns false if
+// the task has been released three times for this reason, or can have no further round. The round then counts as failed
 // (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {

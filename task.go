@@ -33,7 +33,7 @@ type Task struct {
 	Outcome string
 	Log     string // one line per transition: time, component or user, transition
 
-	Ready      Time // score in the open list, if that is neither StartAfter nor the time of opening; otherwise 0
+	Ready      Time // score in the open list; 0 if the score is StartAfter or the time of opening
 	Deadline   Time // when the current claim times out or expires; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 

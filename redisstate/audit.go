@@ -93,7 +93,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	due, err := s.scores(ctx, s.keys.Due(), ids) // read first: if a renewal then changes the score, the fence of the repair fails
+	due, err := s.scores(ctx, s.keys.Due(), ids) // read first, so that a renewal before the repair breaks its fence
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An index is the data derived from a task: its scores in `due` and in the index of its group.
+// An index has data that Redis keeps beside a task's hash: the task's scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
 	rank       int // the number of findings that the call had before this task
@@ -151,7 +151,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	return all, err
 }
 
-// grouped returns the tasks' scores in the indexes of their groups. It returns nil for a task without a group.
+// grouped returns each task's score in the index of its group. It returns nil for a task without a group.
 func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
 	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -180,7 +180,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
-		return Finding{Problem: "its moments lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
+		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if x.late(t, now) {
 		return Finding{Problem: "the server would not look at it in time", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true

@@ -29,16 +29,16 @@ type ClaimRequest struct {
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
-	Task    *tdf.Task // running; without the texts of earlier rounds
+	Task    *tdf.Task // the task, now running, without the texts of earlier rounds
 	ID      string    // identifies this run; the fence of the worker's reports
 	Invalid error     // why the task is invalid, or nil; it becomes the error text of the round
 }
 
-// Claimed is the answer to a ClaimRequest.
+// Claimed is the answer of [Store.Claim].
 type Claimed struct {
 	Claims  []Claim
 	Expired []tdf.Move // the moves of the overdue tasks that the claim has expired
-	Now     tdf.Time   // by Redis's clock
+	Now     tdf.Time   // time of the claim by Redis's clock
 	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases began later
 	Next    tdf.Time   // when the next open task becomes due; Never if there is none
 
@@ -59,8 +59,8 @@ var claimProperties = []string{
 // MaxAvoided is how many programs a claim can avoid.
 const MaxAvoided = 1000
 
-// Claim hands open tasks to a worker, beginning with those that have been due for longest. It expires the overdue tasks
-// that it finds.
+// Claim hands open tasks to a worker. It begins with the tasks that have been due for longest. It expires the overdue
+// tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var expired []tdf.Move
 	for {

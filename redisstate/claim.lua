@@ -1,11 +1,11 @@
--- claim: hands open tasks to a worker, beginning with those that have been due for longest.
+-- claim: hands open tasks to a worker. It begins with the tasks that have been due for longest.
 --
 -- from-state  open
 -- to-state    running, with a claim id and a lease
 --
 -- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap
 --       6… pairs of an open list and its wake list, in the worker's order of preference
--- ARGV  1 slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
+-- ARGV  1 call slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
 --       5 code of running in the group index   6 worker   7 how many tasks   8 lease in seconds
 --       9 random part of the claim ids   10 about how many bytes of inputs, sources and metas
 --       11 name of the set of programs to avoid, or '' to start at the head of the lists
@@ -16,11 +16,12 @@
 --       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
 --
 -- Returns { now, when the next task becomes due or '', { ids of overdue tasks }, tasks, '1' if other due tasks may
--- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log. A
--- task is overdue when its end_before is past. The rules in Go decide about overdue tasks. If the clock may have leapt,
--- the script leaves overdue tasks to the server: see trusted. The script delays an invalid task and makes it due, so
--- that the server decides about the task. It removes an id without a hash. A repeated call returns the same tasks as
--- the first call.
+-- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log.
+--
+-- A task is overdue when its end_before is past. The rules in Go decide about overdue tasks. If the clock may have
+-- leapt, the script leaves overdue tasks to the server: see trusted. The script delays an invalid task and makes it
+-- due, so that the server decides about the task. It removes an id without a hash. A repeated call returns the same
+-- tasks as the first call.
 --
 -- A claim looks at a bounded number of tasks. At the head of a list, there may be many tasks that a worker does not
 -- want. A position is the place after them, where the next claim continues. All workers that avoid the same programs

@@ -33,7 +33,8 @@ func dialer(dial dial) dial {
 // connection.
 type closeReasonConn struct{ net.Conn }
 
-// A rawCloseReasonConn is a closeReasonConn that go-redis can check for life before it uses it.
+// A rawCloseReasonConn is a closeReasonConn with a method by which go-redis checks whether the connection is still
+// open.
 type rawCloseReasonConn struct {
 	*closeReasonConn
 	syscall.Conn

@@ -25,7 +25,7 @@ type Store struct {
 	options *redis.Options
 	addr    string
 	log     *slog.Logger
-	boot    string // identifies this client in its keys
+	boot    string // random id of this client; part of the names of its keys
 	calls   callSlots
 	link    linkSpeed
 	pace    pace
@@ -90,7 +90,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 func (s *Store) Close() error {
 	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: it expires anyway
+		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: the record expires anyway
 		end()
 	}
 	return s.rdb.Close()

@@ -1,7 +1,7 @@
 -- counts: counts the tasks in each state, all at one moment. It changes nothing.
 --
 -- KEYS  the lists, or the indexes of groups
--- ARGV  empty to count whole lists; otherwise two values for each state: its lowest and highest score in a group's index
+-- ARGV  empty to count whole lists; otherwise two values per state: the lowest and the highest score in a group's index
 --
 -- Returns the number of tasks in each list, or the number in each state over all groups.
 

@@ -16,7 +16,7 @@ import (
 type GroupPage struct {
 	keys   uint64   // the cursor of SCAN over the keys of Redis; 0: the beginning or the end
 	begun  bool     // the walk through the keys has begun
-	groups []string // groups whose indexes are still to be walked
+	groups []string // groups whose indexes the walk has not finished
 	index  uint64   // the cursor in the index of the first group
 }
 
@@ -26,9 +26,9 @@ const (
 	groupsScanned = 20 // how many indexes one page reads from
 )
 
-// DanglingIDs examines the next ids in the indexes of groups, about as many as most. It returns findings about ids
-// without a task, such as after a task's hash was deleted by hand. The result done is true if the page was the last
-// one.
+// DanglingIDs examines the next ids in the indexes of groups. Their number is about most. It returns findings about ids
+// that have no task, for example because the task's hash was deleted by hand. The result done is true if the page was
+// the last one.
 func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true

@@ -15,8 +15,8 @@ type Due struct {
 	Score string // the task's score in `due`, as the fence of a decision: see [tdf.Move.Due]
 }
 
-// Due returns tasks that are due at the time now, at most most of them. It begins with the tasks that have been due for
-// longest.
+// Due returns the tasks that are due at the time now, in the order of their due times. The argument most limits their
+// number.
 func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
 	var found []redis.Z
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An encoder builds the arguments of a call, as the header of transact.lua lists them.
+// An encoder builds the arguments of a call, in the form that the headers of the scripts describe.
 type encoder struct{ args []any }
 
 func (e *encoder) add(values ...string) {
@@ -86,7 +86,7 @@ func (e *encoder) shapes(shapes *shapes) {
 	}
 }
 
-// destination returns the state that a move leads to, as transact.lua reads it.
+// destination returns the state to which a move leads, in the form that transact.lua reads.
 func destination(m *tdf.Move) string {
 	if m.Verb == tdf.VerbRemove {
 		return "-"
@@ -123,7 +123,7 @@ func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	return shared
 }
 
-// moment returns a moment as transact.lua reads it.
+// moment returns a moment in the form that transact.lua reads.
 func moment(m tdf.Moment) string {
 	switch {
 	case m == tdf.Now:

@@ -26,7 +26,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
-var ErrFull = errors.New("redis is full (maxmemory is reached)and accepts nothing new; archive and remove finished tasks, or raise maxmemory")
+var ErrFull = errors.New("redis is full (maxmemory is reached) and accepts nothing new; archive and remove finished tasks, or raise maxmemory")
 
 // ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = errors.New("the group already has tasks")
@@ -162,7 +162,7 @@ func unstorable(err error) error {
 		return err
 	}
 	if text := reply.Error(); strings.Contains(text, "invalid bulk length") || strings.Contains(text, "string exceeds maximum allowed size") {
-		return &UnstorableError{"a value is larger than its proto-max-bulk-len allows", err}
+		return &UnstorableError{"a value is larger than Redis allows (proto-max-bulk-len)", err}
 	}
 	return err
 }

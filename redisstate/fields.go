@@ -95,8 +95,7 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 	return answers, nil
 }
 
-// take adds the values of an answer to a hash. It adds a length under the name that asked for it, which begins with
-// lengthOf.
+// take adds the values of an answer to a hash. The hash name of a length is lengthOf and the name of the property.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]

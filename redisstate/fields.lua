@@ -9,8 +9,8 @@
 --       then the number of the set for each key, from 1
 --
 -- Returns the values of as many keys as there is room for, from the first key on. The values have the order of the
--- names: nil for a property that is not there, and a length for one that is too long or begins with '?'. A key that is
--- no hash has no values.
+-- names: nil for a property that is not there, and a length for one that is too long or begins with '?'. For a key that
+-- is no hash, there are no values.
 --
 -- Valid values are short, so the script first reads some values at once, and then checks their lengths. Only another
 -- program can have written a value that is too long. After the first value that is too long, the script asks for the

@@ -48,9 +48,9 @@ var findSource string
 
 var findScript = newScript(findSource)
 
-// Find returns the first entries that a query selects, all as they were at one moment. It returns at most most of them,
-// and at most 1,000. The result last is true if no further entries follow. A walk through a group finds each task once,
-// even if tasks change their states meanwhile.
+// Find returns the first entries that a query selects, all as they were at one moment. The argument most limits their
+// number, up to 1,000. The result last is true if no further entries follow. A walk through a group finds each task
+// once, even if tasks change their states meanwhile.
 func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil

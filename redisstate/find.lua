@@ -6,8 +6,8 @@
 --       then for each key three: the score and the member of the entry after which to continue, and the score at
 --       which to end; '' for none
 --
--- Returns members and scores in turn for each key, in the order of the set. 'oldest' leaves out entries with the
--- score at which to end, 'newest' returns them.
+-- Returns for each key a list of member, score, member, score and so on, in the order of the set. With 'oldest',
+-- entries with the score at which to end are left out. With 'newest', they are returned.
 
 local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
 

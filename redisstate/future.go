@@ -14,10 +14,11 @@ type FuturePage struct {
 	behind *ListEntry // the entry after which the walk continues; nil: start at the current time
 }
 
-// FutureTasks returns the ids of tasks that have a time after now, at most most of them. In the open list, this is the
-// time from which they may be claimed. In `due`, it is the time at which the server must look at them. The walk follows
-// the order of these times, first in the open list and then in `due`. The result done is true if the page was the last
-// one. After the clock was set back, some of these times are wrong. [Store.Examine] finds the tasks with a wrong time.
+// FutureTasks returns the ids of tasks that have a time after now. The argument most limits their number. In the open
+// list, this is the time from which they may be claimed. In `due`, it is the time at which the server must look at
+// them. The walk follows the order of these times, first in the open list and then in `due`. The result done is true if
+// the page was the last one. After the clock was set back, some of these times are wrong. [Store.Examine] finds the
+// tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
 	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {

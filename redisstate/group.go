@@ -16,8 +16,8 @@ const groupIDs = 1 << 40
 // MaxID is the highest id that the index of a group can hold.
 const MaxID int64 = groupIDs - 1
 
-// groupCode returns the code of a state. Indexes of groups and the scripts use the code. It is at least 1, or 0 for an
-// unknown state.
+// groupCode returns the code of a state. The scripts and the indexes of groups use the code. It is at least 1, or 0 for
+// an unknown state.
 func groupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
 
 // groupScore returns the score of a task in the index of its group.

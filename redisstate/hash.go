@@ -16,8 +16,8 @@ import (
 const (
 	hashesAtOnce = 500
 	hashesUnseen = 16   // tasks read at once if Redis does not tell how large they are
-	smallHash    = 1000 // properties: one command can return so many without delaying other clients
-	fewNames     = 5000 // properties: one command can return the names of so many
+	smallHash    = 1000 // number of properties that one command can return without delaying other clients
+	fewNames     = 5000 // number of properties whose names one command can return
 )
 
 // wholeHashes reads all properties of valid tasks. It leaves out properties that are too long, and also the unknown
@@ -106,7 +106,7 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 	return counts, err
 }
 
-// hashes reads several small tasks, or one task that may be large. sizes are the sizes of the tasks.
+// hashes reads several small tasks, or one task that may be large. The argument sizes has the size of each task.
 func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash, []map[string]int, error) {
 	if sizes[0] > readAtOnce {
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
@@ -171,7 +171,7 @@ var namesSource string
 
 var namesScript = newScript(namesSource)
 
-// namesPerScan is how many names of properties one command reads if a task has very many.
+// namesPerScan is how many names one command reads of a task with very many properties.
 const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {

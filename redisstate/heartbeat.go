@@ -33,7 +33,7 @@ type WorkerInfo struct {
 // pauses").
 type Pause struct {
 	Program string
-	For     tdf.Seconds // the time from the worker's last heartbeat until it tries one round
+	For     tdf.Seconds // time from the worker's last heartbeat until the worker tries one round of the program
 	Why     string      // one line
 }
 
@@ -110,7 +110,7 @@ func (e *NameTakenError) Silent() bool {
 // A PriorOwner is what a new worker knows about the worker that has its name.
 type PriorOwner struct {
 	Gone        string   // boot of the prior owner, if it is known to be gone; otherwise ""
-	Seen, Since tdf.Time // Seen: last heartbeat of the prior owner; Since: start of the time in which Redis was there and no later heartbeat came; 0: unknown
+	Seen, Since tdf.Time // last heartbeat of the prior owner, and since when no later one came although Redis was there; 0: unknown
 }
 
 // TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. The

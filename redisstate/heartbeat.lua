@@ -8,6 +8,7 @@
 --       6 since when this worker has seen no later one, or ''
 --       7 how long workers that are gone are listed, in seconds
 --       then the properties and values that the worker reports about itself
+--
 -- Returns { '+', who drained the worker or '', now }, or { '-', now, end of the grace period, then these values of the
 -- owner of the name: host, pid, process, boot, last heartbeat, lease }.
 --

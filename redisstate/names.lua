@@ -1,7 +1,7 @@
 -- names: returns some names of a hash's properties, however long their values are. It changes nothing.
 --
 -- KEYS  1 the hash
--- ARGV  1 the cursor: 0 to begin, then the one that the last call returned
+-- ARGV  1 the cursor: 0 to begin, then the cursor that the last call returned
 --       2 about how many names to return
 --       3 about how many bytes of names and values to pass
 --

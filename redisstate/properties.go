@@ -21,7 +21,7 @@ const (
 	Facts
 	// Rules are the properties that a decision about the task needs, such as [tdf.Task.Settle].
 	Rules
-	// Lists are the lists that hold the task, and its score in each of them.
+	// Lists are the lists that hold the task, and the task's score in each list.
 	Lists
 	// Whole is everything: all properties of all rounds, with their texts.
 	Whole
@@ -34,7 +34,7 @@ const (
 	definition
 	rulesRunning
 
-	short     // a text that is no longer than longestField if it is valid
+	short     // a text; a valid one is at most longestField bytes long
 	unbounded // a text of any length
 	unread    // a property that only Whole includes
 )

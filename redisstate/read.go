@@ -39,7 +39,7 @@ func LastRounds(n int) Rounds { return Rounds{last: n} }
 // OneRound selects round n.
 func OneRound(n int) Rounds { return Rounds{from: n, to: n + 1} }
 
-// numbers returns the first of the rounds, and the one after the last of them.
+// numbers returns the number of the first selected round, and the number after the last one.
 func (r Rounds) numbers(current int) (from, to int) {
 	if r.last > 0 {
 		return max(0, current-r.last+1), current + 1
@@ -65,7 +65,7 @@ func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
 type Stored struct {
 	ID int64
 	// Task is nil if there is no such task. Task.Unread and Round.Unread name the texts that were not read; see
-	// [tdf.Task.Summary].
+	// [tdf.Task.IsSummary].
 	Task *tdf.Task
 	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, only open tasks are
 	// checked. With Facts and Whole, all tasks are checked. A property that is too long is invalid, and is not read.
@@ -358,7 +358,7 @@ var textFields = []textField{
 	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
 }
 
-// each calls do once for each of the texts, with the name of the text's property.
+// each calls the function do once per text, with the name of the text's property.
 func (of TextsOf) each(do func(name string, f textField)) {
 	for _, f := range textFields {
 		switch {
@@ -377,7 +377,7 @@ func (of TextsOf) put(t *tdf.Task, f textField, value string) {
 	if of.Round == OfTask {
 		t.Unread &^= f.text
 	} else {
-		if t.Rounds[of.Round] == nil { // a round without facts
+		if t.Rounds[of.Round] == nil { // a round of which no facts were read
 			r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
 			t.Rounds[of.Round] = r
 		}

@@ -61,7 +61,7 @@ local function renew(c)
   end
   if c.begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- the start is not before the claim, even if the clock was set back
+    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, even if the clock was set back
   end
   if c.silent ~= '' then
     h[#h + 1] = of .. 'last_output'

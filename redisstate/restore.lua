@@ -1,7 +1,7 @@
 -- restore: writes tasks from a dump, with their entries in the lists and indexes.
 --
 -- from-state  (none)
--- to-state    the one in the task's hash
+-- to-state    the state in the task's hash
 --
 -- An existing task stays unchanged, so the call may be repeated at any time. An existing task with the same id is
 -- another task if it has another group, or was opened at another time, compared to the microsecond. These two
@@ -14,8 +14,8 @@
 --       ('': unknown), when the server must look at it, unless that is past ('-': never), n, n properties and values,
 --       n, n updates: id, time and line
 --
--- Returns the number of tasks that were written; or -id of another task with an id of the dump, and then nothing was
--- written.
+-- Returns the number of tasks that were written. If another task has an id of the dump, returns -id of that task, and
+-- nothing was written.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4

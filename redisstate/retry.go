@@ -71,7 +71,7 @@ const logAgain = time.Minute
 
 func (s *Store) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
-		why += "; [redis] tls is on: does it speak TLS?"
+		why += "; [redis] tls is on: does this Redis speak TLS?"
 	}
 	s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
 }

@@ -52,7 +52,7 @@ func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
 	case m.Verb == tdf.VerbRescore: // the correction gives a worker more time
 		return 0
-	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // its worker may have been unable to report
+	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
 		return g.Running
 	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong
 		return g.Open

@@ -1,18 +1,18 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
--- from-state  the one that each move names, in the round that it names
--- to-state    the one that each move names, or none if the task is removed; open for new tasks
+-- from-state  the state and the round that each move names
+-- to-state    the state that each move names, or none if the move removes the task; open for new tasks
 --
 -- A call is a list of units. A unit is some moves and some new tasks, which happen together or not at all. Units do not
 -- depend on each other. No task occurs twice in a call. Before its first write, the script reads everything that its
 -- decisions need. A call that takes too long leaves out its last units, but never the first.
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
--- ARGV  1 slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
+-- ARGV  1 call slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
 --       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of followers
 --       7 who makes the call
---       n, n names and codes of the lists in KEYS: those that moves leave or enter, or all lists if a move is a
---       repair. A list has the name of its state. The code is that of the state in a group's index.
+--       n, n names and codes of the lists in KEYS. These are the lists that moves leave or enter, or all lists if a
+--       move is a repair. The name of a list is its state. The code is the code of that state in a group's index.
 --       n, n names of the lists to which the wake lists in KEYS belong
 --       n, n shapes: the common parts of moves, sent once
 --       n, n properties and values that all new tasks have in common
@@ -26,12 +26,12 @@
 --
 -- Returns a line for each unit:
 --   '+' and the id of its first new task; the others follow in ascending order
---   '-id round state': the first task that was not in the state of its move, and its true state
---   '=': the group has tasks
+--   '-id round state': the first task that was not in the state that its move requires, and the task's true state
+--   '=': the group that must have no tasks has tasks
 --   '!reason': the unit is impossible
 --   '~': there was no time for the unit; send it again
 -- Returns an error before it has written anything:
---   'TDFSTALE': a later call of the same slot was already answered
+--   'TDFSTALE': a later call in the same call slot was already answered
 --   'TDFIDS': no ids are left
 --   'WRONGTYPE': a key of the namespace has another type
 
@@ -174,7 +174,7 @@ for i = 1, #fenced, 500 do
   for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
 end
 
--- The timestamps of a round never go backwards, even if the clock does.
+-- The timestamps of a round never decrease, even if the clock is set back.
 local function not_before(m, stamped)
   local t = stamped and tonumber(stamped)
   if t and t > m[AT] and t < 1e12 then m[AT] = t end

@@ -28,8 +28,8 @@ type Update struct {
 	Line          string
 }
 
-// Updates returns the updates of a task that follow the update after, in order, at most most of them. If after is the
-// zero Update, it returns updates from the beginning.
+// Updates returns a task's updates that follow the update after, in order. If after is the zero Update, it begins with
+// the first update. The argument most limits their number.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)

@@ -114,7 +114,7 @@ func (w *Waker) block() {
 			return
 		}
 		if err != nil && err != redis.Nil {
-			time.Sleep(firstPause) // Redis is away, and the caller's next command waits for it
+			time.Sleep(firstPause) // Redis is away; the caller's next command will wait for Redis
 		}
 	}
 }

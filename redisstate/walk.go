@@ -157,9 +157,9 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 	return last, nil
 }
 
-// IDs yields the ids of all tasks in ascending order, each id once, in pages of at most most ids. Some of the tasks may
-// be gone. A task that is opened meanwhile may come at the end. Ids that a walk finds only in keys or lists stay in
-// memory: 8 bytes each.
+// IDs yields the ids of all tasks in ascending order, each id once. The argument most limits the ids of a page. Some of
+// the tasks may be gone. A task that is opened meanwhile may come at the end. Ids that a walk finds only in keys or
+// lists stay in memory: 8 bytes each.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64

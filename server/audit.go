@@ -43,7 +43,7 @@ type audit struct {
 
 type suspicion struct {
 	sign  string   // the Snapshot of the finding
-	since tdf.Time // when the audit first found the task with this sign
+	since tdf.Time // when the audit first found the task with this Snapshot
 }
 
 // suspect makes the next audit examine a task.

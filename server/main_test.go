@@ -131,7 +131,7 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// is fails the test unless the task has this state and round, in its hash and in the lists.
+// The method is ends the test unless the task has this state and round in its hash, and its id is in the right list.
 func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})

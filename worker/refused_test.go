@@ -144,7 +144,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	stop()
 	wait()
 	r := got.Current()
-	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than its proto-max-bulk-len allows")
+	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than Redis allows (proto-max-bulk-len)")
 	if r.Exit != "" || r.OutputBytes != 3000000 {
 		t.Errorf("the task with the large result: exit %q, %d bytes", r.Exit, r.OutputBytes)
 	}
