@@ -79,7 +79,7 @@ func (bs *breakers) avoided() (programs []string, probing bool) {
 	return programs, probing
 }
 
-// nextProbe returns the time until the next breaker becomes half-open, but never more than most.
+// nextProbe returns the time until the next breaker becomes half-open, but at most the given time.
 func (bs *breakers) nextProbe(most time.Duration) time.Duration {
 	bs.Lock()
 	defer bs.Unlock()

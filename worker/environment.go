@@ -38,7 +38,8 @@ func (e *execution) environment(x *roundIO) []string {
 	return append(env, x.secrets.Env()...)
 }
 
-// allowed returns those variables of environ whose name is in inherited or more, or begins with LC_.
+// allowed returns the variables of environ that a program gets: their names are listed in inherited, listed in the
+// argument more, or begin with LC_.
 func allowed(environ, more []string) []string {
 	var env []string
 	for _, variable := range environ {

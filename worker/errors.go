@@ -21,7 +21,7 @@ func Permanent(err error) error {
 
 // Later returns an error with which a [Handler] or [Runner] puts its task off. The worker releases the task. After d,
 // any worker may claim the task again. The round counts as a release, not as a failure. The task's log has the text
-// of err, which may be nil.
+// of err. err may be nil.
 //
 // Each delay starts a new round, and a task has at most 100,000 rounds. Only the last 4 KiB of the round's output are
 // kept. The checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").

@@ -35,9 +35,9 @@ type execution struct {
 	roundIO      *roundIO // while the round runs
 	reportedLive bool     // Redis has properties of the round that are valid only while the round runs
 
-	number   atomic.Int64 // in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
+	number   atomic.Int64 // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
 	followed atomic.Bool  // a user watches the round
-	result   tdf.Result   // of the round, once it has ended
+	result   tdf.Result   // the round's result, once the round has ended
 	cause    error        // why the round was cut short; nil: it was not
 	sound    bool         // the task is valid, so a failure is the fault of the program
 	reason   string       // why the round counts as failed, unless the program itself has said it
@@ -156,7 +156,7 @@ func (e *execution) setIO(x *roundIO) {
 }
 
 // cutShort returns why the execution ends without a result of its own. It returns nil if the round ended by itself,
-// or failed because of err.
+// or if err made it fail.
 func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

@@ -73,7 +73,7 @@ var outputs = map[string]fault{
 		script: "printf 'begin\\n' | tee -a /proc/self/fd/2; truncate -s 1G /proc/self/fd/1 /proc/self/fd/2\n" +
 			"head -c 10000000 /dev/zero | tee -a /proc/self/fd/2; printf 'end\\n' | tee -a /proc/self/fd/2\n",
 		task: failOn(tdf.FailOnExit),
-		want: ended{tdf.Succeeded, "*", "", "0"}, // the field check looks at the output
+		want: ended{tdf.Succeeded, "*", "", "0"}, // the function check looks at the output
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			round := task.Current()
 			cutFrom(t, round.Output, round.OutputBytes, r.path("p/results/w1-2-0.out"))

@@ -96,7 +96,8 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 }
 
 // cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
-// also gives up the claims that were made under this name before since: the tasks are then lost.
+// also gives up the claims that were made under this name before the time since. The tasks of these claims are then
+// lost.
 func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name, since)
@@ -108,7 +109,7 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 
 // takeName takes the name. If another worker has the name, takeName takes it only if that worker is gone. If no
 // server can tell whether the earlier worker was silent because Redis was away, takeName waits for the length of that
-// worker's lease. since is when the name was taken, by Redis's clock.
+// worker's lease. The result since is the time when the name was taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.PriorOwner
 	var boot string
@@ -137,9 +138,9 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 	}
 }
 
-// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. stop sends
-// the last heartbeat. An error of stop says that another worker has taken the name, and that all programs were
-// therefore ended at once.
+// sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
+// function sends the last heartbeat. If it returns an error, another worker has taken the name, and all programs were
+// ended at once.
 func (s *session) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
 	var loop sync.WaitGroup

@@ -159,7 +159,8 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	}
 }
 
-// hangingStart starts a worker with a short lease. Its start waits for processes that do not end.
+// hangingStart returns a worker with a short lease. Its start hangs, as if old processes did not end, and then closes
+// hangs.
 func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	w.cfg.Lease = 90 * time.Millisecond
 	worker = w.worker()

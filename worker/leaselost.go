@@ -57,8 +57,8 @@ func (e *execution) leaseRenewed(sent time.Time) {
 }
 
 // renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an
-// outage, the leases may have run out already, and on_lease_lost=end would end the programs at once. renewLate then
-// renews the leases first.
+// outage, the leases may have run out already, and on_lease_lost=end would end the programs at once. In this case,
+// renewLate renews the leases first.
 func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
 	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
 		return c.Sent

@@ -103,8 +103,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	}
 }
 
-// If the password is wrong at the start, Run returns an error at once. If the password changes later, the worker
-// waits.
+// If the password is wrong at the start, Connect returns an error at once, and does not wait.
 func TestWrongPasswordEndsTheStart(t *testing.T) {
 	g := newGuarded(t)
 	g.do("CONFIG SET requirepass secret")

@@ -92,7 +92,7 @@ func (r *runningWorker) next() {
 	}
 }
 
-// nothingRemains waits until this process has no other descriptors, processes and goroutines than before.
+// nothingRemains waits until no process, descriptor or file of a round is left.
 func (r *runningWorker) nothingRemains(before traces) {
 	r.Helper()
 	var left []string

@@ -27,8 +27,8 @@ type backlog struct {
 	logged  time.Time        // when the error was last logged
 }
 
-// report reports how executions ended, until ctx ends. The executions that end during a call are reported together in
-// the next call. When bound ends, report interrupts its call, and drops the backlog.
+// report sends the reports of executions that have ended, until ctx ends. The executions that end during a call are
+// reported together in the next call. When bound ends, report interrupts its call, and drops the backlog.
 func (s *session) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
@@ -105,8 +105,8 @@ func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused
 	return append(refused, more...), errors.Join(err, otherErr)
 }
 
-// A send sends moves, in several calls if need be. When a call fails, it returns the error, and the outcomes of the
-// moves in the calls before.
+// A send is a function that sends moves, in several calls if need be. If a call fails, the function returns the
+// error, and the outcomes of the moves that earlier calls sent.
 type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
 
 func (s *session) execute(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
@@ -258,8 +258,7 @@ func (e *execution) withoutResult(err error) delivery {
 	})
 }
 
-// released returns a report that releases the task. A task in its last round cannot be released: then the round
-// fails.
+// released returns a report that releases the task. In its last round, a task cannot be released, so the round fails.
 func (e *execution) released(r tdf.Result) delivery {
 	m, err := e.task.Release(e.cause.Error())
 	if errors.Is(err, tdf.ErrLastRound) {

@@ -16,7 +16,7 @@ import (
 const ownDir = ".tdf"
 
 // roundsDir holds the directories of rounds, below the working directory. The name of a program never begins with a
-// dot, so the directory of a program beside it cannot have the same name.
+// dot, so no program's directory beside roundsDir can have this name.
 const roundsDir = ownDir + "/.rounds"
 
 // rounds returns the directory of this worker's rounds. The directory's name contains a hash of the namespace, since
@@ -90,8 +90,8 @@ func (w *Worker) tidy() {
 	}
 }
 
-// holdChildren says that this process may start children until release is called. The worker must not take them for
-// processes of a program.
+// holdChildren says that this process may start children until release is called. The worker does not take such
+// children for processes of a program.
 func (s *session) holdChildren() (release func()) {
 	if s.processes == nil {
 		return func() {}

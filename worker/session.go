@@ -218,8 +218,8 @@ const (
 	claimPause      = 50 * time.Millisecond
 )
 
-// claim claims up to most tasks and starts them. A worker that stops still waits for the answer, because the tasks in
-// an unread answer would become lost.
+// claim claims tasks, at most the given number, and starts them. A worker that stops still waits for the answer,
+// because the tasks in an unread answer would become lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
 	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
 	defer end(nil)

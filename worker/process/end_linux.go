@@ -15,7 +15,7 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// While orphans keep ending whose program is uncertain, one pass without a process of a program proves nothing.
+// If an orphan of an uncertain program has just ended, a pass that finds no process of a program proves nothing.
 // doubtPasses is how many passes must then find no process of that program.
 const doubtPasses = 16
 

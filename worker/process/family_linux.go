@@ -42,7 +42,7 @@ type family struct {
 type view struct {
 	living map[*Process][]proc
 	// ended has the programs whose orphans ended during the scan. Such an orphan may have started processes after the
-	// scan had listed the processes. These are not in living, but in the next view.
+	// scan had listed all processes. living lacks these processes; the next view has them.
 	ended map[*Process]bool
 }
 
@@ -288,12 +288,11 @@ func (f *family) inProgramCgroup(pid int) bool {
 	return err == nil && f.cgroupDirs[filepath.Dir(path)]
 }
 
-// registerCgroup registers the directory of a Host's cgroups. If is is false, it removes the directory from the
-// register.
-func (f *family) registerCgroup(path string, is bool) {
+// registerCgroup registers the directory of a Host's cgroups. If registered is false, it removes the directory again.
+func (f *family) registerCgroup(path string, registered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cgroupDirs[path] = is; !is {
+	if f.cgroupDirs[path] = registered; !registered {
 		delete(f.cgroupDirs, path)
 	}
 }

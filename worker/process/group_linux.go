@@ -149,7 +149,7 @@ func (g *group) removeTree() error {
 }
 
 // number reads a number from a file of the cgroup. If field is "", the file has only this number; otherwise the
-// number follows the name field.
+// number follows the name that field holds.
 func (g *group) number(file, field string) (int64, bool) {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {

@@ -85,7 +85,8 @@ func (h *Host) prepare(withCgroups bool) error {
 	return nil
 }
 
-// nowhere is the path of a program that does not exist. An attempt to start it tests all steps before the exec.
+// nowhere is the path of a program that does not exist. An attempt to start this program tests all steps before the
+// exec.
 const nowhere = "/proc/self/tdf-nowhere"
 
 // try tries to start nowhere in the same way as a program. It returns nil if all steps before the exec succeed.

@@ -61,7 +61,7 @@ func (i isolation) require(names []string) error {
 }
 
 // Isolation returns the kinds of isolation that are in force, in the order of the constants. If a kind has a
-// limitation, it follows the name in parentheses.
+// limitation, the limitation follows in parentheses.
 func (h *Host) Isolation() []string {
 	var reached []string
 	for _, name := range known {

@@ -2,6 +2,6 @@
 // writes to the files directly. So it can continue to write after the worker has ended. The files stay after the
 // round.
 //
-// Reading takes a bounded amount of memory. It masks secrets. If a text is cut within a secret, it also masks the
-// rest of that secret.
+// Reading takes a bounded amount of memory. It masks secrets. If a cut divides a secret, the remaining part of the
+// secret is masked, too.
 package record

@@ -16,9 +16,9 @@ type Texts struct {
 	OutputBytes, ErrorBytes int64 // sizes of the files; Output and Error may be cut
 }
 
-// Read returns the content of both files, with the values of secrets masked. If a file is longer than most bytes,
-// Read returns only its beginning and its end. A line between them says how many bytes are missing, and on which
-// worker and under which path the whole file is.
+// Read returns the content of both files, with the values of secrets masked. The argument most limits the bytes of
+// each file. If a file is longer, Read returns only its beginning and its end. A line between them says how many
+// bytes are missing, and on which worker and under which path the whole file is.
 //
 // The files may change during the call. Each byte that Read returns was in the file at some time during the call.
 func (r *Record) Read(most int64, worker string, s *secrets.Secrets) (Texts, error) {
@@ -56,8 +56,8 @@ func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, in
 	return text(b), size, err
 }
 
-// leftOut returns the line about missing bytes. It does not refer to the whole file if a program has removed or
-// replaced that.
+// leftOut returns the line about missing bytes. If a program has removed or replaced the file, the line says that the
+// bytes are lost.
 func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, f.Name())
@@ -65,7 +65,7 @@ func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
 }
 
-// beyond returns how many more bytes must be read before and after a part, together, so that no secret is overlooked.
+// beyond returns how many bytes around a part must be read, in addition to the part, so that no secret is overlooked.
 func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
 
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs

@@ -20,9 +20,9 @@ func (d *Dir) Files() (any bool, err error) {
 	return holdsAny(d.dir, filesDir)
 }
 
-// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, into the directory to, under a new name. It
-// removes anything that had this name before. Both directories must be on the same file system. An empty files/ is
-// not moved.
+// KeepFiles moves files/, or the directory that [Dir.Seal] made of it, into another directory, and gives it a new
+// name. It removes anything that had this name before. Both directories must be on the same file system. An empty
+// files/ is not moved.
 func (d *Dir) KeepFiles(to *os.File, name string) error {
 	if d.sealed != nil {
 		return d.keepSealed(to, name)

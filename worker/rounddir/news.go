@@ -28,7 +28,7 @@ type Report struct {
 	from, to state
 }
 
-// state says which data was accepted so far.
+// A state says which data was accepted so far.
 type state struct {
 	generation int // counts accepted reports
 	progress   string

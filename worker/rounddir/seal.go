@@ -108,8 +108,7 @@ func (s *seal) take(closed *dir) error {
 	return s.links(s.result.Path)
 }
 
-// directory makes the directory as in the directory into. Then it moves the entries of the program's directory,
-// in/name, to it.
+// directory replaces a directory of the program: it makes a new directory, and moves all entries into it.
 func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth int) error {
 	if depth > mostDeep {
 		return fmt.Errorf("%s: it is nested more than %d directories deep", path, mostDeep)

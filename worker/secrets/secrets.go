@@ -77,7 +77,7 @@ func (s *Secrets) Env() []string {
 }
 
 // Longest returns the length of the longest text that Mask replaces, in bytes; 0: there is none. Code that cuts a
-// text must give MaskPart Longest - 1 more bytes than it keeps.
+// text must pass more bytes to MaskPart than it keeps: Longest - 1 bytes more at each cut.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0
