@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Each writing call is made once undisturbed, and once with its reply lost one to three times after the command ran. The
-// answer and all of Redis are the same.
+// The test makes each writing call twice: once undisturbed, and once while one to three of its replies are lost. Both times, the
+// answer and all data in Redis are the same.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 	}
 }
 
-// The tasks of a prepared namespace, in the order in which they were opened.
+// The ids of the tasks in a prepared namespace, in the order in which they were opened.
 const (
 	succeededID = 1 + iota
 	executedID
@@ -132,7 +132,7 @@ func anonymous(w world, s *Store) world {
 	return w
 }
 
-// A call that arrives after a later one of its slot was answered does nothing.
+// Calls have a call slot and a number. A call does nothing if a later call of the same call slot was answered before.
 func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A missing right that only some calls need is an error of these calls, also after others have succeeded. No call waits
-// for it.
+// If the user of Redis lacks a right that only some calls need, these calls fail. They do not wait for the right, even if other
+// calls have succeeded before.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -53,14 +53,14 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user who may only read also gets an error for what it may not read.
+// A user of Redis may neither write nor call INFO. Scripts that only read still work. A call that needs INFO fails.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
-	if _, err := s.Counts(briefly(t)); err != nil { // by a script
+	if _, err := s.Counts(briefly(t)); err != nil { // Counts runs a script
 		t.Error(err)
 	}
 	var forbidden *ForbiddenError
@@ -69,7 +69,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly makes a call fail that would wait without end.
+// briefly returns a context that ends after some seconds, so that a call fails instead of waiting for ever.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A script that meets a key of another type does all of its work or none. It never stops half-way.
+// If a key has another type than a script expects, the script does all of its work or none. It never stops half-way.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -58,7 +58,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 			_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
 			_, opening := s.Open(t.Context(), "manager", define("c"))
 			_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
-			want := map[string][4]bool{ // of execute, claim, open, renew
+			want := map[string][4]bool{ // whether execute, claim, open and renew fail
 				"due": {true, true, true, true}, "running": {true, true, false, false},
 				"open": {false, true, true, false}, "executed": {true, false, false, false},
 			}[key]
@@ -104,7 +104,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	})
 }
 
-// A million ids may be taken without the counter. The next free ones are found in a few steps.
+// A million ids above the counter may be in use. Open finds the next free ids in a few steps.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -153,7 +153,8 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// A task with an id that the index of a group cannot hold is in no group, and not in another state's range.
+// The index of a group cannot hold ids above a limit. A task with such an id is not in the index, and does not appear in the range
+// of another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
