@@ -86,7 +86,7 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 	return l.all(ctx, repeats, out)
 }
 
-// A look runs commands, and reads from Redis's slow log for how long they blocked Redis.
+// A look runs commands. From Redis's slow log, it reads for how long each command blocked Redis.
 type look struct {
 	tdf    string
 	server *redisserver.Server
