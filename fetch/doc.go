@@ -1,7 +1,7 @@
 // Package fetch turns a source into a program's directory on a worker (docs/programs.md).
 //
 // A fetch completes ./$program/ or leaves it unchanged. This promise holds after every error and crash. It also holds
-// if many workers share the directory. Four rules keep it:
+// if many workers share the directory. The package follows four rules to keep the promise:
 //
 //   - A fetch moves run.sh into place last, by a rename. A directory without run.sh is not a program.
 //   - Each program has a lock, by flock (lock.go). Only the lock's holder writes to $program/ and to the staging

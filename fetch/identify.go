@@ -76,7 +76,7 @@ type secondBlock struct{}
 
 func (secondBlock) Read([]byte) (int, error) { return 0, errSecondBlock }
 
-// damaged explains an error of an archive's reader. It returns a limitError of this package unchanged.
+// damaged returns an error that explains err, an error of an archive's reader. It returns a limitError of this package unchanged.
 func damaged(err error) error {
 	if limit := limitError(""); errors.As(err, &limit) {
 		return limit

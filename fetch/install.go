@@ -69,7 +69,7 @@ func (j *job) move(into *os.Root, staged, name string) error {
 	return nil
 }
 
-// complete writes the record and moves run.sh into place. It flushes all other files to disk first. Otherwise, after a
+// complete completes the program's directory: it writes the record and moves run.sh into place. It flushes all other files to disk first. Otherwise, after a
 // power failure, run.sh could exist while other files are missing.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {

@@ -135,7 +135,8 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// readFlags are flags to open a file for reading. The open fails for a link, and does not wait for the writer of a pipe.
+// readFlags are the flags to open a file for reading. With them, opening a link fails, and opening a pipe does not wait for a
+// writer.
 const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 
 var errNotRegular = errors.New("not a regular file")

@@ -2,7 +2,7 @@ package fetch
 
 import "fmt"
 
-// Limits limit the size of a source and of its unpacked files (docs/programs.md, "Limits"). A zero field means its
+// Limits holds the limits for a source and its unpacked files (docs/programs.md, "Limits"). A zero field means its
 // default. The comment of each field names the key in the worker's configuration, and the default.
 type Limits struct {
 	Bytes   int64   // limit for the source, and also for all unpacked files together; max_program_bytes, 1 GiB

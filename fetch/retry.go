@@ -18,7 +18,8 @@ type temporary struct{ err error }
 func (t temporary) Error() string { return t.err.Error() }
 func (t temporary) Unwrap() error { return t.err }
 
-// retrying calls try again while its error is temporary, at most maxRetries times. The pauses between the calls grow.
+// retrying calls the function try. It repeats the call while the error is temporary, at most maxRetries times. The pauses between
+// the calls grow.
 // They are random, so that many workers do not retry at the same time.
 func (j *job) retrying(ctx context.Context, try func() (string, error)) (string, error) {
 	pause := j.RetryPause

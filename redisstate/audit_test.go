@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Check finds each inconsistency once and names it, and Repair repairs it.
+// Check returns one finding for each inconsistency, with its name. Repair repairs it.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -69,7 +69,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			if c.want != tdf.None && task(t, s, id).State != c.want {
 				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
 			}
-			for _, open := range mustClaim(t, s, 1000) { // so that the next case claims no open task of this one
+			for _, open := range mustClaim(t, s, 1000) { // so that these tasks do not affect the next case
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})
 				mustSettle(t, s, open.Task.ID)
 			}
@@ -91,7 +91,7 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 	})
 }
 
-// A repair of a task that has changed meanwhile does nothing.
+// If a task has changed since the check, its repair does nothing.
 func TestRepairIsFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
@@ -121,7 +121,7 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	})
 }
 
-// A repair is void if the task's lease was renewed after the task was examined.
+// If a task's lease was renewed after the check, its repair does nothing.
 func TestRenewalVoidsARepair(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// withoutTime makes the scripts act as if they always took too long.
+// withoutTime sets the time budget of the scripts below 0, so that they always act as if it were used up.
 func withoutTime(t *testing.T, s *Store) {
 	t.Helper()
 	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
@@ -20,9 +20,9 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// A call that takes Redis too long continues in further calls. Nothing is left out or done twice.
+// If a script's time budget is used up, the store continues in further calls. No part of the work is missing or done twice.
 func TestCallsThatTakeTooLongContinue(t *testing.T) {
-	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // the embedded Redis runs only the scripts of a release
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // not the embedded Redis, which runs only the scripts of a release
 	withoutTime(t, s)
 	const tasks = 100
 	var definitions []tdf.Properties
@@ -65,7 +65,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// Redis stops a call that takes too long after a part of its units.
+// A script stops when its time budget is used up.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
@@ -82,7 +82,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	}
 }
 
-// A round that reports many updates at once needs several calls, and each line arrives once.
+// If a round reports many updates at once, the store needs several calls. Each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))

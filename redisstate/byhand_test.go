@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Removing a task removes all of its keys and entries, and no others.
+// Remove removes all keys and entries of a task, and nothing else.
 func TestRemoveLeavesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -42,7 +42,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 }
 
-// A late worker cannot write to a removed task.
+// After a task was removed, its worker can no longer write to it.
 func TestNothingRevivesARemovedTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -75,7 +75,7 @@ func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
 	mustApply(t, s, m, err)
 }
 
-// A change of an open task changes only the given properties. The task keeps its place in the queue.
+// A change of an open task affects only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -121,7 +121,7 @@ func TestChangeOfTimes(t *testing.T) {
 	})
 }
 
-// RequeueElsewhere gives a task to other workers for good.
+// If a task was requeued with elsewhere, its worker does not get it again. Other workers do.
 func TestRequeueElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -162,7 +162,7 @@ func TestRequeueElsewhere(t *testing.T) {
 	})
 }
 
-// A task that must not run on a worker does not hide the tasks behind it.
+// If a task must not run on a worker, the worker still gets the tasks behind it in the queue.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
@@ -173,7 +173,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 			s.rdb.HSet(t.Context(), s.keys.Task(id), "not_on", "v\nw")
 		}
 		got := 0
-		for range 100 { // a claim stops after some milliseconds
+		for range 100 { // several claims, because each stops after some ms
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
 			must(t, err)
 			got += len(c.Claims)
@@ -184,8 +184,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	})
 }
 
-// Two concurrent changes of a task do not undo each other. The second is refused, so that its caller reads the task
-// again.
+// Of two concurrent changes of a task, the second fails, so that it does not undo the first. Its caller must read the task again.
 func TestConcurrentChangesAreRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("a"))[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Only texts that may be long are read at any length. Other properties are read only if they are short.
+// Some texts may be long, and are always read. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		long := strings.Repeat("x", longestField+1)
@@ -44,7 +44,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	})
 }
 
-// One reply of Redis is short, however long all properties of many rounds are.
+// Each reply of Redis is short, even if all properties of many rounds together are long.
 func TestLongFactsOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const many = 30
@@ -70,7 +70,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		if l.bytes > 2*readAtOnce {
 			t.Errorf("one answer had %d bytes", l.bytes)
 		}
-		for _, name := range roundFacts { // as long as valid ones can be
+		for _, name := range roundFacts { // as long as a valid property may be
 			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
 		}
@@ -80,7 +80,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read in replies of a few MiB, however long the properties are.
+// A task with very many long properties is read in several replies. Each reply has at most a few MiB.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 2)
@@ -105,7 +105,8 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	})
 }
 
-// Settling reads each task with one HMGET. After the first value that is too long, it asks for lengths before values.
+// A settling server reads each task by one HMGET. After the first value that is too long, it asks for lengths before it reads
+// values.
 func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 50

@@ -71,7 +71,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	})
 }
 
-// A claim passes the invalid entries of the open list.
+// A claim skips invalid entries in the list of open tasks.
 func TestClaimPassesInvalidEntries(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -86,7 +86,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(3, "round", "one")
 		write(4, "state", "running")
 		write(5, "start_after", now.Add(500).String())
-		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // no hash
+		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // there is no hash of this task
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		if got := inputs(mustClaim(t, s, 1)); got != "good" {
 			t.Fatalf("claimed %q", got)
@@ -156,7 +156,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// A claim delays any number of invalid tasks, so that later claims find the valid one.
+// A claim delays invalid tasks. So even if there are many of them, later claims find a valid task behind them.
 func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
@@ -175,7 +175,7 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	})
 }
 
-// A stale id in the open list does not expire a task that was executed in time.
+// The id of a task may still be in the list of open tasks after the task was executed in time. A claim does not expire this task.
 func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
@@ -188,12 +188,12 @@ func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	})
 }
 
-// Timestamps of a task never go backwards, even if the clock does.
+// If the clock is set back, later timestamps of a task are still not before earlier ones.
 func TestTimestampsNeverGoBackwards(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
-		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // the claim was made before the clock was set back
+		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // as if the clock was set back after the claim
 		s.rdb.HSet(t.Context(), s.keys.Task(1), "0:running", ahead.String())
 		c.Task.Current().Entered[tdf.Running] = ahead
 		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
@@ -209,7 +209,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	})
 }
 
-// A claim leaves tasks of avoided programs to other workers, however many of them come first.
+// A claim skips tasks of programs that the worker avoids, even if many of them come first. Other workers get these tasks.
 func TestClaimAvoidsPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
@@ -238,7 +238,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 	})
 }
 
-// A claim of many tasks returns a reply of bounded size.
+// The reply to a claim of many tasks has a limited size.
 func TestClaimIsBoundedInBytes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties

@@ -65,7 +65,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// chatter returns the address of a server that does not speak Redis's protocol.
+// chatter starts a server that does not speak Redis's protocol, and returns its address.
 func chatter(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +87,7 @@ func chatter(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Connect waits for a Redis that is not up yet, and logs that.
+// If Redis is not up yet, Connect waits for it and logs this.
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -126,7 +126,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// At maxmemory, opening tasks fails with a clear error. Existing tasks are still finished and archived.
+// If Redis has reached maxmemory, tasks cannot be opened, and the error says why. Existing tasks are still finished and archived.
 func TestFullRedis(t *testing.T) {
 	full := redistest.Start(t)
 	s := connect(t, full.Addr, redistest.Namespace(t))
@@ -156,7 +156,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // a component that restarts
+	again := connect(t, full.Addr, s.keys.ns) // as a component does when it starts again
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -177,7 +177,8 @@ func TestFullRedis(t *testing.T) {
 	}
 }
 
-// A store that is made while Redis is down works as soon as Redis is up. All of its first calls wait for the same check.
+// A store that was made while Redis was down works as soon as Redis is up. Its first calls all wait for the same check of the
+// namespace.
 func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -210,7 +211,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	for range 5 {
 		must(t, <-errs)
 	}
-	if n := pings.n.Load(); n > 2 { // the try under way, and the next one
+	if n := pings.n.Load(); n > 2 { // one check that had begun before, and one more
 		t.Errorf("%d tries to connect after Redis was up", n)
 	}
 	if n := len(mustClaim(t, s, 9)); n != 5 {

@@ -16,12 +16,12 @@ func (replied) RedisError()     {}
 
 var _ redis.Error = replied("")
 
-// A refusal during the first contact is an error. After the first contact, calls wait until the refusal is over. An error of one
-// task is always returned at once.
+// If Redis refuses the first contact, the call fails. After the first contact, calls wait until Redis no longer refuses them. An
+// error that concerns one task is returned at once in both cases.
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	for _, c := range []struct {
 		err                  error
-		first, later, worked bool // whether calls wait: before the first contact, after it, and after a script has succeeded
+		first, later, worked bool // whether a call waits: before the first contact, after it, and after a script has succeeded
 	}{
 		{replied("NOAUTH Authentication required."), false, true, true},
 		{fmt.Errorf("failed to authenticate: %w", replied("WRONGPASS invalid username-password pair or user is disabled.")), false, true, true},
@@ -60,7 +60,7 @@ func TestUnstorableErrors(t *testing.T) {
 	for err, want := range map[error]bool{
 		replied("ERR Protocol error: invalid bulk length"):                      true,
 		replied("ERR string exceeds maximum allowed size (proto-max-bulk-len)"): true,
-		replied("WRONGTYPE N:due is not a sorted set"):                          false, // concerns all tasks
+		replied("WRONGTYPE N:due is not a sorted set"):                          false, // this error concerns all tasks
 		replied("ERR unknown command 'evalsha'"):                                false,
 		errors.New("invalid bulk length"):                                       false,
 	} {

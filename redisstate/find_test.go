@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// walk pages through a query, and calls between after each page.
+// walk reads all pages of a query. After each page, it calls between.
 func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
 	t.Helper()
 	var all []ListEntry
@@ -46,7 +46,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 	return all
 }
 
-// Pages through hundreds of entries with equal scores are exact, in both directions and with any page size.
+// Hundreds of entries have equal scores. Paging through them returns each entry once, in both directions and with any page size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []ListEntry
@@ -82,7 +82,7 @@ func TestFindBoundsByTime(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 10 {
 			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
-				member := strconv.Itoa(100*len(state) + i) // 40x are open, 70x are running
+				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
 				if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +111,7 @@ func TestFindBoundsByTime(t *testing.T) {
 	})
 }
 
-// A walk through a group finds each task once, while all of them change their states.
+// A walk through a group returns each task once, even if all tasks change their states meanwhile.
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []int64

@@ -12,7 +12,7 @@ import (
 
 var must = expect.NoError
 
-// A name belongs to one live worker: docs/operations.md, "Names of workers".
+// A name belongs to one live worker at a time (docs/operations.md, "Names of workers").
 func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
@@ -28,11 +28,11 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 		}
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the first worker is known to have gone
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the second worker knows that the first is gone
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second has signed off
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second worker has reported its end
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }
@@ -50,10 +50,10 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		silentFor(30)
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		silentFor(61)
-		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no server proves that Redis was there
+		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no heartbeat of a server proves that Redis was up meanwhile
 			t.Errorf("%+v", taken)
 		}
-		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // before the lease was over
+		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // the server's heartbeat was before the end of the lease
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
@@ -69,7 +69,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Del(t.Context(), first.keys.servers())
 		silentFor(90)
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // this worker has watched for the length of the lease
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // this worker has waited for the length of the lease
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
 
@@ -80,7 +80,8 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
-// A worker whose name was taken loses its claims at once. Claims of other workers, and later claims under the name, stay.
+// If a worker's name was taken, its claims are lost at once. Claims of other workers are not lost, and neither are later claims of
+// a worker of this name.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -130,7 +131,7 @@ func TestLiveReports(t *testing.T) {
 		}
 		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
 		report(LiveReport{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
-		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // as if the reply had been lost
+		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
 		got := task(t, s, 1)
 		if r := got.Current(); r.Tail != tail || r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || got.Checkpoint != checkpoint {
 			t.Errorf("%+v", got)

@@ -18,14 +18,14 @@ import (
 // slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patiently returns a context that ends a test that hangs.
+// patiently returns a context that ends after a long time, so that a test fails instead of waiting for ever.
 func patiently(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// A reply that takes longer than the idle timeout arrives, whatever the command is.
+// The reply to any command arrives, even if it takes longer than the idle timeout.
 func TestRepliesOverASlowLink(t *testing.T) {
 	direct := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, direct)
@@ -77,12 +77,12 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	}
 }
 
-// A connection waits for a slow peer, but not for a silent peer or one that sends a byte now and then.
+// A connection waits for a slow peer. It ends if the peer is silent, or sends only a byte now and then.
 func TestIdleTimeoutConn(t *testing.T) {
 	for name, c := range map[string]struct {
 		chunk    int           // bytes that arrive at once
 		every    time.Duration // the time between two chunks
-		deadline time.Duration // of the caller; 0 for the longest one
+		deadline time.Duration // deadline of the caller; 0: the longest possible deadline
 		arrives  bool
 		last     time.Duration // when the read of 1 MiB ends
 	}{
@@ -127,7 +127,7 @@ func TestIdleTimeoutConn(t *testing.T) {
 	}
 }
 
-// Redis answers a command when it has received all of it. Meanwhile the system may still hold most of the command.
+// Redis answers after it has received the whole command. After a write, the kernel may still have to send most of the command.
 func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A namespace is refused if one of its keys, with a user's name at the end, could be a key of another namespace.
+// Some keys end with a name that the user chose. A namespace is refused if such a key could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 	k := Keys{ns: "P"}
 	for _, key := range []string{

@@ -28,7 +28,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	expect(5*time.Second, 5*slowestLink)
 }
 
-// Over a slow link, a claim takes only as many tasks as arrive long before the lease ends.
+// Over a slow link, a claim takes only so many tasks that they arrive long before their leases end.
 func TestClaimsOverASlowConnection(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	namespace := redistest.Namespace(t)

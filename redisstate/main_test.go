@@ -36,7 +36,7 @@ func redisAt(t testing.TB, addr string) config.Redis {
 	return config.Redis{Host: host, Port: n}
 }
 
-// connect returns a store in a namespace.
+// connect returns a store that uses the namespace of the given name.
 func connect(t testing.TB, addr, namespace string) *Store {
 	t.Helper()
 	s, err := Connect(t.Context(), redisAt(t, addr), namespace, quiet)
@@ -62,12 +62,12 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
-// world has all keys of a namespace in Redis with their values as text.
+// world holds all data of a namespace: a text for each key.
 type world map[string]string
 
-var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a whole second has no decimals
+var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a time in whole seconds has no decimals
 
-// dump reads everything but the records of clients' calls. It replaces times of this decade by T.
+// dump reads all data of the namespace, except the calls of clients. It replaces times of this decade by T.
 func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func dumpKey(ctx context.Context, s *Store, key string) string {
 	}
 }
 
-// changed returns the difference between two worlds.
+// changed returns the differences between two worlds, or "" if there are none.
 func changed(t testing.TB, before, after world) string {
 	t.Helper()
 	return cmp.Diff(before, after)
@@ -143,7 +143,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 	return claims
 }
 
-// mustApply makes a move that must succeed.
+// mustApply makes a move. If the move fails, the test fails.
 func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
 	if err != nil {
@@ -167,7 +167,7 @@ func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	}
 }
 
-// mustSettle settles one task.
+// mustSettle settles one task by the rules.
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
 	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
@@ -218,7 +218,7 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed returns only the error of a heartbeat.
+// signed drops the text that a heartbeat returns, and returns its error.
 func signed(_ string, err error) error { return err }
 
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -15,18 +15,19 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger records the moves that succeeded, by the replies that the clients got. Redis must agree with it.
+// A ledger records all moves that succeeded. The clients know this from their answers. The ledger is a model: the tasks in Redis
+// must agree with it.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
-	removed int // how many of the tasks were removed
+	removed int // number of tasks that were removed
 }
 
-// An entry is one task in the ledger. left has the state and round that followed each state and round.
+// An entry is one task in the ledger. left maps each former state and round to the next state and round.
 type entry struct {
 	d     tdf.Properties
 	left  map[place]place
-	made  map[tdf.Verb]int // moves that a counter of the task counts
+	made  map[tdf.Verb]int // number of moves per verb, of those that a counter of the task counts
 	twice string
 }
 
@@ -49,7 +50,8 @@ func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	}
 }
 
-// entry returns a task's entry. Another client may meet the task before the client that opened it knows its id.
+// entry returns a task's entry, and makes it if necessary. Another client may move the task before the client that opened the
+// task knows the id.
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
@@ -77,7 +79,7 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 }
 
-// at returns the place to which the moves lead, and their number.
+// at follows all moves of a task. It returns the last state and round, and the number of moves.
 func (e *entry) at() (place, int) {
 	p, steps := place{tdf.Open, 0}, 0
 	for {
@@ -89,10 +91,10 @@ func (e *entry) at() (place, int) {
 	}
 }
 
-// there returns how many tasks were opened and not removed.
+// there returns the number of tasks that were opened and not removed.
 func (l *ledger) there() int { return len(l.tasks) - l.removed }
 
-// agrees compares a task in Redis with the ledger; "" means that they agree.
+// agrees compares a task in Redis with the ledger. It returns the difference, or "" if there is none.
 func (l *ledger) agrees(id int64, t *tdf.Task) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,10 +123,10 @@ type player struct {
 	s      *Store
 	ledger *ledger
 	rand   *rand.Rand
-	claims []Claim // including claims that have ended
+	claims []Claim // all claims, even those that have ended
 	ids    []int64
-	alone  bool // the only player, so every reply is known in advance
-	guest  bool // it does not run in the test's goroutine
+	alone  bool // there is no other player, so the player knows every answer in advance
+	guest  bool // the player runs in another goroutine than the test
 }
 
 func (p *player) step(ctx context.Context) {
@@ -214,8 +216,8 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the reply if it is known in advance. It returns false if the move was made before, because a result may be reported
-// again at any time.
+// expect checks the answer to a move, if the player knows the answer in advance. It returns false if the move was made before: a
+// worker may report a result again at any time.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -244,7 +246,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 }
 
-// settle does the work of a server.
+// settle settles tasks as a server does.
 func (p *player) settle(ctx context.Context) {
 	now, err := p.s.Now(ctx)
 	p.must(err)
@@ -258,7 +260,7 @@ func (p *player) settle(ctx context.Context) {
 	p.must(err)
 	var moves []tdf.Move
 	for i, t := range seen {
-		if t.Task == nil { // it was settled and removed meanwhile
+		if t.Task == nil { // the task was settled and removed meanwhile
 			continue
 		}
 		m, ok := t.Task.Settle(now, t.Invalid)
@@ -271,14 +273,14 @@ func (p *player) settle(ctx context.Context) {
 	p.apply(ctx, moves...)
 }
 
-// byHand makes a move of a manager or a worker that may or may not fit the task.
+// byHand makes a random move of a manager or a worker. The move may fail, because it may not suit the task's state.
 func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
 	}
 	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], Want{Fields: Whole})
 	if errors.Is(err, tdf.ErrNoTask) {
-		return // it was removed
+		return // the task was removed
 	}
 	p.must(err)
 	t := stored.Task
@@ -308,11 +310,11 @@ func (p *player) archive(ctx context.Context) {
 		p.must(err)
 		for i := range stored {
 			t := stored[i].Task
-			if t == nil { // it was archived and removed meanwhile
+			if t == nil { // the task was archived and removed meanwhile
 				continue
 			}
 			m, err := t.Archive()
-			if err != nil { // another player was quicker
+			if err != nil { // another player has moved the task
 				continue
 			}
 			u := Unit{Moves: []tdf.Move{m}}
@@ -350,7 +352,7 @@ func (p *player) must(err error) {
 	}
 }
 
-// fatal ends the test. In another goroutine it ends only that player, and the test fails.
+// fatal fails the test and ends it. If the player runs in another goroutine, fatal fails the test and ends only this player.
 func (p *player) fatal(err error) {
 	p.t.Helper()
 	if !p.guest {
@@ -360,7 +362,7 @@ func (p *player) fatal(err error) {
 	runtime.Goexit()
 }
 
-// checkAll compares all tasks with the ledger and has the store check itself.
+// checkAll compares all tasks with the ledger. It also calls the store's own check.
 func (p *player) checkAll(from int64) {
 	p.t.Helper()
 	p.ledger.mu.Lock()
@@ -383,7 +385,7 @@ func (p *player) checkAll(from int64) {
 	}
 }
 
-// operations returns how many random operations a test makes; TDF_SOAK=1 selects the long version.
+// operations returns how many random operations a test makes: long with TDF_SOAK=1, else short.
 func operations(short, long int) int {
 	if os.Getenv("TDF_SOAK") != "" {
 		return long
@@ -424,7 +426,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// checkTouched compares the tasks that changed last, and the sizes of all lists.
+// checkTouched compares the tasks that changed last with the ledger, and also the sizes of all lists.
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))

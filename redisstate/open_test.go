@@ -42,7 +42,7 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// A unit that is refused because its group has tasks does not affect other units.
+// If a unit is refused because its group has tasks, other units are still carried out.
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("old", 1)...)

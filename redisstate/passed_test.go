@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// backlog writes n open tasks of a program, faster than Open.
+// backlog writes n open tasks of a program to Redis. It is faster than Open.
 func backlog(t testing.TB, s *Store, program string, n int) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -37,7 +37,7 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
 }
 
-// claimUntil lets workers claim in turns until one of them gets a task. It returns the number of claims.
+// claimUntil lets workers claim in turns until one of them gets a task. It returns the claimed task and the number of claims.
 func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
@@ -66,7 +66,8 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	return n
 }
 
-// All workers that avoid a program walk over its tasks once together, and a claim looks at a bounded number of tasks.
+// Workers that avoid the same program share their position, so that they skip its tasks only once together. A claim looks at a
+// limited number of tasks.
 func TestWorkersSharePositions(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks, workers = 30_000, 10
@@ -97,7 +98,7 @@ func TestWorkersSharePositions(t *testing.T) {
 	}
 }
 
-// An invalid position hides no task, be it expired, unreadable, or that of a removed task.
+// No task is skipped because of a position that is expired, unreadable, or at a removed task.
 func TestInvalidPositionsHideNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -117,7 +118,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 			t.Fatalf("positions: %v", positions)
 		}
 		key := positions[0]
-		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the task that was passed last
+		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the task that the claims passed last
 		claim("b")
 		began, _, _ := strings.Cut(s.rdb.Get(ctx, key).Val(), " ")
 		at, _ := strconv.ParseFloat(began, 64)
@@ -129,7 +130,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	})
 }
 
-// Each of many workers finds its tasks, even if all avoid different programs.
+// If many workers avoid different programs, each worker still finds its tasks.
 func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	backlog(t, s, "broken", 3000)
@@ -155,7 +156,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	}
 }
 
-// A task that must not run on one worker is not hidden by the position of another worker.
+// If a task must not run on one worker, this worker's position does not make other workers skip the task.
 func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")
@@ -171,8 +172,8 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	})
 }
 
-// With many tasks of a program that ten workers avoid (TDF_SOAK=1: 300,000), no claim blocks Redis for long, and the
-// workers soon find a task behind them. The log of the test has the times.
+// Ten workers avoid a program that has many open tasks (TDF_SOAK=1: 300,000). No claim blocks Redis for long, and the workers soon
+// find a task behind them. The test logs the times.
 func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	tasks := 20_000
 	if os.Getenv("TDF_SOAK") != "" {

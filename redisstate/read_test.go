@@ -17,12 +17,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// load measures the load of commands on Redis.
+// load measures the work of Redis for single commands.
 type load struct {
 	mu            sync.Mutex
-	fields, bytes int      // the most in one reply
-	whole         []string // commands that read a hash whole
-	names         int      // names that were asked for in all
+	fields, bytes int      // maximum of one reply
+	whole         []string // commands that read a whole hash
+	names         int      // number of names that all commands asked for
 }
 
 func (l *load) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -62,10 +62,10 @@ func (l *load) see(c redis.Cmder) {
 		}
 		l.add(some)
 	}
-	if reply, ok := c.(*redis.Cmd); ok { // a call of fields.lua
+	if reply, ok := c.(*redis.Cmd); ok { // a reply of fields.lua
 		for i, answer := range list(reply.Val()) {
 			if _, ofNames := list(reply.Val())[0].(string); ofNames && i > 0 {
-				continue // a call of names.lua: only names, which the embedded Redis returns all at once
+				continue // a reply of names.lua: only names; the embedded Redis returns all of them at once
 			}
 			l.add(list(answer))
 		}
@@ -81,7 +81,7 @@ func (l *load) add(values []any) {
 	l.names += len(values)
 }
 
-// rounds returns a copy of a hash with n more rounds that have all properties.
+// rounds returns a copy of a hash with n rounds added. The rounds have all properties that a round may have.
 func rounds(h tdf.Hash, n int) tdf.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
@@ -107,7 +107,7 @@ func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
 	return h
 }
 
-// A task that is read in pieces equals the stored one.
+// A task that is read in several pieces equals the stored task.
 func TestReadWhole(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, h := range map[string]tdf.Hash{
@@ -137,7 +137,7 @@ func TestReadWhole(t *testing.T) {
 	})
 }
 
-// restless runs after each read of a task's head.
+// restless is a hook that is called after each read of a task's first fields.
 type restless func()
 
 func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -156,7 +156,8 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A task that is removed during a read is missing, not invalid, however often it moved before.
+// If a task is removed while it is read, the reader returns that there is no task. It does not report an invalid task, even if
+// the task has changed several times meanwhile.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
@@ -178,7 +179,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	})
 }
 
-// No command keeps Redis busy for long, however large the task is.
+// A large task is read by many short commands, so other clients of Redis are not delayed.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
@@ -219,7 +220,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	})
 }
 
-// Output is read in pieces, too.
+// A long output is also read in pieces.
 func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
@@ -238,7 +239,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 }
 
-// An implausible round number costs no more than the properties that exist.
+// A task has a huge round number, but few rounds. Reading it costs no more than reading its properties.
 func TestInventedRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
@@ -265,7 +266,7 @@ func TestInventedRounds(t *testing.T) {
 	})
 }
 
-// A round number that no task can have is invalid, in whatever read.
+// A round number that no task can have is invalid in every property.
 func TestInvalidRound(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
@@ -280,7 +281,7 @@ func TestInvalidRound(t *testing.T) {
 	})
 }
 
-// Redis never sends a value that is too long.
+// Redis never sends a value that is too long to the reader.
 func TestLongValuesAreNotRead(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
@@ -311,7 +312,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read without a command that reads all of them.
+// A task with very many properties is read without a command that visits all of them.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)

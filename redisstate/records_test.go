@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Each call sets the record of a client's calls to expire after a day.
+// Redis keeps the record of a client's calls for a day after the last call.
 func TestCallsAreRememberedForADay(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
@@ -34,7 +34,8 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	}
 }
 
-// The record of a call stays after a lost reply, because the call may be sent again.
+// After a reply was lost, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove the
+// record.
 func TestTheRecordOfALostReplyStays(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
@@ -47,7 +48,7 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	}
 }
 
-// Numbers of names expire after a month without use. Those of workers of the original TDF stay.
+// The number of a worker's name is removed if the name was not used for a month. The numbers of workers of the original TDF stay.
 func TestNumbersOfNamesExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -67,7 +68,7 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	})
 }
 
-// An archive that could not be listed is not stored either: it could never be removed.
+// If a program's archive cannot be added to the list of programs, it is not stored either: otherwise it could never be removed.
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)
@@ -81,8 +82,8 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	})
 }
 
-// After a failover rolls a task back, another claim can end the same round with another result. A manager that saw the first result
-// does not archive the second.
+// A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. A manager that
+// has read the first result cannot archive the second.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
@@ -103,7 +104,8 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	})
 }
 
-// A round without a claim, of a worker of the original TDF, is archived only as long as it has no claim.
+// The original TDF stores no claims. A manager that has read a round without a claim can archive the task only if the round still
+// has no claim.
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, claimed := range []bool{false, true} {

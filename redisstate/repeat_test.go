@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Each writing call is made once with its reply, and once with its reply lost up to three times after the command ran. Both give the
-// same answer and the same data in Redis.
+// The test makes each writing call twice: once undisturbed, and once while one to three of its replies are lost. Both times, the
+// answer and all data in Redis are the same.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 	}
 }
 
-// The ids of the tasks in a prepared namespace.
+// The ids of the tasks in a prepared namespace, in the order in which they were opened.
 const (
 	succeededID = 1 + iota
 	executedID
@@ -132,7 +132,7 @@ func anonymous(w world, s *Store) world {
 	return w
 }
 
-// A call is refused if a later call of its slot was answered before.
+// Calls have a call slot and a number. A call does nothing if a later call of the same call slot was answered before.
 func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// records reads all tasks up to the last id.
+// records returns the records of all tasks up to the last id.
 func records(t testing.TB, s *Store) []Record {
 	t.Helper()
 	last, err := s.LastID(t.Context())
@@ -41,7 +41,8 @@ func records(t testing.TB, s *Store) []Record {
 	return all
 }
 
-// derived returns all data that Redis derives from the tasks, each score to the microsecond. Of `due` it has only future scores.
+// derived returns all data that are derived from the tasks, with scores to the microsecond. From the list due, it returns only
+// scores in the future.
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -65,7 +66,7 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	return all
 }
 
-// Restored tasks have the same entries in all lists as the original ones.
+// Restored tasks have the same entries in all lists as the dumped tasks.
 func TestRestoreMakesTheSameKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
@@ -107,7 +108,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 	})
 }
 
-// reported returns renewals in which each claim reports two updates.
+// reported returns renewals of claims. Each renewal reports two updates.
 func reported(claims []Claim) []Renewal {
 	var renewals []Renewal
 	for _, c := range claims {
@@ -119,7 +120,8 @@ func reported(claims []Claim) []Renewal {
 	return renewals
 }
 
-// Restoring leaves existing tasks unchanged, even if they have moved. The counter never goes back.
+// If Restore is repeated, tasks that exist stay as they are, even if they have changed since. The counter of ids is never
+// lowered.
 func TestRestoreAgainChangesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -149,7 +151,7 @@ func TestRestoreAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// If another task has the id of a task to restore, Restore writes nothing.
+// If another task already has the id of a restored task, Restore fails and writes nothing.
 func TestRestoreOfATakenID(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("x")
@@ -195,7 +197,7 @@ func mustRestore(t testing.TB, s *Store, records ...Record) {
 	}
 }
 
-// A call of Restore blocks Redis only for some milliseconds.
+// Restore makes small calls, so that each blocks Redis only for some ms.
 func TestRestoreInSmallCalls(t *testing.T) {
 	var all []Record
 	for id := int64(1); id <= 7; id++ {
@@ -211,7 +213,7 @@ func TestRestoreInSmallCalls(t *testing.T) {
 	}
 }
 
-// An invalid task is restored as it is, and the audit finds it.
+// Restore restores an invalid task unchanged. The audit finds this task.
 func TestRestoreOfAnUnknownState(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
@@ -224,7 +226,7 @@ func TestRestoreOfAnUnknownState(t *testing.T) {
 	})
 }
 
-// A hash may have more properties than a script can pass at once.
+// Restore can restore a hash with more properties than a script can pass to one command.
 func TestRestoreOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
@@ -277,7 +279,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 	}
 }
 
-// Pages grow and shrink with the size of the tasks, and no task is left out.
+// The number of tasks per page depends on the size of the tasks. No task is left out.
 func TestRecordsOfAllSizes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []Record
@@ -286,7 +288,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 			if id%40 > 30 {
 				h["0:output"] = strings.Repeat("x", 600<<10)
 			}
-			all = append(all, Record{ID: 2 * id, Hash: h}) // every other id is missing
+			all = append(all, Record{ID: 2 * id, Hash: h}) // every second id is missing
 		}
 		if n, err := s.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatal(n, err)
@@ -298,11 +300,11 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	})
 }
 
-// A meter records the most bytes that arrive between two commands.
+// A meter is a connection. It records the maximum number of bytes that arrive between two commands.
 type meter struct {
 	net.Conn
 	since int
-	most  *atomic.Int64 // the most of any connection
+	most  *atomic.Int64 // shared by all connections
 }
 
 func (m *meter) Write(p []byte) (int, error) {
@@ -317,7 +319,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered measures the store's connections.
+// metered replaces the store's connections by meters.
 func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
 	options := *s.rdb.Options()
@@ -332,7 +334,7 @@ func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	return most
 }
 
-// After many small tasks, a page of large ones is still bounded.
+// After many small tasks, a page of large tasks still has a limited size.
 func TestReadingTakesLittleMemory(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
@@ -366,7 +368,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// A key of another type with a task's name is not a record.
+// If the key of a task has another type than hash, Records leaves it out.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
@@ -381,7 +383,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 
 func TestStoredPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		other := connect(t, s.addr, s.keys.ns+"*") // a pattern that would match this namespace
+		other := connect(t, s.addr, s.keys.ns+"*") // as a pattern, this name would match the first namespace
 		mustOpen(t, s, define("x"))
 		for _, archive := range []string{"one", "three"} {
 			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {

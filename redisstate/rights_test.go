@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// If the user lacks a right that only some calls need, these calls return an error, even after other calls succeeded. No call waits.
+// If the user of Redis lacks a right that only some calls need, these calls fail. They do not wait for the right, even if other
+// calls have succeeded before.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -52,14 +53,14 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user with read access gets an error for a key that it may not read.
+// A user of Redis may neither write nor call INFO. Scripts that only read still work. A call that needs INFO fails.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
-	if _, err := s.Counts(briefly(t)); err != nil { // reads with a script
+	if _, err := s.Counts(briefly(t)); err != nil { // Counts runs a script
 		t.Error(err)
 	}
 	var forbidden *ForbiddenError
@@ -68,7 +69,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly returns a context that ends a call that would wait forever.
+// briefly returns a context that ends after some seconds, so that a call fails instead of waiting for ever.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

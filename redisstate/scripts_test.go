@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every script of this folder may run on an embedded Redis.
+// An embedded Redis allows every script in this directory.
 func TestScriptsAreAll(t *testing.T) {
 	files, err := filepath.Glob("*.lua")
 	if err != nil || len(files) < 8 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Another worker's success counts for an hour. A program has at most two entries, however many workers there are.
+// A worker takes successes of other workers into account for an hour. Redis keeps at most two successes per program, even if there
+// are many workers.
 func TestSuccesses(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		elsewhere := func(worker, program string, want bool) {

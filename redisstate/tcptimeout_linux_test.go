@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A connection whose peer acknowledges nothing ends before minRate would end it.
+// If the peer acknowledges no byte, the connection ends earlier than minRate would end it.
 func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { l.Close() }) // the peer accepts no connection
+	t.Cleanup(func() { l.Close() }) // the listener accepts no connection
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
 	must(t, err)

@@ -23,7 +23,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, "redis.example")
 	addr := redistest.Start(t, func(args []string) []string {
-		args[slices.Index(args, "--port")] = "--tls-port" // the port that was found to be free
+		args[slices.Index(args, "--port")] = "--tls-port" // use the same free port for TLS
 		return append(args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	}).Addr
 
@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker() // with its own connection
+	w := s.WakeWorker() // this uses another connection
 	if !w.Wait(t.Context(), ever) {
 		t.Error("not woken over TLS")
 	}
@@ -58,7 +58,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// selfSigned writes a certificate for a name, and its key.
+// selfSigned makes a self-signed certificate for a name. It writes the certificate and its key to files.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// ever is longer than any test. If Wait takes that long, it was not woken.
+// ever is longer than any test runs. If a Wait lasts that long, no token woke it.
 const ever = time.Hour
 
 func TestWake(t *testing.T) {
@@ -37,12 +37,12 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// A token that arrives after Wait has returned stays for the next call.
+// If a token arrives after Wait has returned, the next call of Wait gets the token.
 func TestUnusedTokensGoBack(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		busy := s.WakeWorker()
 		defer busy.Close()
-		if busy.Wait(t.Context(), time.Millisecond) { // its read continues for a while
+		if busy.Wait(t.Context(), time.Millisecond) { // the read of Redis that Wait began goes on for a while
 			t.Fatal("woken without a token")
 		}
 		mustOpen(t, s, define("x"))
@@ -54,7 +54,7 @@ func TestUnusedTokensGoBack(t *testing.T) {
 	})
 }
 
-// A waiting component is woken even if the reply with its token was lost.
+// If the reply that contains a token is lost, the waiting component is still woken.
 func TestALostTokenWakes(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
@@ -67,7 +67,7 @@ func TestALostTokenWakes(t *testing.T) {
 	}
 }
 
-// A claim that leaves tasks behind wakes the next worker, so that every worker with work is woken.
+// A claim that leaves open tasks wakes the next worker. So enough workers are woken for all tasks.
 func TestClaimWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const workers = 12 // more than there are tokens
@@ -92,7 +92,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 	})
 }
 
-// A claim that finds only unwanted tasks wakes the next worker, too.
+// If a woken worker claims none of the tasks, it still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		first, second := s.WakeWorker(), s.WakeWorker()
@@ -125,7 +125,7 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	})
 }
 
-// A waiting manager is woken, however many crashed managers are still registered.
+// A waiting manager is woken even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
@@ -134,7 +134,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
 			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
-		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of the managers announced a longer wait
+		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of the crashed managers announced a longer wait
 		for range 4 {
 			s.waiting.read = time.Time{}
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// byHand writes a task into a list, or into no list, without the counter.
+// byHand writes a task to Redis, in a list or in none. It does not count up the counter of ids.
 func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	t.Helper()
 	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
@@ -21,7 +21,7 @@ func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	}
 }
 
-// pages returns the pages of ids that IDs yields. It fails the test if the walk does not end.
+// pages returns the pages of ids that IDs yields. If the walk does not end, the test fails.
 func pages(t testing.TB, s *Store, most int64) [][]int64 {
 	t.Helper()
 	var all [][]int64
@@ -58,10 +58,11 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// If most ids are missing, a walk scans the keys instead of counting ids. It finds every task, even one in no list.
+// If most ids are missing, a walk does not try every id below a high one. It leaves out no task, not even a task that is in no
+// list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // a pattern, unless it is escaped
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // this name is a pattern unless it is escaped
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
@@ -80,7 +81,7 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	})
 }
 
-// If few ids are missing, a walk counts all ids.
+// If only some ids are missing, a walk tries every id.
 func TestWalkCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

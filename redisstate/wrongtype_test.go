@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A script that meets a key of another type does either all of its work or nothing.
+// If a key has another type than a script expects, the script does all of its work or none. It never stops half-way.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -104,7 +104,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	})
 }
 
-// If a million ids are taken without the counter, the next free id is found in a few steps.
+// A million ids above the counter may be in use. Open finds the next free ids in a few steps.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -153,7 +153,8 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// A task whose id is too large for the index of a group is in no group.
+// The index of a group cannot hold ids above a limit. A task with such an id is not in the index, and does not appear in the range
+// of another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// places is the distribution of the tasks over states and outcomes, in percent.
+// places lists states and outcomes of tasks, and the percentage of the tasks that get each.
 var places = []struct {
 	state   tdf.State
 	outcome tdf.State
@@ -27,7 +27,7 @@ var places = []struct {
 	{tdf.Archived, tdf.Failed, 2},
 }
 
-// put is the number of tasks per call.
+// put is the number of tasks that one call stores.
 const put = 5000
 
 // fill stores tasks in all states, with typical results.
@@ -90,7 +90,7 @@ func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 	return h
 }
 
-// sum returns the percentage of tasks in the place or in one before it.
+// sum adds the percentages in places, up to the given state and outcome.
 func sum(state, outcome tdf.State) int {
 	n := 0
 	for _, p := range places {

@@ -1,5 +1,5 @@
-// Command look measures the response times of tdf's commands with very many tasks. It also measures the longest time for
-// which they block Redis (docs/performance.md).
+// Command look measures the response times of tdf's commands with very many tasks. It also measures for how long they block
+// Redis at most (docs/performance.md).
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const namespace = "many"
 
-// looks are the measured commands. %s stands for the id of a failed task.
+// looks lists the commands that are measured. %s stands for the id of a failed task.
 var looks = []string{
 	"ls",
 	"ls --campaign big",
@@ -86,7 +86,7 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 	return l.all(ctx, repeats, out)
 }
 
-// A look runs commands, and reads their cost from Redis's slow log.
+// A look runs commands. From Redis's slow log, it reads for how long each command blocked Redis.
 type look struct {
 	tdf    string
 	server *redisserver.Server
@@ -121,7 +121,8 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 
 func clone(c *exec.Cmd) *exec.Cmd { return exec.Command(c.Path, c.Args[1:]...) }
 
-// measure runs a command several times. It measures the time to its end, or of watch the time to its first line.
+// measure runs a command several times, and measures the time until it ends. For tdf watch, it measures the time until the first
+// line.
 func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats int, start func() *exec.Cmd) error {
 	var took []time.Duration
 	if err := l.client.Do(ctx, "slowlog", "reset").Err(); err != nil {

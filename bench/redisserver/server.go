@@ -1,4 +1,4 @@
-// Package redisserver runs a redis-server for measurements, and measures its use of CPU.
+// Package redisserver runs a redis-server for measurements, and measures how much CPU it uses.
 package redisserver
 
 import (
@@ -62,7 +62,8 @@ func (r *Server) Stop() {
 	os.RemoveAll(r.dir)
 }
 
-// Usage is Redis's use of CPU in seconds, and its number of commands, including those of scripts.
+// Usage is the CPU time in seconds that Redis used, and the number of commands that it ran. The number includes commands that
+// scripts called.
 type Usage struct{ CPU, Commands float64 }
 
 // Minus returns the difference of u and v.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// loop makes the runs with a goroutine for each slot, and returns how long they took.
+// loop calls run for each run, in one goroutine per slot. It returns how long all runs took.
 func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -35,7 +35,7 @@ func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// bare only runs the program.
+// bare runs the program by os/exec, and does nothing else.
 func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	return loop(runs, func(int64) error {
 		cmd := exec.CommandContext(ctx, "./run.sh", "1")
@@ -44,8 +44,8 @@ func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	})
 }
 
-// careful does the work that a worker must do at least: each run has a session, a directory, and two output files,
-// which are read at its end.
+// careful does the least that a worker must do. Each run has a separate session, a directory and two output files. The files
+// are read at the end of the run.
 func careful(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	results := filepath.Join(dir, "careful")
 	if err := os.MkdirAll(results, 0o755); err != nil {

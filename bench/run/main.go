@@ -78,7 +78,7 @@ func median(d []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// inputs returns a line for each run.
+// inputs returns the input of xargs and parallel: one line for each run.
 func inputs(runs int) io.Reader { return strings.NewReader(strings.Repeat("1\n", runs)) }
 
 func command(ctx context.Context, dir string, runs int, name string, args ...string) (time.Duration, error) {

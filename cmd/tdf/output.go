@@ -51,7 +51,7 @@ func newOutput(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the the last round that ran; with --follow, the current round)")
+	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the last round that ran; with --follow, the current round)")
 	c.Flags().BoolVar(&p.stderr, "error", false, "print stderr instead of stdout")
 	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "print output as it arrives, until the round ends")
 	c.Flags().BoolVar(&p.raw, "raw", false, "print control characters as they are, even on a terminal")

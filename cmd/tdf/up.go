@@ -41,7 +41,7 @@ func newUp(a *app) *cobra.Command {
 		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
 			"gone when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
-			"The command needs no configuration. If there is one, it uses host and port of [redis], and all of [server] and [worker].\n" +
+			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all of [server] and [worker].\n" +
 			"After the first Ctrl-C, programs may run on for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    noArguments,

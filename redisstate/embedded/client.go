@@ -15,7 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A client is a connection. Its goroutine reads requests, has miniredis execute them, and writes the replies.
+// A client is a client's connection. Its goroutine reads requests, makes miniredis execute them, and writes the replies.
 type client struct {
 	redis *Redis
 	conn  net.Conn
@@ -23,15 +23,15 @@ type client struct {
 	out   bytes.Buffer // replies to write
 	peer  *server.Peer // miniredis's side of the connection; it writes to out
 
-	known    bool // it has logged in, or there is no password
+	known    bool // the client has logged in, or there is no password
 	database int
-	inMulti  bool // between MULTI and EXEC
+	inMulti  bool // the client is between MULTI and EXEC
 }
 
-// loginTime is how long a client may take to log in, if there is a password.
+// If there is a password, a client must log in within loginTime.
 const loginTime = 10 * time.Second
 
-// keepBuffer is the largest buffer of a reply that is kept for the next one.
+// keepBuffer limits the reuse of a buffer: a larger buffer is not kept for the next reply.
 const keepBuffer = 1 << 20
 
 func newClient(r *Redis, conn net.Conn) *client {
@@ -41,8 +41,8 @@ func newClient(r *Redis, conn net.Conn) *client {
 	return c
 }
 
-// Read reads from the connection. It first writes the replies to earlier requests, since the client may wait for them
-// before it sends more. Replies to requests that arrived together are written together.
+// Read reads from the connection. It first writes the replies to earlier requests, because the client may wait for them before
+// it sends more. If requests arrive together, their replies are written together.
 func (c *client) Read(p []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		return 0, err
@@ -73,8 +73,8 @@ func (c *client) serve() {
 	c.hangUp()
 }
 
-// hangUp sends the last reply, and reads on for a moment. Closing a connection with unread bytes resets it, and the
-// client might lose the reply.
+// hangUp sends the last reply, and reads for a moment before it closes the connection. If unread bytes were left, the close
+// would reset the connection, and the client might lose the reply.
 func (c *client) hangUp() {
 	const most, moment = 64 << 10, time.Second
 	half, ok := c.conn.(interface{ CloseWrite() error })
@@ -85,7 +85,7 @@ func (c *client) hangUp() {
 	_, _ = io.CopyN(io.Discard, c.conn, most)
 }
 
-// serveNext serves one request, and returns false if it was the last.
+// serveNext serves one request. It returns false if the connection ends after this request.
 func (c *client) serveNext() bool {
 	most := clientLimits
 	if !c.known {
@@ -106,7 +106,7 @@ func (c *client) serveNext() bool {
 	return c.answer(strings.ToUpper(request[0]), request)
 }
 
-// answer executes a request, and returns false if the connection ends.
+// answer executes a request. It returns false if the connection must end.
 func (c *client) answer(name string, request []string) bool {
 	problem := objection(name, request)
 	switch {
@@ -130,9 +130,9 @@ func (c *client) answer(name string, request []string) bool {
 	return true
 }
 
-// mayRun reports whether the client may run this script. A client that knows the password may run any script, so that
-// releases of TDF can work side by side. Without a password, every user of the machine can be a client, and a script that
-// never ends would block all others. Then only the scripts given to [Scripts] may run.
+// mayRun reports whether the client may run this script. If there is a password, a client that has logged in may run any
+// script, so that several versions of TDF can use the Redis at the same time. Without a password, every user of the machine can
+// connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
 	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
@@ -147,7 +147,7 @@ func (c *client) mayRun(name string, request []string) bool {
 	return true
 }
 
-// execute has miniredis execute a request.
+// execute makes miniredis execute a request.
 func (c *client) execute(name string, request []string) bool {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -162,7 +162,8 @@ func (c *client) execute(name string, request []string) bool {
 	return !c.peer.Closed()
 }
 
-// dispatch calls miniredis under the lock of the Redis. A panic there becomes an error, and ends this connection.
+// dispatch calls miniredis. The caller must hold the lock of the Redis. If miniredis panics, dispatch replies with an error, and
+// returns false: this connection must end.
 func (c *client) dispatch(request []string) (ok bool) {
 	start := c.out.Len()
 	defer func() {
@@ -170,7 +171,7 @@ func (c *client) dispatch(request []string) (ok bool) {
 		if why == nil {
 			return
 		}
-		c.redis.mini.TryLock() // A command that panics may leave it locked. No other goroutine holds it, since this one holds the front's lock.
+		c.redis.mini.TryLock() // A panic may leave miniredis locked. This goroutine holds the front's lock, so no other goroutine holds this one.
 		c.redis.mini.Unlock()
 		c.out.Truncate(start)
 		c.fail("ERR the embedded Redis failed at this command")
@@ -182,7 +183,7 @@ func (c *client) dispatch(request []string) (ok bool) {
 	return true
 }
 
-// note records what later requests depend on: the database, and whether there is a transaction.
+// note stores the state of the connection on which later requests depend: the database, and whether a transaction has begun.
 func (c *client) note(name string, request []string, reply []byte) {
 	done := len(reply) > 0 && reply[0] != '-'
 	switch name {
@@ -193,7 +194,7 @@ func (c *client) note(name string, request []string, reply []byte) {
 	case "MULTI":
 		c.inMulti = c.inMulti || done
 	case "EXEC", "DISCARD":
-		c.inMulti = c.inMulti && len(request) > 1 // MULTI with arguments is refused, and the transaction goes on
+		c.inMulti = c.inMulti && len(request) > 1 // EXEC and DISCARD with arguments are refused, and the transaction goes on
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// allowed are the commands that clients may send: those of TDF, and those that people use to look at keys or to change a
-// task by hand (docs/redis.md). Other commands of miniredis are left out. Some of them panic, allocate as much memory as
-// the client asks for, or run in goroutines that the front cannot recover.
+// allowed lists the commands that clients may send. TDF uses some of them. People use others to look at keys, or to change a
+// task by hand (docs/redis.md). Other commands of miniredis are not allowed. Some of these panic, allocate as much memory as the
+// client asks for, or run in goroutines in which the front cannot recover from a panic.
 var allowed = setOf(`
 	PING ECHO AUTH HELLO QUIT SELECT CLIENT INFO TIME DBSIZE MEMORY FLUSHDB FLUSHALL
 	MULTI EXEC DISCARD EVAL EVALSHA SCRIPT
@@ -31,7 +31,8 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// objection returns why a request of an allowed command is refused: miniredis would panic with these arguments.
+// objection checks the arguments of an allowed command. If miniredis would panic with them, it returns the error for the client,
+// else "".
 func objection(name string, request []string) string {
 	patterns := request[1:]
 	switch name {
@@ -73,8 +74,8 @@ func isCursor(text string) bool {
 	return err == nil
 }
 
-// isPattern reports whether miniredis can make a regular expression of a pattern. It panics at an invalid class such as
-// [z-a]. It quotes other text with \Q and \E, so a backslash before an E would end the quotation.
+// isPattern reports whether miniredis can convert a pattern to a regular expression. Miniredis panics if the pattern contains an
+// invalid class such as [z-a]. It quotes other text by \Q and \E, so a backslash before an E would end the quoted text.
 func isPattern(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -102,7 +103,7 @@ func isPattern(text string) bool {
 	return true
 }
 
-// cutClass returns the text before the next unescaped bracket, and the text behind it.
+// cutClass returns the text before the next unescaped closing bracket, and the text after it.
 func cutClass(text string) (class, rest string) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -120,7 +121,7 @@ func isClass(class string) bool {
 	return (err == nil || class == "") && !strings.Contains(class, "[:")
 }
 
-// printable shortens the words of a client, and replaces characters that a reply's line must not contain.
+// printable shortens a text from a client. It also replaces characters that a line of a reply must not contain.
 func printable(text string) string {
 	const most = 64
 	if len(text) > most {

@@ -1,9 +1,9 @@
-// Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. It loses all data when it
-// stops. Only commands, examples and tests import it, since it makes a binary larger, and most users have a Redis.
+// Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. All data are lost when this Redis
+// stops. Only commands, examples and tests import the package: it makes a binary larger, and most users have a Redis.
 //
-// Clients do not reach miniredis itself, which trusts them: a negative count in a request would end the process. A front
-// reads requests within bounds, checks the password, and lets only known commands through. It runs them in its own
-// goroutines, where a panic of miniredis becomes an error for one client.
+// Miniredis trusts its clients: a negative count in a request would end the process. So clients do not reach miniredis itself,
+// but a front. The front limits the size of requests, checks the password, and allows only known commands. It calls miniredis
+// in its own goroutines. If miniredis panics there, only one client gets an error.
 package embedded
 
 import (
@@ -20,8 +20,8 @@ import (
 // A Redis is an embedded Redis. It listens only on the loopback interface.
 type Redis struct {
 	password string
-	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil for any
-	release  string          // the release of TDF that has these scripts
+	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil: every script may run
+	release  string          // the version of TDF that contains these scripts
 
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -32,11 +32,11 @@ type Redis struct {
 	commands *server.Server
 	waiting  waiters
 	clients  map[*client]struct{}
-	clockSet bool                            // by SetTime
-	panicked func(request []string, why any) // for tests
+	clockSet bool                            // SetTime was called
+	panicked func(request []string, why any) // called after a panic of miniredis; only for tests
 }
 
-// tick is how often expired keys are removed; miniredis does not do so by itself.
+// tick is the time between two removals of expired keys. Miniredis does not remove expired keys itself.
 const tick = time.Second
 
 // An Option configures [Start].
@@ -45,8 +45,9 @@ type Option func(*Redis)
 // Password sets the password of Redis's user default. Without it, every client that can connect may use the Redis.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
-// Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal, unless there is a password. Other scripts
-// get an error that names the release. Without this option every script may run, even one that never ends.
+// Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal. For other scripts, a client gets an error that
+// names the release. If there is a password, the option has no effect. Without this option, every script may run, even an
+// endless one.
 func Scripts(release string, sums ...string) Option {
 	return func(r *Redis) {
 		r.release, r.scripts = release, map[string]bool{}
@@ -56,7 +57,7 @@ func Scripts(release string, sums ...string) Option {
 	}
 }
 
-// Start listens on addr, such as 127.0.0.1:6379. Port 0 takes a free port.
+// Start starts a Redis that listens on addr, such as 127.0.0.1:6379. If the port is 0, Start uses a free port.
 func Start(addr string, options ...Option) (*Redis, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -84,7 +85,8 @@ func Start(addr string, options ...Option) (*Redis, error) {
 	return r, nil
 }
 
-// startMiniredis starts miniredis without a listener. Its Dial does that; the connection is not used.
+// startMiniredis starts miniredis without a listener. Miniredis starts when its method Dial is called. startMiniredis closes the
+// connection that Dial returns.
 func (r *Redis) startMiniredis() error {
 	c, err := r.mini.Dial()
 	if err != nil {
@@ -111,8 +113,8 @@ func (r *Redis) age() {
 	}
 }
 
-// SetTime stops Redis's clock at t. A later call moves it. TIME, scripts and keys with a time to live follow this clock.
-// The timeouts of blocking commands, such as BLPOP, do not.
+// SetTime stops Redis's clock at t. Call SetTime again to move the clock. The command TIME, scripts, and the expiry of keys use
+// this clock. The timeouts of blocking commands, such as BLPOP, do not use it.
 func (r *Redis) SetTime(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +125,7 @@ func (r *Redis) SetTime(t time.Time) {
 	}
 }
 
-// acceptPause is the wait after a connection could not be accepted, as when the process has no file descriptor left.
+// acceptPause is the pause after a connection could not be accepted, for example because the process has no file descriptor left.
 const acceptPause = 50 * time.Millisecond
 
 func (r *Redis) accept() {
@@ -143,7 +145,7 @@ func (r *Redis) accept() {
 	}
 }
 
-// maxClients is the largest number of connections, like Redis's maxclients.
+// maxClients is the maximum number of connections, like the setting maxclients of Redis.
 const maxClients = 20_000
 
 func (r *Redis) admit(conn net.Conn) {
@@ -163,7 +165,7 @@ func (r *Redis) admit(conn net.Conn) {
 	}
 }
 
-// leave forgets a client whose connection has ended.
+// leave removes a client whose connection has ended from the list of clients.
 func (r *Redis) leave(c *client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

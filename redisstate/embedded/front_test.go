@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// start starts a Redis that ends with the test. A panic of miniredis fails the test.
+// start starts a Redis that ends with the test. If miniredis panics, the test fails.
 func start(t testing.TB, options ...Option) *Redis {
 	t.Helper()
 	failing := func(r *Redis) {
@@ -37,7 +37,7 @@ func connect(t testing.TB, r *Redis) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// exchange sends bytes, and returns everything that the Redis answers until it closes the connection.
+// exchange sends a request, and returns all replies until the Redis closes the connection.
 func exchange(t testing.TB, r *Redis, request string) string {
 	t.Helper()
 	conn, rd := connect(t, r)
@@ -62,7 +62,7 @@ func words(args ...string) string {
 	return text
 }
 
-// An invalid request gets an error, and its connection ends. Other connections go on.
+// After an invalid request, the client gets an error, and its connection ends. Other connections go on.
 func TestMalformedRequests(t *testing.T) {
 	r := start(t)
 	for _, request := range []string{
@@ -75,7 +75,7 @@ func TestMalformedRequests(t *testing.T) {
 			t.Errorf("%.40q: got %q", request, got)
 		}
 	}
-	for _, request := range []string{"*1\r\n$4\r\nPI", "*3\r\n$3\r\nSET\r\n", "*1000000\r\n$536870911\r\nx", "*"} { // cut off
+	for _, request := range []string{"*1\r\n$4\r\nPI", "*3\r\n$3\r\nSET\r\n", "*1000000\r\n$536870911\r\nx", "*"} { // incomplete requests
 		if got := exchange(t, r, request); got != "" {
 			t.Errorf("%.40q: got %q", request, got)
 		}
@@ -85,7 +85,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// A command that is not on the list is refused in one line, and the connection goes on.
+// If a command is not allowed, the client gets an error of one line. The connection goes on.
 func TestUnknownCommands(t *testing.T) {
 	r := start(t)
 	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
@@ -96,7 +96,7 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
-// A panic of miniredis ends only the connection of the client that caused it.
+// If a client makes miniredis panic, only the connection of this client ends.
 func TestPanicIsAnError(t *testing.T) {
 	r := start(t)
 	var panicked []string
@@ -148,7 +148,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// Without a password, a client runs only the scripts of the release. The refusal is not a missing right, for which
+// Without a password, a client may run only the scripts of the release. The error for another script is not NOPERM, after which
 // clients would wait.
 func TestScripts(t *testing.T) {
 	r := start(t, Scripts("v1.2", sha1Hex("return 1")))
@@ -166,7 +166,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A client that knows the password runs the scripts of any release. A client that does not know it runs none.
+// If there is a password, a client that knows it may run scripts of any release. A client that does not know it may run no script.
 func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
@@ -178,7 +178,8 @@ func TestScriptsWithAPassword(t *testing.T) {
 	}
 }
 
-// Clients that wait for a list get its elements in the order of their arrival, whatever command adds them.
+// If several clients wait for a list, they get its elements in the order in which the clients began to wait. Any command may add
+// the elements.
 func TestBlockingPop(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")
@@ -229,7 +230,7 @@ func TestBlockingPop(t *testing.T) {
 	}
 }
 
-// inLine waits until that many clients wait for a list.
+// inLine waits until the number of clients that wait for a list is want.
 func inLine(t *testing.T, r *Redis, key string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -264,7 +265,7 @@ func TestBlockingPopRefuses(t *testing.T) {
 	}
 }
 
-// A reply that a client does not read delays no other client.
+// If a client does not read its replies, other clients are not delayed.
 func TestSlowReader(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")

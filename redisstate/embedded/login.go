@@ -12,7 +12,7 @@ const (
 	helloFirst    = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 )
 
-// login answers AUTH and HELLO if there is a password.
+// login answers AUTH and HELLO. It is called only if there is a password.
 func (c *client) login(name string, request []string) bool {
 	if name == "HELLO" {
 		return c.hello(request)
@@ -33,7 +33,8 @@ func (c *client) login(name string, request []string) bool {
 	return true
 }
 
-// hello logs in with the words AUTH USER PASSWORD, if the request has them, and leaves the others to miniredis.
+// hello answers HELLO. If the request contains AUTH USER PASSWORD, hello logs the client in. Miniredis gets the rest of the
+// request.
 func (c *client) hello(request []string) bool {
 	if i := slices.IndexFunc(request, func(word string) bool { return strings.EqualFold(word, "auth") }); i >= 2 && len(request) > i+2 {
 		if !c.authenticate(request[i+1], request[i+2]) {
@@ -48,7 +49,7 @@ func (c *client) hello(request []string) bool {
 	return c.execute("HELLO", request)
 }
 
-// authenticate replies only if it refuses.
+// authenticate logs a client in. It returns false and replies with an error if the user or the password is wrong.
 func (c *client) authenticate(user, password string) bool {
 	same := subtle.ConstantTimeCompare([]byte(password), []byte(c.redis.password)) == 1
 	if user != "default" || !same {

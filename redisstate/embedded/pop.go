@@ -17,27 +17,27 @@ type place struct {
 // waiters are the clients that wait for lists, in the order of their arrival. Redis.mu protects them.
 type waiters map[place][]*waiter
 
-// A waiter gets one signal when one of its lists may have an element.
+// A waiter is a client that waits for lists. It gets a signal if one of the lists may have an element.
 type waiter struct{ signal chan struct{} }
 
-// wake signals the first waiter of each list that exists. A waiter that takes an element signals the next one, if any
-// element is left. The front calls wake after each command that may have written.
+// wake signals the first waiter of each list that exists. The front calls wake after each command that may write, and after a
+// waiter has left its queues. So after a waiter has taken an element, the next waiter is signalled if an element is left.
 func (r *Redis) wake() {
 	for at, waiting := range r.waiting {
 		if r.mini.DB(at.database).Exists(at.key) {
 			select {
 			case waiting[0].signal <- struct{}{}:
-			default: // it already has a signal
+			default: // the waiter already has a signal
 			}
 		}
 	}
 }
 
-// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands, but it would still wait after the
-// client has gone.
+// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands, but it would still wait after the client
+// has closed its connection.
 func (c *client) pop(name string, request []string) bool {
 	if len(request) < 3 {
-		return c.execute(name, request) // which returns the error
+		return c.execute(name, request) // miniredis replies with the error
 	}
 	keys := request[1 : len(request)-1]
 	timeout, problem := blockTime(request[len(request)-1])
@@ -84,8 +84,8 @@ func blockTime(text string) (d time.Duration, problem string) {
 	return time.Duration(math.Ceil(seconds * float64(time.Second))), ""
 }
 
-// popOrWait takes an element from the first list that has one, and replies. If no list has one, the waiter joins the
-// queues of the lists.
+// popOrWait takes an element from the first list that has an element, and replies with it. If all lists are empty, the waiter
+// joins the queue of each list.
 func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok bool) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -104,12 +104,12 @@ func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok 
 	return false, true
 }
 
-// popFrom has miniredis take an element from one list. A key of another type is an error.
+// popFrom makes miniredis take an element from one list. If the key has another type, the client gets an error.
 func (c *client) popFrom(name, key string) bool {
 	start := c.out.Len()
 	fmt.Fprintf(&c.out, "*2\r\n$%d\r\n%s\r\n", len(key), key)
 	reply := c.out.Len()
-	if !c.dispatch([]string{name[1:], key}) { // LPOP or RPOP
+	if !c.dispatch([]string{name[1:], key}) { // name without B: LPOP or RPOP
 		return false
 	}
 	if c.out.Bytes()[reply] == '-' {
@@ -120,7 +120,8 @@ func (c *client) popFrom(name, key string) bool {
 	return true
 }
 
-// stopWaiting removes the waiter from all queues. If it had a signal that it has not used, the next waiter gets it.
+// stopWaiting removes the waiter from all queues. If a list has elements, stopWaiting signals the next waiter: this waiter may
+// not have used its signal.
 func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -134,8 +135,8 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.wake()
 }
 
-// await waits until the waiter has a signal, the time has passed, or the client has gone. Requests that arrive meanwhile
-// stay in the buffer. A client that sends more than the buffer holds counts as gone.
+// await waits until the waiter has a signal, the time is over, or the client has closed its connection. Requests that arrive
+// meanwhile stay in the buffer. A client that sends more than the buffer holds is treated as if it had closed its connection.
 func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	if c.flush() != nil {
 		return false, true
@@ -156,7 +157,7 @@ func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	case <-ended:
 		return false, true
 	}
-	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // ends Peek
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // makes Peek return
 	<-ended
 	_ = c.conn.SetReadDeadline(time.Time{})
 	return signal, false

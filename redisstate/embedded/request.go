@@ -8,27 +8,26 @@ import (
 	"io"
 )
 
-// limits bound a request. They are Redis's own limits, except for client-query-buffer-limit.
+// limits are limits for a request. They are those of Redis, except for Redis's client-query-buffer-limit.
 type limits struct {
-	args  int // the number of words
-	bytes int // of all words together
+	args  int // maximum number of words
+	bytes int // maximum size of all words together
 }
 
 var (
-	// strangerLimits hold before a client has logged in.
+	// strangerLimits apply to a client that has not logged in.
 	strangerLimits = limits{args: 10, bytes: 16 << 10}
 	clientLimits   = limits{args: 1 << 20, bytes: 512 << 20}
 )
 
-// A protocolError says why a request is invalid. It ends the connection, since the beginning of the next request is
+// A protocolError says why a request is invalid. After it, the connection ends, because the beginning of the next request is
 // unknown.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
 
-// readRequest reads a command and its arguments: an array of at least one bulk string. Its memory grows with the bytes
-// that arrive, not with the length that the client announces. The error is a protocolError, or an error of the
-// connection.
+// readRequest reads a command and its arguments: an array of at least one bulk string. It allocates memory for the bytes that
+// arrive, not for the length that the client announces. The error is a protocolError, or an error of the connection.
 func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	count, err := readLength(rd, '*', most.args)
 	if err != nil {
@@ -55,7 +54,7 @@ func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	return args, nil
 }
 
-// readLength reads a line such as *3 or $12: the letter, and a number from 0 to most.
+// readLength reads a line such as *3 or $12. The line consists of the letter and a number from 0 to most.
 func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 	line, err := rd.ReadSlice('\n')
 	switch {
@@ -82,7 +81,7 @@ func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// readBulk reads length bytes and the end of the line after them.
+// readBulk reads length bytes and the end of line that follows them.
 func readBulk(rd *bufio.Reader, length int) (string, error) {
 	const first = 64 << 10
 	text := make([]byte, 0, min(length, first))

@@ -1,5 +1,5 @@
-// Command sentences prints a sample of the sentences that people read: in pages, help, messages and comments. The same
-// seed and the same files give the same sample, so that several readers can judge it.
+// Command sentences prints a sample of the sentences in pages, help texts, messages and comments. The same seed and the same
+// files give the same sample, so that several readers can judge the same sentences.
 //
 //	cd tools && go run ./sentences -n 300 -seed 1
 package main
@@ -18,18 +18,18 @@ import (
 	"strings"
 )
 
-// The kinds of texts, each with a share of the sample.
+// The kinds of texts. Each kind gets a share of the sample.
 const (
 	pages    = "pages"          // *.md
-	help     = "help"           // of commands and flags
+	help     = "help"           // help texts of commands and flags
 	messages = "messages"       // all other strings: errors, log messages, output
-	docs     = "doc comments"   // of Go
+	docs     = "doc comments"   // doc comments in Go
 	comments = "other comments" // in Go, Lua, shell scripts and configuration files
 )
 
 var kinds = []string{pages, help, messages, docs, comments}
 
-// A sentence has the place where it begins.
+// A sentence is a sentence of a file, with the line in which it begins.
 type sentence struct {
 	file, text string
 	line       int
@@ -61,9 +61,10 @@ func run(stdout, stderr io.Writer, root string, seed, n int) error {
 	return nil
 }
 
-const least = 30 // the smallest share of a kind that has so many sentences
+const least = 30 // the smallest share of a kind, if the kind has as many sentences
 
-// divide divides n in proportion to the numbers of sentences, after each kind has its least share.
+// divide returns each kind's share of the sample. First, each kind gets the least share. Then divide distributes the rest of n
+// in proportion to the numbers of sentences.
 func divide(all map[string][]sentence, n int) map[string]int {
 	shares, total, given := map[string]int{}, 0, 0
 	for _, kind := range kinds {
@@ -71,7 +72,7 @@ func divide(all map[string][]sentence, n int) map[string]int {
 		total += len(all[kind])
 		given += shares[kind]
 	}
-	claim := func(kind string) float64 { // to the next one
+	claim := func(kind string) float64 { // the kind with the largest claim gets the next sentence
 		if shares[kind] == len(all[kind]) {
 			return 0
 		}
@@ -83,7 +84,8 @@ func divide(all map[string][]sentence, n int) map[string]int {
 	return shares
 }
 
-// draw takes the sentences whose hashes with the seed are the smallest. So most of a sample stays when files change a little.
+// draw returns the n sentences with the smallest hashes. A hash depends on the seed and the sentence. So most of a sample stays
+// the same if files change a little.
 func draw(all []sentence, seed, n int) []sentence {
 	hash := func(s sentence) string {
 		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, s.text)))
@@ -92,7 +94,7 @@ func draw(all []sentence, seed, n int) []sentence {
 	return slices.DeleteFunc(slices.Clone(all), func(s sentence) bool { return !slices.Contains(drawn, s) })
 }
 
-// collect returns the sentences of each kind. One that is repeated is where it was read first.
+// collect returns the sentences of each kind. It returns a repeated sentence once, with the place where it appears first.
 func collect(root string) (map[string][]sentence, error) {
 	r := reader{found: map[string][]sentence{}, seen: map[string]bool{}, lines: map[int]int{}}
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {

@@ -12,16 +12,16 @@ import (
 
 // A reader collects the sentences of files.
 type reader struct {
-	found      map[string][]sentence // by kind
+	found      map[string][]sentence // from a kind to its sentences
 	seen       map[string]bool
 	file, kind string
 	text       string      // the paragraph that is being read
-	lines      map[int]int // the numbers of its lines, by where they begin in it
+	lines      map[int]int // from the position in text at which a line begins to the number of the line
 }
 
 var (
 	item        = regexp.MustCompile(`^\s*(?:[-*] |\d+\. )`)
-	code        = regexp.MustCompile(`^(?:\t|    +|go:)\S.*`) // or a directive
+	code        = regexp.MustCompile(`^(?:\t|    +|go:)\S.*`) // code in a comment, or a directive
 	link        = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	comment     = regexp.MustCompile(`(?:^|\s)(?:#|--)\s(.*)$`)
 	sentenceEnd = regexp.MustCompile("[.!?][\"')`]*(\\s)[\"'(`$]*[\\p{Lu}\\d%]")
@@ -39,7 +39,7 @@ func (r *reader) add(number int, s string) {
 	}
 }
 
-// end keeps the paragraph's sentences of three words or more.
+// end ends the paragraph. It keeps the sentences of three words or more.
 func (r *reader) end() {
 	from, line := 0, 0
 	for _, end := range append(sentenceEnd.FindAllStringSubmatchIndex(r.text, -1), []int{0, 0, len(r.text), 0}) {
@@ -56,7 +56,7 @@ func (r *reader) end() {
 	r.text, r.lines = "", map[int]int{}
 }
 
-// readPage leaves out headings and code. Each cell of a table is a paragraph.
+// readPage reads a page in Markdown, without headings and code. Each cell of a table is a paragraph.
 func (r *reader) readPage(content string) {
 	r.kind = pages
 	fenced := false
@@ -83,7 +83,7 @@ func (r *reader) readComments(content string) {
 	r.kind = comments
 	for i, l := range strings.Split(content, "\n") {
 		found := comment.FindStringSubmatchIndex(l)
-		if found == nil || strings.TrimSpace(l[:found[0]]) != "" { // no comment, or one behind code
+		if found == nil || strings.TrimSpace(l[:found[0]]) != "" { // there is no comment, or the comment follows code on the same line
 			r.end()
 		}
 		if found != nil {
@@ -93,7 +93,7 @@ func (r *reader) readComments(content string) {
 	r.end()
 }
 
-// readGo reads comments, and strings but those of tests.
+// readGo reads the comments of a Go file. Unless the file is a test, readGo also reads the strings.
 func (r *reader) readGo(content string) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, r.file, content, parser.ParseComments)
@@ -104,7 +104,7 @@ func (r *reader) readGo(content string) error {
 	declared := map[int]bool{line(file.Package): true}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n.(type) {
-		case *ast.BlockStmt: // nothing in a function has a doc comment
+		case *ast.BlockStmt: // comments in a function are not doc comments
 			return false
 		case ast.Decl, ast.Spec, *ast.Field:
 			declared[line(n.Pos())] = true
@@ -128,8 +128,8 @@ func (r *reader) readGo(content string) error {
 	return nil
 }
 
-// readStrings reads strings as messages, or as help: the last arguments of what declares flags, and some properties of
-// cobra's commands.
+// readStrings reads strings. The last argument of a call that declares a flag is a help text, and so are some fields of
+// cobra.Command. Other strings are messages.
 func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 	helps := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -137,7 +137,7 @@ func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 		case *ast.KeyValueExpr:
 			key, _ := n.Key.(*ast.Ident)
 			helps[n.Value] = key != nil && (key.Name == "Short" || key.Name == "Long")
-			return key == nil || key.Name != "Use" && key.Name != "Example" // lines to type
+			return key == nil || key.Name != "Use" && key.Name != "Example" // the other fields hold command lines, not sentences
 		case *ast.CallExpr:
 			called, _ := n.Fun.(*ast.SelectorExpr)
 			if called != nil && strings.HasSuffix(strings.TrimSuffix(called.Sel.Name, "P"), "Var") && len(n.Args) > 2 {
@@ -161,7 +161,7 @@ func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 	})
 }
 
-// literal joins strings that are added; false: there is more than strings in it.
+// literal returns the text of a string, or of strings joined by +. It returns false if e contains anything else.
 func literal(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
