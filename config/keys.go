@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A key is a configuration key, with its default, its values and its documentation.
+// A key describes a configuration key: its default, its valid values and its documentation.
 type key struct {
 	section, name string
 	preset        string // the default, as written in a file; "" for [tdf] namespace, which is required
