@@ -41,7 +41,7 @@ func (x Texts) String() string {
 // ErrNotRead means that a summary of a task does not have the requested text.
 var ErrNotRead = errors.New("not read; read the whole task")
 
-// ParseSummary reads a task from a hash without its texts, as [ParseTask] does. It marks all texts as Unread.
+// ParseSummary is [ParseTask] for a hash that was read without the texts of the task. It marks all texts as Unread.
 func ParseSummary(id int64, h Hash) (*Task, error) {
 	t, err := ParseTask(id, h)
 	t.Unread = taskTexts

@@ -118,7 +118,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	}
 }
 
-// Blank lines are allowed everywhere in a dump. Lines behind its end are an error before the load is complete.
+// Blank lines are allowed everywhere in a dump. If lines follow the end of the dump, the load fails before it completes.
 func TestLoadOfBlankLines(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)

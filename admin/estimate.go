@@ -51,7 +51,7 @@ func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	}
 	mean, deviation := moments(w.runs)
 	if w.stalled() {
-		return 0, 0, "no task has finished for longer than any run took"
+		return 0, 0, "the last task finished longer ago than the longest run took"
 	}
 	n := float64(len(w.runs))
 	spread := sure80 * deviation * math.Sqrt(left+left*left/n)

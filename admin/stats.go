@@ -20,7 +20,7 @@ type Stats struct {
 	Counts    manager.Counts `json:"tasks"`
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
-	Waited time.Duration `json:"oldest_open_wait_seconds"` // how long the oldest open task could have been claimed; 0: unknown, or no task is open
+	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0: unknown, or no task is open
 	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
 
 	Server  time.Time      `json:"server_seen,unix"` // when a server was seen last; zero: never

@@ -101,7 +101,7 @@ func ToRetry(changes manager.Changes) Action {
 // ToCancel returns the action of [manager.Manager.Cancel].
 func ToCancel() Action { return Action{acting.Action{Verb: tdf.VerbCancel}} }
 
-// ToRequeue returns the action of [manager.Manager.Requeue], or if elsewhere of RequeueElsewhere.
+// ToRequeue returns the action of [manager.Manager.Requeue]. If elsewhere is true, it is that of RequeueElsewhere.
 func ToRequeue(elsewhere bool) Action {
 	return Action{acting.Action{Verb: tdf.VerbRelease, Elsewhere: elsewhere}}
 }

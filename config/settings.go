@@ -34,7 +34,7 @@ func load(path string, data []byte, environ []string) (*settings, error) {
 	return s, s.finish(environ)
 }
 
-// read sets the keys of a file.
+// read takes the settings from the text of a file.
 func (s *settings) read(data []byte) error {
 	entries, err := parse(s.source, data)
 	if err != nil {

@@ -89,8 +89,7 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 	return true, bytes, removeOwn(root)
 }
 
-// takeRecord renames the record, so that no worker starts the program. It returns false if a worker has touched the
-// record since before was read. A worker that looks for the record later finds none, and waits for the lock.
+// takeRecord renames the record, so that no worker starts the program. It returns false if a worker has touched the record after the caller read before. A worker that looks for the record later finds none, and waits for the lock.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil

@@ -40,7 +40,7 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wait returns when there may be a finished task, at the latest after most or when ctx ends.
+// wait returns when there may be a finished task, when ctx ends, or after the duration most.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 	a.register(ctx, most)
 	a.waker.Wait(ctx, most)

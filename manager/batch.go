@@ -21,7 +21,7 @@ type batch struct {
 	since  time.Time // of the first task
 }
 
-// longestWait limits how long a task waits in a batch: after a crash the callbacks of all tasks of the batch run again.
+// longestWait limits how long a task waits in a batch. After a crash, the callbacks of all waiting tasks run again.
 const longestWait = time.Second
 
 func (b *batch) overdue() bool {

@@ -33,7 +33,8 @@ type Callbacks struct {
 }
 
 // ErrNotYet is for a callback whose task has to wait for other tasks. The task stays, and its callback is called again in the next
-// round. A round starts at once if the last one archived tasks, or else when a task finishes or after a RoundDuration.
+// round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task finishes, or after a
+// RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
 // A Finished is a finished task in its callback.

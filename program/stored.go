@@ -125,8 +125,7 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 }
 
 // Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes none, and the error is a
-// *[UsedError]. Finished tasks of a removed program cannot run again until it is stored again, and neither can a task that is opened
-// meanwhile. Storing the same directory again gives the same source.
+// *[UsedError]. Until a removed program is stored again, its finished tasks cannot be retried, and new tasks of it cannot run. Storing the same directory again gives the same source.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {

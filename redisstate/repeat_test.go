@@ -132,7 +132,7 @@ func anonymous(w world, s *Store) world {
 	return w
 }
 
-// Calls have a call slot and a number. A call does nothing if a later call of the same call slot was answered before.
+// Calls have a call slot and a number. A call does nothing if Redis has answered a call of the same call slot with a higher number.
 func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

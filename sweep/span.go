@@ -115,7 +115,7 @@ func stepHint(text string, from, to decimal) string {
 	return ""
 }
 
-// value returns the value with index i. Equal numbers of a range have the same text.
+// value returns the value with index i. Two values of ranges that are equal as numbers are also equal as text.
 func (s *span) value(i int64) string {
 	if s.step == 0 {
 		return s.text

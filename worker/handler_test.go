@@ -203,7 +203,7 @@ func TestOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// Marked errors can be wrapped. The mark of a nil error is nil, except for Later.
+// Marked errors can be wrapped. Marking a nil error gives nil, except with Later.
 func TestMarkedErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {

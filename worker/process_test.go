@@ -17,8 +17,7 @@ sleep 1000 &
 echo begun >&3
 `
 
-// waiting is a program that waits until it is ended. It says itself that it has begun, since before that a shell may
-// still block SIGTERM.
+// waiting is a program that waits until it is ended. It reports that it has begun. Until then its shell may block SIGTERM.
 const waiting = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"

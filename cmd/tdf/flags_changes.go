@@ -44,7 +44,7 @@ func (c *changes) check() error {
 	return nil
 }
 
-// notADirectory returns the error for a --program that is no directory, without --source.
+// notADirectory returns the error for a command without --source whose --program is not a directory.
 func notADirectory(program string) error {
 	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
 }

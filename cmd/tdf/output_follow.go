@@ -46,7 +46,7 @@ func (p *printout) sayOpen(t *manager.Task) {
 	p.a.say("waiting for round %d: task %d is open (see tdf explain %d)%s", p.round, t.ID, t.ID, earlier)
 }
 
-// printNew prints the part of text, a tail, that was not printed before.
+// printNew prints the new part of text, which is the end of an output.
 func (p *printout) printNew(tail *tailReader, text string) error {
 	added, skipped := tail.next(text)
 	if skipped {

@@ -17,10 +17,10 @@ import (
 // A piece is a part of the line that tdf watch prints.
 type piece struct {
 	text string
-	need int // on a narrow terminal, only pieces with the lowest needs are printed
+	need int // rank of importance, 0 first; a narrow terminal shows only the first pieces
 }
 
-// The need of each piece, the most important first. No two pieces have the same need.
+// The rank of each piece: the lowest is the most important. No two pieces have the same need.
 const (
 	needFinished = iota
 	needLeft

@@ -17,7 +17,7 @@ const programName = "sum"
 // A sum computes a plan's sum with the tasks of a group.
 //
 // Its state is in Redis. So a killed manager can be restarted, and several managers may run at once:
-//   - Each task has its place in its meta, and keeps its result when it is archived.
+//   - The meta of each task says where the task belongs in the plan. An archived task keeps its result.
 //   - The last task of a bucket is archived only when all results of the bucket exist. The same atomic step opens its
 //     parent. So each parent is opened once.
 //   - A new manager reads the results of archived tasks from Redis.

@@ -232,7 +232,7 @@ func TestResultsComeByID(t *testing.T) {
 	}
 }
 
-// Redis would sort the ids of the same moment as texts.
+// Tasks that finish at the same time come by number. Redis would compare their ids as strings.
 func TestOrderOfResults(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {

@@ -23,7 +23,7 @@ type run struct {
 	result   Result
 }
 
-// claim starts the open tasks that are due.
+// claim claims and starts the open tasks that may start now.
 func (w *world) claim() error {
 	ids, err := w.startable()
 	if err != nil || len(ids) == 0 {

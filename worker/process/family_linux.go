@@ -249,7 +249,7 @@ func (f *family) traced(orphan proc) *Process {
 		}
 	}
 	for _, p := range f.programs {
-		if p.pid == orphan.sid && p.group == nil { // a program without a cgroup is reaped only by leave, so the PID is still the program's
+		if p.pid == orphan.sid && p.group == nil { // only family.leave reaps a program without a cgroup, so this PID still belongs to the program
 			return p
 		}
 	}

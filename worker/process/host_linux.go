@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/hidden"
 )
 
-// tick is how often the Host looks for orphans that have ended while programs run.
+// While programs run, the Host looks for ended orphans once per tick.
 const tick = time.Second
 
 // A Host starts programs, with the isolation that this machine allows.
