@@ -24,7 +24,7 @@ func TestEstimate(t *testing.T) {
 		"no worker":                {work: work{waiting: 5, runs: constant(9, 1)}, unknown: "no worker"},
 		"nothing done":             {work: work{waiting: 5, slots: 2}, unknown: "too few"},
 		"two done":                 {work: work{waiting: 5, slots: 2, runs: constant(2, 1)}, unknown: "too few"},
-		"stalled":                  {work: work{running: 1, slots: 1, runs: constant(9, 10), over: 30, still: 81}, unknown: "no task has finished"},
+		"stalled":                  {work: work{running: 1, slots: 1, runs: constant(9, 10), over: 30, still: 81}, unknown: "the last task finished longer ago"},
 		"slow, not stalled":        {work: work{waiting: 6, slots: 1, runs: constant(9, 100), over: 30, still: 200}, low: 600, high: 600},
 		"all start later":          {work: work{later: 5, slots: 2, runs: constant(9, 1)}, unknown: "start later"},
 		"some start later":         {work: work{waiting: 10, later: 5, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},

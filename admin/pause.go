@@ -14,10 +14,10 @@ import (
 // worker pauses").
 type Pause struct {
 	Program string    `json:"program"`
-	Workers int       `json:"workers"`    // how many workers pause it
-	Of      int       `json:"of"`         // how many workers claim tasks
-	Until   time.Time `json:"until,unix"` // when the first of them tries one round
-	Why     string    `json:"why"`        // the reason that one of the workers gives
+	Workers int       `json:"workers"`         // how many workers pause it
+	Of      int       `json:"of"`              // how many workers claim tasks
+	Until   time.Time `json:"until" as:"unix"` // when the first of them tries one round
+	Why     string    `json:"why"`             // the reason that one of the workers gives
 }
 
 // All reports whether all workers pause the program.

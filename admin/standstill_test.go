@@ -60,7 +60,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(55); e.Unknown != "" || e.High == 0 {
 		t.Errorf("too early: %+v", e)
 	}
-	if e := look(20); !strings.HasPrefix(e.Unknown, "no task has finished") {
+	if e := look(20); !strings.HasPrefix(e.Unknown, "the last task finished longer ago") {
 		t.Errorf("without an end for 75 s: %+v", e)
 	}
 	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {

@@ -16,17 +16,17 @@ import (
 // Stats are the metrics of a namespace.
 type Stats struct {
 	Namespace string         `json:"namespace"`
-	At        time.Time      `json:"time,unix"` // when they were read, by Redis's clock
+	At        time.Time      `json:"time" as:"unix"` // when they were read, by Redis's clock
 	Counts    manager.Counts `json:"tasks"`
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
 	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0: unknown, or no task is open
 	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
 
-	Server  time.Time      `json:"server_seen,unix"` // when a server was seen last; zero: never
-	Workers map[string]int `json:"workers"`          // by state: starting, working, draining, silent
-	Slots   int            `json:"slots"`            // of the workers that claim tasks
-	Busy    int            `json:"busy"`             // slots in which a task runs
+	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero: never
+	Workers map[string]int `json:"workers"`               // by state: starting, working, draining, silent
+	Slots   int            `json:"slots"`                 // of the workers that claim tasks
+	Busy    int            `json:"busy"`                  // slots in which a task runs
 
 	Programs     int   `json:"programs"` // stored in the namespace
 	ProgramBytes int64 `json:"program_bytes"`

@@ -1,7 +1,7 @@
 // Package jsonview writes the types of packages manager and admin as the JSON that the command tdf prints (docs/tdf.md, "JSON").
 //
 // It differs from encoding/json in these values:
-//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the option unix it is a number of seconds.
+//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix" it is a number of seconds.
 //   - A time.Duration is a number of seconds.
 //   - A string that is not UTF-8 is {"base64": "…"}.
 package jsonview
@@ -55,7 +55,7 @@ func (o *Object) addStruct(v reflect.Value, parts []string) {
 		if strings.Contains(options, "omit") && isEmpty(value) {
 			continue
 		}
-		o.Set(name, convert(value, strings.Contains(options, "unix")))
+		o.Set(name, convert(value, field.Tag.Get("as") == "unix"))
 	}
 }
 

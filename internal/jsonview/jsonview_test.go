@@ -14,7 +14,7 @@ type outer struct {
 	ID int64 `json:"id"`
 	inner
 	At      time.Time            `json:"at,omitzero"`
-	Seen    time.Time            `json:"seen,unix"`
+	Seen    time.Time            `json:"seen" as:"unix"`
 	Took    time.Duration        `json:"took"`
 	Text    string               `json:"text,omitempty"`
 	Names   []string             `json:"names"`
