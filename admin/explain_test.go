@@ -90,7 +90,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
 			c.workers[0].Runs = []int64{1, 2, 3}
 			c.workers[1].Pauses = []redisstate.Pause{{Program: "x", Why: "y"}, {Program: "p", Why: "no disk"}}
-			c.workers[2].Drained = "somebody"
+			c.workers[2].Drained = "operator"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
 		}, "worker: none of 5 workers can take the task; must not run it (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},

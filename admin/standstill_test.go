@@ -116,7 +116,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 		t.Fatal(err)
 	}
 	move, _ := stored.Task.Archive()
-	if outcomes, err := s.Apply(t.Context(), "somebody", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
+	if outcomes, err := s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
 		t.Fatal(outcomes, err)
 	}
 }

@@ -240,8 +240,7 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// shares waits until a worker has told other workers, through Redis, that a program succeeds on it. A worker does that once a
-// minute.
+// shares waits until a worker has noted in Redis that a program succeeds on this worker. A worker updates the note once a minute.
 func (l *life) shares(name, program string, since float64) {
 	l.Helper()
 	eventually(l, name+" shares its success", func() bool {

@@ -50,7 +50,7 @@ func TestRecordedLife(t *testing.T) {
 	want, err := os.ReadFile(goldenLife)
 	must(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("the record differs (-want +got); if that is meant: go test ./cmd -run RecordedLife -update\n%s", diff)
+		t.Errorf("the record differs (-want +got); if the change is intended, run go test ./cmd -run RecordedLife -update\n%s", diff)
 	}
 }
 
