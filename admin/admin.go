@@ -27,7 +27,7 @@ func (a *Admin) redis(ctx context.Context) (*redisstate.Store, error) {
 type store interface {
 	listing.Store
 	Now(ctx context.Context) (tdf.Time, error)
-	Counts(ctx context.Context, groups ...string) (redisstate.Counts, error)
+	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)

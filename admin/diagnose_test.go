@@ -7,7 +7,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -22,7 +21,7 @@ func healthy() vitals {
 			"maxmemory_policy": "noeviction", "role": "master",
 		},
 		numbers: numbers{
-			at: now, counts: manager.Counts{tdf.Open: 10, tdf.Running: 4}, waited: 500,
+			at: now, counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, waited: 500,
 			fleet: fleet{at: now, server: now - 1, workers: []redisstate.WorkerStatus{alive}, running: 4},
 		},
 	}
@@ -36,7 +35,7 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("a healthy namespace has the diagnoses %+v", d)
 		}
 	}
-	idle := func(v *vitals) { v.counts = manager.Counts{tdf.Archived: 5}; v.waited = 0 }
+	idle := func(v *vitals) { v.counts = tdf.Counts{tdf.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
 		severity string
 		change   func(*vitals)

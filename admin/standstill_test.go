@@ -76,16 +76,16 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server settles executed tasks"
 	a := onEmbedded(t)
 	for name, c := range map[string]struct {
-		counts manager.Counts
+		counts tdf.Counts
 		silent tdf.Seconds
 		want   string
 	}{
-		"a server is alive":            {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
-		"tasks wait for it":            {manager.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
-		"no task waits for it yet":     {manager.Counts{tdf.Open: 9}, 6, ""},
-		"the server is missing":        {manager.Counts{tdf.Open: 9}, 11, none},
-		"only executed tasks are left": {manager.Counts{tdf.Executed: 9}, 11, none},
-		"all tasks are finished":       {manager.Counts{tdf.Succeeded: 9}, 11, ""},
+		"a server is alive":            {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
+		"tasks wait for it":            {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
+		"no task waits for it yet":     {tdf.Counts{tdf.Open: 9}, 6, ""},
+		"the server is missing":        {tdf.Counts{tdf.Open: 9}, 11, none},
+		"only executed tasks are left": {tdf.Counts{tdf.Executed: 9}, 11, none},
+		"all tasks are finished":       {tdf.Counts{tdf.Succeeded: 9}, 11, ""},
 	} {
 		w := a.Watch("")
 		w.runs = []tdf.Seconds{1, 1, 1}
@@ -103,7 +103,7 @@ type archiving struct {
 	archive func()
 }
 
-func (s *archiving) Counts(ctx context.Context, groups ...string) (redisstate.Counts, error) {
+func (s *archiving) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	counts, err := s.store.Counts(ctx, groups...)
 	s.archive()
 	return counts, err

@@ -9,15 +9,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/stdtime"
-	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Stats are the metrics of a namespace.
 type Stats struct {
-	Namespace string         `json:"namespace"`
-	At        time.Time      `json:"time" as:"unix"` // when they were read, by Redis's clock
-	Counts    manager.Counts `json:"tasks"`
+	Namespace string     `json:"namespace"`
+	At        time.Time  `json:"time" as:"unix"` // when they were read, by Redis's clock
+	Counts    tdf.Counts `json:"tasks"`
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
 	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0: unknown, or no task is open
@@ -56,7 +55,7 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 }
 
 // allStates returns the counts of all states, also of those without tasks.
-func allStates(c manager.Counts) map[tdf.State]int64 {
+func allStates(c tdf.Counts) map[tdf.State]int64 {
 	all := map[tdf.State]int64{}
 	for _, state := range tdf.States {
 		all[state] = c[state]
@@ -92,7 +91,7 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 // numbers are the metrics of tasks and fleet.
 type numbers struct {
 	at             tdf.Time
-	counts         manager.Counts
+	counts         tdf.Counts
 	waited, dueLag tdf.Seconds
 	rate           float64
 	fleet          fleet
@@ -106,7 +105,7 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 	if err != nil {
 		return n, err
 	}
-	n.counts = manager.Counts(counts)
+	n.counts = counts
 	due, err := s.NextDue(ctx)
 	if err != nil {
 		return n, err

@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/stdtime"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A Watch reads the progress of a group's tasks, or of all tasks, again and again. Only one goroutine may use it.
@@ -39,7 +38,7 @@ type seenDone struct {
 type Status struct {
 	At     time.Time
 	Group  string // "": all tasks
-	Counts manager.Counts
+	Counts tdf.Counts
 
 	Rate      float64 // tasks that finished per second, over the last half minute
 	RateSoFar float64 // the same since the first look
@@ -123,7 +122,7 @@ const (
 // A look is what one look reads.
 type look struct {
 	at     tdf.Time
-	counts manager.Counts
+	counts tdf.Counts
 	later  int64
 	fleet  fleet
 	pauses []Pause
@@ -163,7 +162,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.counts = manager.Counts(counts)
+	l.counts = counts
 	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
 		return l, err
 	}

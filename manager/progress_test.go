@@ -24,13 +24,13 @@ func shows(width int, steps []step) string {
 
 type step struct {
 	at     float64
-	counts Counts
+	counts tdf.Counts
 }
 
 func TestProgress(t *testing.T) {
-	begin := Counts{tdf.Open: 4}
-	half := Counts{tdf.Open: 1, tdf.Running: 1, tdf.TimedOut: 1, tdf.Archived: 1}
-	end := Counts{tdf.Archived: 4}
+	begin := tdf.Counts{tdf.Open: 4}
+	half := tdf.Counts{tdf.Open: 1, tdf.Running: 1, tdf.TimedOut: 1, tdf.Archived: 1}
+	end := tdf.Counts{tdf.Archived: 4}
 	for name, c := range map[string]struct {
 		width int
 		steps []step

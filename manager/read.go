@@ -74,38 +74,12 @@ func queryError(err error) error {
 	return err
 }
 
-// Counts are the numbers of tasks by state.
-type Counts map[tdf.State]int64
-
-// Total returns the number of all tasks.
-func (c Counts) Total() int64 {
-	var total int64
-	for _, n := range c {
-		total += n
-	}
-	return total
-}
-
-// Unfinished returns the number of open, running and executed tasks.
-func (c Counts) Unfinished() int64 { return c[tdf.Open] + c[tdf.Running] + c[tdf.Executed] }
-
-// Waiting returns the number of tasks that succeeded, failed, timed out or expired and are not archived.
-func (c Counts) Waiting() int64 {
-	return c[tdf.Succeeded] + c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired]
-}
-
-// Finished returns the number of finished tasks, archived ones included.
-func (c Counts) Finished() int64 { return c.Total() - c.Unfinished() }
-
-// String returns the states that have tasks, with their numbers, in the order of a task's life: "open 4 running 2".
-func (c Counts) String() string { return countsText(c) }
-
 // Counts counts the tasks of some groups by state, all at one moment. Without groups it counts all tasks.
-func (m *Manager) Counts(ctx context.Context, groups ...string) (Counts, error) {
+func (m *Manager) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	groups, err := scopeOf(groups)
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: %w", err)
 	}
 	counts, err := m.store.Counts(ctx, groups...)
-	return Counts(counts), err
+	return counts, err
 }

@@ -46,7 +46,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	}
 	r.again = o.cut || o.summary.Archived > 0 && r.backoff.anyNotYet()
 	counts, err := r.store.Counts(ctx, r.Groups...)
-	o.summary.Counts = Counts(counts)
+	o.summary.Counts = counts
 	return o.summary, err
 }
 

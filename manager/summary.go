@@ -11,11 +11,11 @@ import (
 
 // A Summary says what a round of Run did.
 type Summary struct {
-	Round    int    // of this Run; the first is 1
-	Counts   Counts // of the tasks of Callbacks.Groups after the round, all at one moment
-	Archived int    // tasks that the round archived
-	Opened   int    // tasks that it opened
-	Waiting  int    // tasks whose callbacks will be called again
+	Round    int        // of this Run; the first is 1
+	Counts   tdf.Counts // of the tasks of Callbacks.Groups after the round, all at one moment
+	Archived int        // tasks that the round archived
+	Opened   int        // tasks that it opened
+	Waiting  int        // tasks whose callbacks will be called again
 }
 
 // Done reports whether all tasks are archived.
@@ -30,16 +30,6 @@ func (s Summary) String() string {
 		}
 	}
 	return line
-}
-
-func countsText(c Counts) string {
-	var parts []string
-	for _, state := range tdf.States {
-		if c[state] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", state, c[state]))
-		}
-	}
-	return strings.Join(parts, " ")
 }
 
 // PrintSummary writes a table of the tasks by state: of some groups, or of all tasks.

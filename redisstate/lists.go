@@ -3,47 +3,15 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
 
-// Counts are the numbers of tasks by state.
-type Counts map[tdf.State]int64
-
-// Total returns the number of tasks in all states.
-func (c Counts) Total() int64 {
-	var n int64
-	for _, count := range c {
-		n += count
-	}
-	return n
-}
-
-// Unfinished counts the tasks that are open, running or executed.
-func (c Counts) Unfinished() int64 { return c[tdf.Open] + c[tdf.Running] + c[tdf.Executed] }
-
-// Waiting counts the finished tasks that wait for their manager.
-func (c Counts) Waiting() int64 {
-	return c[tdf.Succeeded] + c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired]
-}
-
-// String lists the states that have tasks, in the order of a task's life.
-func (c Counts) String() string {
-	var parts []string
-	for _, state := range tdf.States {
-		if c[state] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", state, c[state]))
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
 // Counts counts the tasks by state, all at one moment. It counts the tasks of the named groups. If no group is named,
 // it counts all tasks.
-func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
+func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	var keys []string
 	var ranges []any
 	for _, group := range groups {
@@ -61,7 +29,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (Counts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: redis: %w", err)
 	}
-	counts := Counts{}
+	counts := tdf.Counts{}
 	for i, n := range list(reply) {
 		counts[tdf.States[i]], _ = n.(int64)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // A piece is a part of the line that tdf watch prints.
@@ -73,7 +72,7 @@ func pausedText(s *admin.Status) string {
 	return text
 }
 
-func inStates(counts manager.Counts, states []tdf.State) string {
+func inStates(counts tdf.Counts, states []tdf.State) string {
 	var parts []string
 	for _, state := range states {
 		if n := counts[state]; n > 0 {

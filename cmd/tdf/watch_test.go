@@ -9,13 +9,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // On a narrow terminal, the line leaves out the least important pieces, but keeps the estimate.
 func TestTerminalLine(t *testing.T) {
 	s := &admin.Status{
-		Counts: manager.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
+		Counts: tdf.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
 		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
 		Estimate: admin.Estimate{Low: 98 * time.Second, High: 180 * time.Second},
 	}
@@ -50,7 +49,7 @@ func TestTerminalLine(t *testing.T) {
 // If workers pause a program, tdf watch prints one warning with a remedy. The progress line shows the pause.
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
-		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: manager.Counts{tdf.Open: 5, tdf.Failed: 60},
+		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: tdf.Counts{tdf.Open: 5, tdf.Failed: 60},
 		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
 		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
 	}

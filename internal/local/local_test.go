@@ -81,7 +81,7 @@ func open(t *testing.T, running *TDF, store *redisstate.Store, script string, in
 	}
 }
 
-func counts(t *testing.T, store *redisstate.Store) redisstate.Counts {
+func counts(t *testing.T, store *redisstate.Store) tdf.Counts {
 	t.Helper()
 	c, err := store.Counts(t.Context())
 	if err != nil {
