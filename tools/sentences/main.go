@@ -2,6 +2,8 @@
 // files give the same sample, so that several readers can judge the same sentences.
 //
 //	cd tools && go run ./sentences -n 300 -seed 1
+//
+// With -around, each sentence is followed by the lines before and after it, because a comment is read beside its code.
 package main
 
 import (
@@ -38,13 +40,14 @@ type sentence struct {
 func main() {
 	n := flag.Int("n", 300, "number of sentences")
 	seed := flag.Int("seed", 1, "seed of the sample")
+	around := flag.Int("around", 0, "number of lines of the file before and after each sentence")
 	flag.Parse()
-	if err := run(os.Stdout, os.Stderr, "..", *seed, *n); err != nil {
+	if err := run(os.Stdout, os.Stderr, "..", *seed, *n, *around); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(stdout, stderr io.Writer, root string, seed, n int) error {
+func run(stdout, stderr io.Writer, root string, seed, n, around int) error {
 	all, err := collect(root)
 	if err != nil {
 		return err
@@ -56,7 +59,26 @@ func run(stdout, stderr io.Writer, root string, seed, n int) error {
 		for _, s := range draw(all[kind], seed, shares[kind]) {
 			number++
 			fmt.Fprintf(stdout, "%d\t%s:%d\t%s\n", number, s.file, s.line, s.text)
+			if err := showLines(stdout, filepath.Join(root, s.file), s.line, around); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// showLines writes the lines of a file around the given line.
+func showLines(w io.Writer, path string, line, around int) error {
+	if around == 0 {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(data), "\n")
+	for _, l := range lines[max(0, line-1-around):min(len(lines), line+around)] {
+		fmt.Fprintf(w, "\t\t| %s\n", l)
 	}
 	return nil
 }

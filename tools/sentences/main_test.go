@@ -73,7 +73,7 @@ func written(t *testing.T) string {
 
 func TestEverySentenceIsFound(t *testing.T) {
 	var out, counts bytes.Buffer
-	if err := run(&out, &counts, written(t), 1, 1000); err != nil {
+	if err := run(&out, &counts, written(t), 1, 1000, 0); err != nil {
 		t.Fatal(err)
 	}
 	want := `1	page.md:3	The second one has two lines, and marks.
@@ -148,11 +148,27 @@ func TestSharesAreInProportionAndNotTooSmall(t *testing.T) {
 	}
 }
 
+func TestLinesAround(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(path, []byte("a\nb\nc\nd"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[int]string{1: "| a | b ", 3: "| b | c | d "} {
+		var out strings.Builder
+		if err := showLines(&out, path, line, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.NewReplacer("\t", "", "\n", " ").Replace(out.String()); got != want {
+			t.Errorf("line %d: %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestTheSeedDecides(t *testing.T) {
 	root := written(t)
 	sample := func(seed int) string {
 		var out strings.Builder
-		if err := run(&out, io.Discard, root, seed, 10); err != nil {
+		if err := run(&out, io.Discard, root, seed, 10, 0); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -176,14 +192,14 @@ func TestTheSeedDecides(t *testing.T) {
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
-	if err := run(io.Discard, io.Discard, filepath.Join(t.TempDir(), "none"), 1, 1); err == nil {
+	if err := run(io.Discard, io.Discard, filepath.Join(t.TempDir(), "none"), 1, 1, 0); err == nil {
 		t.Error("a directory that is not there was read")
 	}
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("no Go"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(io.Discard, io.Discard, root, 1, 1); err == nil {
+	if err := run(io.Discard, io.Discard, root, 1, 1, 0); err == nil {
 		t.Error("a file that is no Go was read")
 	}
 }
