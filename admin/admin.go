@@ -10,20 +10,21 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An Admin looks after the namespace of a manager. Many goroutines may use it at once.
+// An Admin observes and repairs the namespace of a manager. Several goroutines may use it at once.
 type Admin struct {
 	parts   friend.Parts
 	manager *manager.Manager
 }
 
-// New returns an Admin of the manager's namespace. It uses the manager's connection, and ends with it.
+// New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager is
+// closed.
 func New(m *manager.Manager) *Admin { return &Admin{friend.PartsOf(m), m} }
 
 func (a *Admin) redis(ctx context.Context) (*redisstate.Store, error) {
 	return friend.StoreOf(ctx, a.manager)
 }
 
-// store has the methods of a *redisstate.Store that a watch uses.
+// store lists the methods of *redisstate.Store that this package and its watch use.
 type store interface {
 	listing.Store
 	Now(ctx context.Context) (tdf.Time, error)
@@ -33,7 +34,7 @@ type store interface {
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 }
 
-// groupsOf returns the groups of a call for one group; "" stands for all tasks.
+// groupsOf returns the groups for a call about one group. An empty group means all tasks.
 func groupsOf(group string) []string {
 	if group == "" {
 		return nil

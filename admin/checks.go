@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// open returns the checks of an open task, in the order in which it passes them.
+// open returns the checks of an open task, in the order in which the task must pass them.
 func (c *situation) open() []Check {
 	checks := []Check{c.definition(), c.serverCheck()}
 	if c.full {
@@ -22,8 +22,8 @@ func (c *situation) open() []Check {
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 
-// turn returns the checks of the queue and of the workers. If an earlier check blocks the task, a long queue and busy slots do not
-// block it as well, because they will have changed until then.
+// turn returns the checks of the queue and of the workers. If an earlier check blocks the task, a long queue and busy
+// slots do not block it: they will have changed when that check passes.
 func (c *situation) turn(start CheckState) []Check {
 	queue, worker := c.queue(), c.free()
 	if start == Blocked && c.place.Listed {
@@ -56,14 +56,14 @@ func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
 		return []Check{
-			{"result", Blocked, "the result is incomplete: a worker of the original TDF is still writing it, or came too late", "wait for the server's audit, which repairs the task"},
+			{"result", Blocked, "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", "wait for the server's audit, which repairs the task"},
 			c.serverCheck(),
 		}
 	}
 	return []Check{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverCheck()}
 }
 
-// finished returns how the task ended.
+// finished returns the checks of a finished task: its outcome, and whether it is archived.
 func (c *situation) finished() []Check {
 	t := c.task
 	ended := Check{"end", Passed, strings.Join(c.endText(), ": "), ""}
@@ -76,7 +76,7 @@ func (c *situation) finished() []Check {
 	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
 }
 
-// withLaterEnd returns a hint for the fix if the task's end_before is past.
+// withLaterEnd returns an addition to the fix "retry the task" if the task's end_before is past.
 func (c *situation) withLaterEnd() string {
 	if c.task.EndBefore <= c.at {
 		return " with a later end_before"
@@ -84,7 +84,7 @@ func (c *situation) withLaterEnd() string {
 	return ""
 }
 
-// endText returns the outcome, how the program ended, and the most informative line of stderr, without repetitions.
+// endText returns the outcome, how the program ended, and the most informative line of stderr. It omits repetitions.
 func (c *situation) endText() []string {
 	t := c.task
 	ended := strings.ReplaceAll(listing.Outcome(t), "_", " ")
@@ -101,7 +101,7 @@ func (c *situation) endText() []string {
 	return parts
 }
 
-// without removes a prefix that an earlier text has.
+// without removes the prefix said, which an earlier text already contains.
 func without(text, said string) string {
 	rest, cut := strings.CutPrefix(text, said)
 	if !cut || rest != "" && rest[0] != ':' && rest[0] != ' ' {
@@ -112,9 +112,9 @@ func without(text, said string) string {
 
 func (c *situation) definition() Check {
 	if c.invalid != nil {
-		return Check{"definition", Blocked, "it is invalid, and the server will fail the task: " + c.invalid.Error(), "open a task with a valid definition"}
+		return Check{"definition", Blocked, "the definition is invalid, so the task will fail: " + c.invalid.Error(), "open a task with a valid definition"}
 	}
-	return Check{"definition", Passed, "it is valid", ""}
+	return Check{"definition", Passed, "the definition is valid", ""}
 }
 
 func (c *situation) serverCheck() Check {
@@ -124,7 +124,7 @@ func (c *situation) serverCheck() Check {
 	case silent > friend.ServerPatience:
 		return Check{"server", Blocked, fmt.Sprintf("no server has been seen for %s", span(silent)), "start a server"}
 	}
-	return Check{"server", Passed, "a server is there", ""}
+	return Check{"server", Passed, "a server is alive", ""}
 }
 
 var fullCheck = Check{
@@ -140,7 +140,7 @@ func (c *situation) start() Check {
 	case c.task.StartAfter > c.at:
 		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change its start_after"}
 	case from > c.at:
-		return Check{"start", Blocked, "not before " + c.moment(from) + ": the task was released, and waits for a moment", "wait"}
+		return Check{"start", Blocked, "not before " + c.moment(from) + ": a worker released the task, so it waits before it runs again", "wait"}
 	}
 	return Check{"start", Passed, "the task may start", ""}
 }
@@ -150,24 +150,24 @@ func (c *situation) end() Check {
 	case end >= tdf.Never:
 		return Check{"end", Passed, "the task does not expire", ""}
 	case end <= c.at && c.grace.Open > c.at:
-		return Check{"end", Blocked, fmt.Sprintf("the task had to be executed by %s (end_before), but Redis's clock may be wrong: it does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
+		return Check{"end", Blocked, fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
 	case end <= c.at:
-		return Check{"end", Blocked, "the task had to be executed by " + c.moment(end) + " (end_before), and will expire", "retry it with a later end_before when it has expired"}
+		return Check{"end", Blocked, "end_before was " + c.moment(end) + ": the task will expire", "when the task has expired, retry it with a later end_before"}
 	default:
-		return Check{"end", Passed, "the task has until " + c.moment(end) + " (end_before)", ""}
+		return Check{"end", Passed, "the task must be executed by " + c.moment(end) + " (end_before)", ""}
 	}
 }
 
 func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
-		return Check{"queue", Blocked, "the task is not in the list of open tasks", "wait for the server's audit, which puts it there"}
+		return Check{"queue", Blocked, "the task is not in the list of open tasks", "wait for the server's audit, which adds the task to the list"}
 	case c.place.Ahead == 0:
-		return Check{"queue", Passed, "the task is the first", ""}
+		return Check{"queue", Passed, "the task is the first in the queue", ""}
 	}
-	behind := Check{"queue", Passed, fmt.Sprintf("%d tasks are before it", c.place.Ahead), ""}
+	behind := Check{"queue", Passed, fmt.Sprintf("%d tasks are ahead in the queue", c.place.Ahead), ""}
 	if c.place.Ahead == 1 {
-		behind.Text = "1 task is before it"
+		behind.Text = "1 task is ahead in the queue"
 	}
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
 		behind.State = Blocked
@@ -177,13 +177,13 @@ func (c *situation) queue() Check {
 	return behind
 }
 
-// slots counts the slots of the workers that claim tasks, and the free ones by their heartbeats.
+// slots counts all slots of the workers that claim tasks, and how many are free according to the heartbeats.
 func (c *situation) slots() (free, all int64) {
 	n := c.count()
 	return int64(n.free), int64(n.slots)
 }
 
-// free checks which workers can take the task, and says why the others cannot.
+// free lists the workers that can run the task. If no worker can, it lists the reasons.
 func (c *situation) free() Check {
 	reasons := map[string][]string{}
 	alive := 0
@@ -197,12 +197,12 @@ func (c *situation) free() Check {
 		reasons[why] = append(reasons[why], w.Name)
 	}
 	if able := reasons[""]; len(able) > 0 {
-		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can take the task: %s", len(able), alive, some(able)), ""}
+		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, some(able)), ""}
 	}
 	if alive == 0 {
 		return Check{"worker", Blocked, "no worker is alive", "start a worker"}
 	}
-	check := Check{"worker", Blocked, fmt.Sprintf("none of %d workers can take the task", alive), ""}
+	check := Check{"worker", Blocked, fmt.Sprintf("none of %d workers can run the task", alive), ""}
 	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
@@ -214,20 +214,20 @@ func (c *situation) free() Check {
 	return check
 }
 
-// The reasons why a live worker does not take a task, and their fixes.
+// obstacles lists the reasons why a live worker cannot run a task, and their fixes.
 var obstacles = []struct{ why, fix string }{
 	{notOn, "start another worker"},
 	{draining, "resume " + workerNames},
 	{stopping, "start another worker"},
-	{avoiding, "find out why the program fails there; each worker tries a round within a minute"},
+	{avoiding, "find out why the program fails on these workers; each worker tries a round within a minute"},
 	{busy, "wait, or start more workers"},
 }
 
-// workerNames stands for the names of the workers.
+// workerNames is a placeholder for the names of the workers.
 const workerNames = "WORKER…"
 
 const (
-	notOn    = "must not run it (not_on)"
+	notOn    = "must not run the task (not_on)"
 	draining = "ordered to drain"
 	stopping = "starts or stops"
 	avoiding = "pauses the program"
@@ -251,15 +251,15 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 	return ""
 }
 
-// busy reports whether a worker would take the task if it had a free slot.
+// busy reports whether a live worker lacks only a free slot to run the task.
 func (c *situation) busy() bool {
 	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) && c.obstacle(&w) == busy })
 }
 
-// mostNamed is how many workers a text names.
+// mostNamed is the maximum number of workers in a text.
 const mostNamed = 5
 
-// some joins the first names of a list.
+// some joins at most mostNamed names.
 func some(names []string) string {
 	if len(names) > mostNamed {
 		return strings.Join(names[:mostNamed], ", ") + ", …"
@@ -267,7 +267,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// holder checks the worker that runs the task.
+// holder returns the check of the worker that runs the task.
 func (c *situation) holder() Check {
 	name := c.task.Current().Worker
 	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
@@ -275,11 +275,11 @@ func (c *situation) holder() Check {
 		return Check{"worker", Passed, fmt.Sprintf("%s sends no heartbeats; it may be a worker of the original TDF", name), ""}
 	}
 	if i < 0 {
-		return Check{"worker", Blocked, name + " was not seen in this namespace within a week; the task may come from a dump", "wait until the lease is over: then the server reopens the task"}
+		return Check{"worker", Blocked, name + " has not been seen in this namespace for a week; the task may come from a dump", "wait until the lease runs out: then the server reopens the task"}
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {
-		return Check{"worker", Blocked, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), "wait until the lease is over: then the server reopens the task"}
+		return Check{"worker", Blocked, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), "wait until the lease runs out: then the server reopens the task"}
 	}
 	return Check{"worker", Passed, fmt.Sprintf("%s on %s is alive", name, w.Host), ""}
 }
@@ -288,16 +288,16 @@ func (c *situation) lease() Check {
 	t := c.task
 	switch {
 	case t.Current().Claim == "":
-		return Check{"lease", Passed, "the task has none: a worker of the original TDF runs it", ""}
+		return Check{"lease", Passed, "the task has no lease: a worker of the original TDF runs it", ""}
 	case t.LeaseUntil > c.at:
 		return Check{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
 	case c.grace.Running > c.at:
-		return Check{"lease", Blocked, fmt.Sprintf("it is over, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), "wait"}
+		return Check{"lease", Blocked, fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), "wait"}
 	}
-	return Check{"lease", Blocked, "it is over: the server declares the round lost", "wait for the server"}
+	return Check{"lease", Blocked, "the lease ran out: the server declares the round lost", "wait for the server"}
 }
 
-// run describes the running program, and compares it with other runs.
+// run returns the check of the running program, which compares its run time with that of other runs.
 func (c *situation) run() Check {
 	r := c.task.Current()
 	what := "claimed " + c.since(r.Entered[tdf.Running])
@@ -305,15 +305,15 @@ func (c *situation) run() Check {
 	case r.Started > 0:
 		what = "the program started " + c.since(r.Started)
 	case r.Claim != "" && r.PID == 0 && r.LastOutput == 0:
-		what += "; the program is being fetched, or is about to start"
+		what += "; the worker is fetching or starting the program"
 	}
 	if r.LastOutput > 0 {
-		what += ", last printed something " + c.since(r.LastOutput)
+		what += "; the program last printed something " + c.since(r.LastOutput)
 	} else if r.PID > 0 {
-		what += ", and has printed nothing yet"
+		what += "; the program has printed nothing yet"
 	}
 	if r.Progress != (tdf.Progress{}) {
-		what += fmt.Sprintf(", is at %.0f %%", 100*r.Progress.Fraction)
+		what += fmt.Sprintf("; its progress is %.0f %%", 100*r.Progress.Fraction)
 	}
 	return Check{"run", Ahead, what + "; " + c.runText(), ""}
 }
@@ -321,25 +321,25 @@ func (c *situation) run() Check {
 // runText says how long successful runs of the program took.
 func (c *situation) runText() string {
 	if n := len(c.took); n > 0 {
-		return fmt.Sprintf("successful runs of this program took %s, at most %s (%d runs)", span(c.took[n/2]), span(c.took[n-1]), n)
+		return fmt.Sprintf("successful runs of this program took %s (median) and at most %s (%d runs)", span(c.took[n/2]), span(c.took[n-1]), n)
 	}
-	return "the program has to end"
+	return "the program must end"
 }
 
 func (c *situation) deadline() Check {
 	t := c.task
 	switch {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
-		return Check{"deadline", Passed, "the round has none", ""}
+		return Check{"deadline", Passed, "the round has no deadline", ""}
 	case t.Deadline < c.at && c.grace.Running > c.at:
-		return Check{"deadline", Blocked, fmt.Sprintf("it is over, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), "wait"}
+		return Check{"deadline", Blocked, fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), "wait"}
 	case t.Deadline < c.at:
-		return Check{"deadline", Passed, "it is over: the round times out", ""}
+		return Check{"deadline", Passed, "the deadline has passed: the round times out", ""}
 	}
-	return Check{"deadline", Passed, "the round has until " + c.moment(t.Deadline), ""}
+	return Check{"deadline", Passed, "the round times out at " + c.moment(t.Deadline), ""}
 }
 
-// since says how long ago a time was.
+// since returns a text that says how long ago t was.
 func (c *situation) since(t tdf.Time) string {
 	if t == 0 {
 		return "at an unknown time"
@@ -347,7 +347,7 @@ func (c *situation) since(t tdf.Time) string {
 	return span(c.at.Sub(t)) + " ago"
 }
 
-// moment returns a time, and how far from now it is.
+// moment returns a text with the time t and its distance from now.
 func (c *situation) moment(t tdf.Time) string {
 	text := t.Std().UTC().Format("2006-01-02 15:04:05 MST")
 	if d := t.Sub(c.at); d > 0 {
@@ -356,7 +356,7 @@ func (c *situation) moment(t tdf.Time) string {
 	return text + ", " + c.since(t)
 }
 
-// span returns a duration in a suitable unit.
+// span returns a text of the duration in a suitable unit.
 func span(s tdf.Seconds) string {
 	switch s = max(s, 0); {
 	case s < 10:

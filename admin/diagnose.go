@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// diagnose returns the diagnoses, subject by subject.
+// diagnose returns the diagnoses, ordered by subject.
 func (v *vitals) diagnose() []Diagnosis {
 	v.census = v.fleet.count()
 	d := diagnoses{}
@@ -39,7 +39,7 @@ func (d *diagnoses) problem(subject, text, fix string) {
 	d.all = append(d.all, Diagnosis{SeverityProblem, subject, text, fix})
 }
 
-// worse adds a problem if tasks are unfinished, and otherwise a notice.
+// worse adds a problem if a task is unfinished, and otherwise a notice.
 func (v *vitals) worse(d *diagnoses, subject, text, fix string) {
 	if v.counts.Unfinished() > 0 {
 		d.problem(subject, text, fix)
@@ -55,12 +55,12 @@ func (v *vitals) version(d *diagnoses) {
 	major, _, _ := strings.Cut(version, ".")
 	switch n, _ := strconv.Atoi(major); {
 	case v.embedded():
-		d.notice("redis", "it is the embedded Redis: when it ends, all tasks are gone, and it does not report its memory",
-			"for real work, use a Redis of its own (docs/operations.md)")
+		d.notice("redis", "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
+			"for real work, run a Redis server (docs/operations.md)")
 	case n < 7:
-		d.problem("redis", "its version is "+version, "use Redis 7.0 or later")
+		d.problem("redis", "Redis has version "+version, "use Redis 7.0 or later")
 	default:
-		d.ok("redis", "its version is %s", version)
+		d.ok("redis", "Redis has version %s", version)
 	}
 }
 
@@ -70,41 +70,41 @@ func (v *vitals) persistence(d *diagnoses) {
 	}
 	before := len(d.all)
 	if v.info["aof_enabled"] == "0" {
-		d.problem("redis", "it has no append-only file: when it stops, it loses all changes since its last snapshot",
-			"redis-cli config set appendonly yes, and the same in redis.conf")
+		d.problem("redis", "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
+			"run redis-cli config set appendonly yes, and set the same in redis.conf")
 	}
 	for _, written := range []struct{ status, what string }{
-		{"aof_last_write_status", "its append-only file could not be written"},
-		{"aof_last_bgrewrite_status", "its append-only file could not be rewritten"},
-		{"rdb_last_bgsave_status", "its last snapshot could not be written"},
+		{"aof_last_write_status", "Redis could not write its append-only file"},
+		{"aof_last_bgrewrite_status", "Redis could not rewrite its append-only file"},
+		{"rdb_last_bgsave_status", "Redis could not write its last snapshot"},
 	} {
 		if is := v.info[written.status]; is != "" && is != "ok" {
-			d.problem("redis", written.what+" ("+written.status+" is "+is+")", "read Redis's log; usually the disk is full, or there is too little memory for a fork")
+			d.problem("redis", written.what+" ("+written.status+" is "+is+")", "read Redis's log; usually the disk is full, or Redis has too little memory for a fork")
 		}
 	}
 	if len(d.all) == before {
-		d.ok("redis", "it writes all changes to its append-only file")
+		d.ok("redis", "Redis writes all changes to its append-only file")
 	}
 }
 
 func (v *vitals) eviction(d *diagnoses) {
 	if policy := v.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		d.problem("redis", "when its memory is full, it evicts keys, and so loses tasks: maxmemory-policy is "+policy,
-			"redis-cli config set maxmemory-policy noeviction, and the same in redis.conf")
+		d.problem("redis", "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is "+policy,
+			"run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf")
 	}
 }
 
 func (v *vitals) access(d *diagnoses) {
 	ip := net.ParseIP(v.redis.Host)
 	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		d.problem("redis", "it has no password and is on a network: anyone who reaches it can run programs on the workers",
+		d.problem("redis", "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
 			"set requirepass in redis.conf, and the password in [redis] password or TDF_CFG_REDIS_PASSWORD")
 	}
 }
 
 func (v *vitals) replica(d *diagnoses) {
 	if v.info["role"] == "slave" {
-		d.problem("redis", "it is a replica, which accepts no writes", "set [redis] host and port to its master")
+		d.problem("redis", "this Redis is a replica, and a replica accepts no writes", "set [redis] host and port to its master")
 	}
 }
 
@@ -114,7 +114,7 @@ func (v *vitals) layout(d *diagnoses) {
 			"update all servers, workers and managers to this release")
 	}
 	if v.loading {
-		d.problem("tasks", "a dump is being loaded, or its load was interrupted", "if nobody is loading it, load the same dump again")
+		d.problem("tasks", "a dump is being loaded, or its load was interrupted", "if the load was interrupted, load the same dump again")
 	}
 }
 
@@ -122,7 +122,7 @@ func (v *vitals) clock(d *diagnoses) {
 	const tolerable = 2
 	if off := float64(v.clockOff); math.Abs(off) > tolerable {
 		d.notice("clock", fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
-			"synchronise both clocks (NTP); start_after and end_before are times of Redis's clock")
+			"synchronise both clocks (NTP), because start_after and end_before are compared with Redis's clock")
 	}
 }
 
@@ -132,11 +132,11 @@ func (v *vitals) serverHealth(d *diagnoses) {
 	silent := v.at.Sub(v.fleet.server)
 	switch {
 	case v.fleet.server == 0:
-		v.worse(d, "server", "none was ever seen in this namespace: executed tasks do not finish", fix)
+		v.worse(d, "server", "no server was ever seen in this namespace: executed tasks do not finish", fix)
 	case v.fleet.serverMissing():
-		v.worse(d, "server", fmt.Sprintf("none has been seen for %.0f s: executed tasks do not finish", silent), fix)
+		v.worse(d, "server", fmt.Sprintf("no server has been seen for %.0f s: executed tasks do not finish", silent), fix)
 	case v.dueLag > behind:
-		d.problem("server", fmt.Sprintf("it is %.0f s late with due tasks", v.dueLag), "read its log; start a server closer to Redis, or on a faster machine")
+		d.problem("server", fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag), "read the server's log; run a server closer to Redis, or on a faster machine")
 	default:
 		d.ok("server", "a server was seen %.0f s ago", max(0, silent))
 	}
@@ -153,13 +153,13 @@ func (v *vitals) liveWorkers(d *diagnoses) {
 				names = append(names, w.Name)
 			}
 		}
-		v.worse(d, "workers", "all of them drain, start or stop, and claim no tasks: "+firstOf(names), "resume a worker, or start another one")
+		v.worse(d, "workers", "all workers drain, start or stop, so no worker claims tasks: "+firstOf(names), "resume a worker, or start another one")
 	default:
 		d.ok("workers", "live: %d, claiming tasks: %d, busy slots: %d of %d", v.alive, v.claiming, v.busy, v.slots)
 	}
 }
 
-// firstOf joins the first names of a list.
+// firstOf joins at most the first five names.
 func firstOf(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -168,7 +168,8 @@ func firstOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// silentWorkers reports silent workers, but not those that have been silent for a day, because they were removed.
+// silentWorkers reports silent workers. It omits workers that have been silent for a day, because an operator probably
+// removed them.
 func (v *vitals) silentWorkers(d *diagnoses) {
 	const removed = tdf.Seconds(24 * 3600)
 	var silent []string
@@ -179,14 +180,14 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 		}
 	}
 	if len(silent) > 0 {
-		d.problem("workers", "they stopped sending heartbeats without ending properly: "+firstOf(silent),
-			"check their machines and processes, and start them again")
+		d.problem("workers", "workers stopped sending heartbeats, but did not report their end: "+firstOf(silent),
+			"check their machines and processes, and start the workers again")
 	}
 }
 
-// paused reports programs that workers pause. If all workers pause a program, none of its tasks runs.
+// paused reports each program that workers pause. If all workers pause a program, none of its tasks runs.
 func (v *vitals) paused(d *diagnoses) {
-	const fix = "look at the failures of the program, or cancel its tasks (docs/operations.md, \"Programs that a worker pauses\")"
+	const fix = "find out why the program fails, or cancel its tasks (docs/operations.md, \"Programs that a worker pauses\")"
 	for _, p := range v.fleet.pauses() {
 		if text := p.Text(stdtime.Time(v.at)); p.All() {
 			v.worse(d, "workers", text, fix)
@@ -196,13 +197,13 @@ func (v *vitals) paused(d *diagnoses) {
 	}
 }
 
-// openTasks reports open tasks that wait though slots are free. A slot is also free for a moment between two tasks, so tasks that
-// were claimed or executed lately rule out a problem.
+// openTasks reports a problem if open tasks wait although slots are free. Slots are also free for a moment between two
+// tasks. If a task was claimed or executed lately, openTasks therefore reports nothing.
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
-		d.problem("tasks", fmt.Sprintf("the oldest open task has waited for %.0f s though %s free, and no task was claimed lately", v.waited, slotsAre(v.free)),
-			"explain one of the open tasks")
+		d.problem("tasks", fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)),
+			"run tdf explain for one of the open tasks")
 	}
 }
 
@@ -217,16 +218,16 @@ func (v *vitals) longRuns(d *diagnoses) {
 	const most = 20
 	for i, long := range v.long {
 		if i == most {
-			d.notice("tasks", fmt.Sprintf("%d more tasks have run for far longer than usual", len(v.long)-most), "list the running tasks")
+			d.notice("tasks", fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most), "list the running tasks")
 			return
 		}
 		t := long.task
-		d.notice("tasks", fmt.Sprintf("task %d has run for %.0f s on %s, and most runs of %s take %.3g s at most",
-			t.ID, long.runs, t.Current().Worker, t.Program, long.usual), "requeue it if it hangs: that ends the program and runs the task again")
+		d.notice("tasks", fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
+			t.ID, long.runs, t.Current().Worker, t.Program, long.usual), "if the program hangs, requeue the task: this ends the program and runs the task again")
 	}
 }
 
-// memoryLeft reports how much memory is left, and how many open tasks fit into it.
+// memoryLeft reports how much memory is left, and how many more open tasks fit into it.
 func (v *vitals) memoryLeft(d *diagnoses) {
 	const little = 0.1
 	m := v.memory
@@ -238,16 +239,16 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 		return
 	}
 	left := max(0, limit-m.Used)
-	text := fmt.Sprintf("%.1f MB are used, and %.1f MB are left of %s", float64(m.Used)/1e6, float64(left)/1e6, what)
+	text := fmt.Sprintf("%.1f MB are used, and %.1f MB of %s are left", float64(m.Used)/1e6, float64(left)/1e6, what)
 	if v.taskSize > 0 {
-		text += fmt.Sprintf("; an open task takes about %d bytes: %d more fit", v.taskSize, left/v.taskSize)
+		text += fmt.Sprintf("; an open task takes about %d bytes, so %d more open tasks fit", v.taskSize, left/v.taskSize)
 	}
 	fix := "archive and remove finished tasks, or raise maxmemory"
 	switch {
 	case float64(left) < little*float64(limit):
 		d.problem("memory", text, fix)
 	case m.Limit == 0:
-		d.notice("memory", text, "set maxmemory below the machine's memory, so that Redis refuses new tasks before the system ends it")
+		d.notice("memory", text, "set maxmemory below the machine's memory, so that Redis refuses new tasks before the operating system ends Redis")
 	default:
 		d.ok("memory", "%s", text)
 	}

@@ -27,7 +27,7 @@ func healthy() vitals {
 	}
 }
 
-// Each problem has its own text and fix, and there is no other diagnosis.
+// Each problem gives one diagnosis with its own text and fix.
 func TestDiagnose(t *testing.T) {
 	v := healthy()
 	for _, d := range v.diagnose() {
@@ -40,27 +40,27 @@ func TestDiagnose(t *testing.T) {
 		severity string
 		change   func(*vitals)
 	}{
-		"its version is 6.2.1":                           {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
-		"it is the embedded Redis":                       {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.memory = Memory{} }},
-		"it has no append-only file":                     {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
-		"could not be written (aof_last_write_status is": {SeverityProblem, func(v *vitals) { v.info["aof_last_write_status"] = "err" }},
-		"could not be written (rdb_last_bgsave_status is": {
+		"Redis has version 6.2.1":                                        {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
+		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.memory = Memory{} }},
+		"Redis has no append-only file":                                  {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
+		"could not write its append-only file (aof_last_write_status is": {SeverityProblem, func(v *vitals) { v.info["aof_last_write_status"] = "err" }},
+		"could not write its last snapshot (rdb_last_bgsave_status is": {
 			SeverityProblem, func(v *vitals) { v.info["rdb_last_bgsave_status"] = "err" },
 		},
-		"could not be rewritten":                                 {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
-		"it evicts keys":                                         {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
-		"it has no password and is on a network":                 {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
-		"it is a replica":                                        {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
-		"has layout version 0":                                   {SeverityNotice, func(v *vitals) { v.schema = "0" }},
-		"a dump is being loaded":                                 {SeverityProblem, func(v *vitals) { v.loading = true }},
-		"clock is -90 s off":                                     {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
-		"none was ever seen":                                     {SeverityProblem, func(v *vitals) { v.fleet.server = 0 }},
-		"none has been seen for 60 s":                            {SeverityProblem, func(v *vitals) { v.fleet.server = v.at - 60 }},
-		"none has been seen for 61 s":                            {SeverityNotice, func(v *vitals) { v.fleet.server = v.at - 61; idle(v) }},
-		"it is 45 s late with due tasks":                         {SeverityProblem, func(v *vitals) { v.dueLag = 45 }},
-		"no worker is alive: nothing runs":                       {SeverityProblem, func(v *vitals) { v.fleet.workers = nil }},
-		"all of them drain, start or stop":                       {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
-		"stopped sending heartbeats without ending properly: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
+		"could not rewrite":                                            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
+		"Redis evicts keys":                                            {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"Redis has no password and is reachable":                       {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
+		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},
+		"a dump is being loaded":                                       {SeverityProblem, func(v *vitals) { v.loading = true }},
+		"clock is -90 s off":                                           {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
+		"no server was ever seen":                                      {SeverityProblem, func(v *vitals) { v.fleet.server = 0 }},
+		"no server has been seen for 60 s":                             {SeverityProblem, func(v *vitals) { v.fleet.server = v.at - 60 }},
+		"no server has been seen for 61 s":                             {SeverityNotice, func(v *vitals) { v.fleet.server = v.at - 61; idle(v) }},
+		"the server is 45 s late with due tasks":                       {SeverityProblem, func(v *vitals) { v.dueLag = 45 }},
+		"no worker is alive: nothing runs":                             {SeverityProblem, func(v *vitals) { v.fleet.workers = nil }},
+		"all workers drain, start or stop":                             {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
+		"stopped sending heartbeats, but did not report their end: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
 		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
 			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
 		}},
@@ -69,16 +69,16 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.running = 8
 			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
 		}},
-		"waited for 500 s though 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
-		"waited for 500 s though 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},
-		"waited for 501 s though 2 slots are": {SeverityProblem, func(v *vitals) {
+		"waited for 500 s although 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
+		"waited for 500 s although 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},
+		"waited for 501 s although 2 slots are": {SeverityProblem, func(v *vitals) {
 			v.fleet.running, v.waited, v.moved = 1, 501, v.at-31
 			v.fleet.workers[0].Runs = []int64{1, 2}
 		}},
-		"task 7 has run for 900 s on w1, and most": {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
-		"5.0 MB are left of maxmemory":             {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
-		"199.0 MB are left of the machine's":       {SeverityNotice, func(v *vitals) { v.memory = Memory{Used: 1e6, System: 200e6} }},
-		"0.0 MB are left of maxmemory; an open t":  {SeverityProblem, func(v *vitals) { v.memory.Used = 101e6 }},
+		"task 7 has run for 900 s on w1; 95 of 100": {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
+		"5.0 MB of maxmemory are left":              {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
+		"199.0 MB of the machine's":                 {SeverityNotice, func(v *vitals) { v.memory = Memory{Used: 1e6, System: 200e6} }},
+		"0.0 MB of maxmemory are left; an open t":   {SeverityProblem, func(v *vitals) { v.memory.Used = 101e6 }},
 	} {
 		v := healthy()
 		c.change(&v)
@@ -115,7 +115,7 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 	}
 }
 
-// A task that was claimed or executed lately is found, even if it is open again.
+// vitalsOfMoves finds a task that was claimed or executed lately, even if the task is open again.
 func TestVitalsOfMoves(t *testing.T) {
 	for name, c := range map[string]struct {
 		task  func(now tdf.Time) tdf.Hash
@@ -180,7 +180,7 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 	}
 }
 
-// A run is long compared with the usual run time of its program, if that is known.
+// A run counts as long if it took far longer than most runs of its program. Without such runs, no run counts as long.
 func TestLongRuns(t *testing.T) {
 	const now = 10_000
 	ran := func(program string, seconds tdf.Seconds) *tdf.Task {
@@ -193,7 +193,7 @@ func TestLongRuns(t *testing.T) {
 	for i := range 100 {
 		ended = append(ended, ran("p", tdf.Seconds(1+i%10)), ran("quick", 0.01))
 	}
-	ended[0] = ran("p", 5000) // one other long run does not make long runs usual
+	ended[0] = ran("p", 5000) // a single long run does not change the usual run time
 	for range 9 {
 		ended = append(ended, ran("new", 1))
 	}

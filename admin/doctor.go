@@ -13,11 +13,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Severities of diagnoses.
+// The severities of diagnoses.
 const (
 	SeverityOK      = "ok"
 	SeverityNotice  = "notice"
-	SeverityProblem = "problem" // tasks do not finish, or may be lost, or others may run programs
+	SeverityProblem = "problem" // tasks do not finish or may be lost, or strangers may run programs
 )
 
 // A Diagnosis is a finding of [Admin.Diagnose] about one subject.
@@ -25,29 +25,29 @@ type Diagnosis struct {
 	Severity string `json:"severity"`
 	Subject  string `json:"subject"` // redis, server, workers, memory, tasks or clock
 	Text     string `json:"text"`
-	Fix      string `json:"fix,omitempty"` // what to do; "": nothing
+	Fix      string `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
 }
 
-// Vitals are the facts that diagnoses are made from.
+// vitals holds the facts from which diagnose makes the diagnoses.
 type vitals struct {
 	numbers
 	census
 	redis    config.Redis
-	info     redisstate.Info // empty: the embedded Redis
+	info     redisstate.Info // empty for the embedded Redis
 	memory   Memory
 	schema   string
 	loading  bool        // a dump is being loaded, or the load was interrupted
-	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's
-	moved    tdf.Time    // when a task was last claimed or executed, if that was lately
-	taskSize int64       // bytes of one open task; 0: unknown
+	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's clock
+	moved    tdf.Time    // when a task was last claimed or executed; 0 if no task was lately
+	taskSize int64       // size of one open task in bytes; 0 if unknown
 	long     []longRun
 }
 
-// A longRun is a task that has run for far longer than others of its program.
+// A longRun is a running task that takes far longer than other runs of its program.
 type longRun struct {
 	task  *tdf.Task
 	runs  tdf.Seconds
-	usual tdf.Seconds // 95 of 100 runs took no longer
+	usual tdf.Seconds // the run time that 95 of 100 runs do not exceed
 }
 
 // Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each subject that it
@@ -106,7 +106,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	return err
 }
 
-// places is roughly the size in bytes of a task's entries in the lists of open tasks, of its group, and of due tasks.
+// places is the approximate size in bytes of a task's entries in the lists of open tasks, of its group, and of due tasks.
 const places = 350
 
 func meanSize(sizes []int64) int64 {
@@ -122,13 +122,13 @@ func meanSize(sizes []int64) int64 {
 	return sum/n + places
 }
 
-// idle is the time without a claimed or executed task after which free slots are suspicious.
+// idle is a time in seconds. If no task was claimed or executed for longer, free slots are suspicious.
 const idle = tdf.Seconds(30)
 
-// sampledOpened is how many of the newest open tasks are read for rounds that have ended.
+// sampledOpened is the number of newest open tasks whose earlier rounds are checked.
 const sampledOpened = 50
 
-// vitalsOfMoves looks for tasks that were claimed or executed lately, including tasks that are open again.
+// vitalsOfMoves stores in v when a task was last claimed or executed. It includes tasks that are open again.
 func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	since := v.at.Add(-idle)
 	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
@@ -144,12 +144,12 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	return err
 }
 
-// Bounds of the search for long runs.
+// Limits of the search for long runs.
 const (
 	sampledEnded   = 1000
 	sampledRunning = 500
-	leastEnded     = 10 // finished tasks of a program, to know the usual run time
-	farLonger      = 10 // times the usual run time
+	leastEnded     = 10 // finished tasks of a program from which its usual run time is known
+	farLonger      = 10 // the multiple of the usual run time
 	leastLong      = tdf.Seconds(60)
 )
 
@@ -188,7 +188,7 @@ func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
 	return long
 }
 
-// number reads a number from the output of INFO; 0 if INFO does not have it.
+// number returns a number from the output of INFO, or 0 if INFO does not contain the number.
 func number(info redisstate.Info, name string) int64 {
 	n, _ := strconv.ParseInt(info[name], 10, 64)
 	return n

@@ -18,7 +18,7 @@ import (
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
 const dumpFormat = 1
 
-// A dumpLine is one line of a dump. It has one of these fields.
+// A dumpLine is one line of a dump. Exactly one of its fields is set.
 type dumpLine struct {
 	Header  *dumpHeader  `json:"dump,omitempty"` // the first line
 	Program *dumpProgram `json:"program,omitempty"`
@@ -42,7 +42,7 @@ type dumpProgram struct {
 type dumpTask struct {
 	ID      int64               `json:"id"`
 	Hash    map[string]dumpText `json:"hash"`
-	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are not UTF-8
+	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are not valid UTF-8
 	Updates []dumpUpdate        `json:"updates,omitempty"`
 }
 
@@ -69,13 +69,13 @@ func (t *dumpTime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Dumped is the number of programs and tasks in a dump.
+// Dumped is how many programs and tasks a dump contains.
 type Dumped struct {
 	Programs int64 `json:"programs"`
 	Tasks    int64 `json:"tasks"`
 }
 
-// A dumpText is a JSON string, or {"base64":…} if it is not UTF-8.
+// A dumpText is encoded as a JSON string, or as {"base64":…} if it is not valid UTF-8.
 type dumpText string
 
 type binary struct {
@@ -99,12 +99,12 @@ func (t *dumpText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// dumpPage is how many tasks are read at once.
+// dumpPage is the number of tasks in one read.
 const dumpPage = 500
 
-// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs (docs/tdf.md, "Dumps"). It
-// may run beside all other work; each task is dumped as it was at one moment. It reads Redis page by page. It logs a warning for
-// a task or program that could not be loaded again, and leaves it out.
+// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs (docs/tdf.md,
+// "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks are read at
+// different times. If a task or program could not be loaded again, Dump omits it and logs a warning.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -123,12 +123,12 @@ func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	return d.done, nil
 }
 
-// A dump is a dump that is being written.
+// A dump is the state of one call of Dump.
 type dump struct {
 	*Admin
 	store   *redisstate.Store
 	encoder *json.Encoder
-	met     map[string]bool // the programs that were written, or left out
+	met     map[string]bool // the programs that were written or omitted
 	named   map[string]bool // the programs that tasks name
 	done    Dumped
 }
@@ -142,7 +142,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt
+	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt, so its value is limited
 	header := dumpHeader{dumpFormat, redisstate.Schema, d.parts.Config.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.tasks(ctx); err != nil {
 		return err
 	}
-	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // programs that were stored meanwhile, or are not listed
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // programs that were stored during the dump, or that are not listed
 		if err := d.program(ctx, sha256); err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (d *dump) programs(ctx context.Context) error {
 	return nil
 }
 
-// program writes a program once. It leaves out archives that no worker would run.
+// program writes a program, but each program only once. It omits archives that no worker would run.
 func (d *dump) program(ctx context.Context, sha256 string) error {
 	if d.met[sha256] {
 		return nil
@@ -187,7 +187,7 @@ func (d *dump) program(ctx context.Context, sha256 string) error {
 	case archive == nil:
 		d.parts.Log.Warn("a program is not stored; it is left out", "sha256", sha256)
 	case programName(archive) != sha256:
-		d.parts.Log.Warn("a stored program is not what its name says; it is left out", "sha256", sha256)
+		d.parts.Log.Warn("a stored program differs from the SHA-256 in its name; it is left out", "sha256", sha256)
 	case len(archive) > redisstate.MaxProgram:
 		d.parts.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
 	default:

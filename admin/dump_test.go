@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// population opens tasks and moves them to all states. It also writes some invalid tasks.
+// population opens tasks and brings them into all states. It also writes some invalid tasks.
 func population(t testing.TB, cfg config.Manager) {
 	t.Helper()
 	ctx, s, m := t.Context(), connect(t, cfg), newManager(t, cfg)
@@ -61,7 +61,7 @@ func population(t testing.TB, cfg config.Manager) {
 	client(t, cfg).HSet(ctx, cfg.Namespace+":task:3", "odd \xfe name", "odd \xfe value", "", "no name")
 }
 
-// decide settles a task.
+// decide settles the task with this id.
 func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	seen, err := s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})
@@ -84,13 +84,13 @@ func dumped(t testing.TB, m *manager.Manager) string {
 	return b.String()
 }
 
-// body returns a dump without its first line and without the name of its namespace.
+// body returns a dump without its first line, and with the name of its namespace removed.
 func body(dump string, cfg config.Manager) string {
 	_, rest, _ := strings.Cut(dump, "\n")
 	return strings.ReplaceAll(rest, cfg.Namespace, "NAMESPACE")
 }
 
-// A dump that is loaded into another namespace gives the same tasks.
+// If a dump is loaded into another namespace, that namespace has the same tasks.
 func TestDumpAndRestore(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -121,7 +121,7 @@ func TestDumpAndRestore(t *testing.T) {
 	}
 }
 
-// After a load, a running task still belongs to the claim of its worker.
+// After a load, a running task still belongs to its worker's claim.
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
@@ -140,7 +140,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	apply(t, connect(t, to), move, err)
 }
 
-// Tasks with ids above the counter are dumped, too, each once.
+// If tasks have ids above the counter, Dump writes each of them once.
 func TestDumpWithoutTheCounter(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -151,10 +151,10 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 	}
 }
 
-// pipe is a reader that cannot seek.
+// A pipe is a reader that cannot seek.
 type pipe struct{ io.Reader }
 
-// An interrupted load continues with the same dump, and with no other.
+// An interrupted load can be continued only with the same dump.
 func TestLoadGoesOn(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -194,28 +194,28 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 	const task = `{"task":{"id":1,"hash":{"state":"open"}}}` + "\n"
 	const end = `{"end":{"programs":0,"tasks":1}}` + "\n"
 	for problem, text := range map[string]string{
-		"line 1: the dump ends before":                 "",
-		"line 1: it is not a line of a dump: invalid":  "\x00\xff\n",
-		"line 1: it is not a line of a dump: want":     "{}\n",
-		"line 1: only the first line":                  task,
-		"line 2: only the first line":                  header + header,
-		"line 1: it names no format":                   strings.Replace(header, `"format":1`, `"format":0`, 1),
-		"line 1: the dump has format 2, and this":      strings.Replace(header, `"format":1`, `"format":2`, 1),
-		"line 1: the dump has layout version 99":       strings.Replace(header, `"schema":1`, `"schema":99`, 1),
-		"line 1: the last id is -1":                    strings.Replace(header, `"last_id":3`, `"last_id":-1`, 1),
-		"line 1: it is not a line of a dump: json: un": strings.Replace(header, `"time"`, `"date"`, 1),
-		"line 3: the dump ends before":                 header + task,
-		"line 2: it is not a line of a dump: unexpect": header + task[:20],
-		"line 2: it is not a line of a dump: more":     header + strings.TrimSpace(task) + task,
-		"line 2: the dump had 1 tasks":                 header + end,
-		"line 4: the dump had 1 tasks":                 header + task + strings.Replace(task, ":1,", ":2,", 1) + end,
-		"line 4: something follows":                    header + task + end + "x",
-		"line 6: something follows":                    header + task + end + "\n \r\n" + "{}\n\n",
-		"line 1: the last id is 1099511627776":         strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
-		"line 2: task 0: its id":                       header + strings.Replace(task, ":1,", ":0,", 1) + end,
-		"line 2: task 1: it has no properties":         header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
-		"line 2: task 1: update 0-0":                   header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
-		"line 2: the archive of program \"00\"":        header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
+		"line 1: the dump is cut off":                          "",
+		"line 1: the line does not belong to a dump: invalid":  "\x00\xff\n",
+		"line 1: the line does not belong to a dump: want":     "{}\n",
+		"line 1: only the first line":                          task,
+		"line 2: only the first line":                          header + header,
+		"line 1: the dump names no format":                     strings.Replace(header, `"format":1`, `"format":0`, 1),
+		"line 1: the dump has format 2, and this":              strings.Replace(header, `"format":1`, `"format":2`, 1),
+		"line 1: the dump has layout version 99":               strings.Replace(header, `"schema":1`, `"schema":99`, 1),
+		"line 1: the dump's last id -1":                        strings.Replace(header, `"last_id":3`, `"last_id":-1`, 1),
+		"line 1: the line does not belong to a dump: json: un": strings.Replace(header, `"time"`, `"date"`, 1),
+		"line 3: the dump is cut off":                          header + task,
+		"line 2: the line does not belong to a dump: unexpect": header + task[:20],
+		"line 2: the line does not belong to a dump: it":       header + strings.TrimSpace(task) + task,
+		"line 2: the last line counts 1":                       header + end,
+		"line 4: the last line counts 1":                       header + task + strings.Replace(task, ":1,", ":2,", 1) + end,
+		"line 4: the dump continues":                           header + task + end + "x",
+		"line 6: the dump continues":                           header + task + end + "\n \r\n" + "{}\n\n",
+		"line 1: the dump's last id 1099511627776":             strings.Replace(header, `"last_id":3`, `"last_id":1099511627776`, 1),
+		"line 2: task 0: its id":                               header + strings.Replace(task, ":1,", ":0,", 1) + end,
+		"line 2: task 1: it has no properties":                 header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
+		"line 2: task 1: update 0-0":                           header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
+		"line 2: the archive of program \"00\"":                header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
 			_, err := admin.New(target).Load(t.Context(), r)
@@ -247,7 +247,7 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	}
 }
 
-// A dump leaves out two kinds of stored programs. A program that differs from its SHA-256 would never run, and a program that is
+// A dump omits two kinds of stored programs. A program that differs from its SHA-256 would never run. A program that is
 // too large could not be stored again.
 func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
@@ -263,7 +263,7 @@ func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 		t.Errorf("dumped %.200q", dump)
 	}
 	for _, want := range []string{
-		`is not what its name says; it is left out" sha256=abc`, `is not stored; it is left out" sha256="of another kind"`,
+		`differs from the SHA-256 in its name; it is left out" sha256=abc`, `is not stored; it is left out" sha256="of another kind"`,
 		`is not stored; it is left out" sha256=gone`, `is too large; it is left out" sha256=` + sum,
 	} {
 		if !strings.Contains(log, want) {

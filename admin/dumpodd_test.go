@@ -25,7 +25,7 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader is a file that calls do once, as soon as the bytes before after have been read.
+// A meddled reader calls do once, before it reads beyond the position in after.
 type meddled struct {
 	*strings.Reader
 	after int64
@@ -41,7 +41,7 @@ func (m *meddled) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek to the beginning lets the next Read call do.
+// Seek lets the next Read call do, if it seeks to the beginning.
 func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
 		m.after -= 1 << 40
@@ -49,7 +49,7 @@ func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	return m.Reader.Seek(offset, whence)
 }
 
-// A task that is opened during a load takes the id of no task of the dump.
+// If a task is opened during a load, its id differs from all ids of the dump.
 func TestLoadWhileTasksAreOpened(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -57,7 +57,7 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 	first := int64(strings.Index(dump, "\n") + 1)
 	for name, reader := range map[string]func(open func()) io.Reader{
 		"pipe": func(open func()) io.Reader { return pipe{&meddled{strings.NewReader(dump), first, open}} },
-		// The header does not have the highest ids of the dump.
+		// The header's last id is lower than the highest id of the dump.
 		"file": func(open func()) io.Reader {
 			dump := strings.Replace(dump, `"last_id":12`, `"last_id":5`, 1)
 			return &meddled{strings.NewReader(dump), first + 1<<40, open}
@@ -84,8 +84,8 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 	}
 }
 
-// A task with an id above the header's last id can meet another task of this id. Load reports it. After the other task is removed,
-// the load continues.
+// If a task of the dump has an id above the header's last id, another task may have taken this id. Load then fails. After
+// the other task is removed, the load continues.
 func TestLoadMeetsAnotherTask(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -118,7 +118,8 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	}
 }
 
-// Blank lines are allowed everywhere in a dump. If lines follow the end of the dump, the load fails before it completes.
+// A dump may contain blank lines everywhere. If other lines follow the end of the dump, the load fails before it
+// completes.
 func TestLoadOfBlankLines(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -128,7 +129,7 @@ func TestLoadOfBlankLines(t *testing.T) {
 		to := redisConfig(t, redistest.Shared(t))
 		target := newManager(t, to)
 		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
-		if err == nil || !strings.Contains(err.Error(), "something follows") || !strings.Contains(err.Error(), "load the whole dump again") {
+		if err == nil || !strings.Contains(err.Error(), "the dump continues") || !strings.Contains(err.Error(), "load the whole dump again") {
 			t.Errorf("with an x behind it: %v", err)
 		}
 		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
@@ -140,7 +141,7 @@ func TestLoadOfBlankLines(t *testing.T) {
 	}
 }
 
-// warned makes a dump and returns it with the log.
+// warned returns a dump, and the warnings that Dump logged.
 func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -148,7 +149,8 @@ func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	return dumped(t, m), b.String()
 }
 
-// reloaded loads a dump into another namespace, and checks that a dump of that namespace is the same.
+// reloaded loads a dump into another namespace, checks that the new namespace gives an equal dump, and returns its
+// configuration.
 func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
@@ -162,7 +164,8 @@ func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	return to
 }
 
-// A dump has the programs that its tasks name, even programs that are not listed, such as those stored during the dump.
+// A dump contains the programs that its tasks name, even those that are not listed because they were stored during the
+// dump.
 func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
@@ -197,7 +200,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 }
 
-// A dump can be loaded, whatever other clients wrote into Redis.
+// A dump can be loaded even if other clients wrote invalid data into Redis.
 func TestDumpOfWhatOthersWrote(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -228,7 +231,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// A task with the highest possible id takes no more time than another task.
+// Dump takes no longer if the only task has the highest possible id.
 func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)

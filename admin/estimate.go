@@ -8,35 +8,36 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An Estimate says when the remaining work will be done: in about 8 of 10 cases between Low and High from now.
+// An Estimate predicts when the remaining work will be done. In about 8 of 10 cases, this is between Low and High from
+// now.
 type Estimate struct {
 	Low, High time.Duration
-	Unknown   string // why there is no estimate; "": there is one
+	Unknown   string // why no estimate is possible; "" if Low and High are valid
 }
 
-// work has the facts that an estimate is made from.
+// work holds the facts from which estimate predicts the remaining time.
 type work struct {
 	waiting int64         // tasks that may run now
-	running int64         // tasks that run; on average they are half done
-	slots   int           // of the workers that claim tasks
+	running int64         // tasks that run now; the estimate assumes that half of each is done
+	slots   int           // slots of the workers that claim tasks
 	runs    []tdf.Seconds // how long similar tasks ran
-	later   int64         // tasks that may not run yet; the estimate is without them
+	later   int64         // open tasks that may not run yet; the estimate excludes them
 
-	done int64       // tasks that were seen to finish
-	over tdf.Seconds // in this time
+	done int64       // tasks that finished during over
+	over tdf.Seconds // the time in which done tasks finished
 
-	still tdf.Seconds // how long no task has finished though one could have
+	still tdf.Seconds // how long no task has finished although a task could have
 }
 
 const (
-	leastRuns = 3    // the least number of runs for an estimate
-	leastDone = 10   // the least number of finished tasks to derive the slots at work
-	sure80    = 1.28 // standard deviations to each side that hold 80 %
+	leastRuns = 3    // the minimum number of known runs for an estimate
+	leastDone = 10   // the minimum number of finished tasks from which atWork derives the slots
+	sure80    = 1.28 // an interval of this many standard deviations to each side contains 80 % of cases
 )
 
-// estimate returns how long the work will take, between low and high, or why that is unknown. The remaining time is the sum of
-// one run for each task. It is uncertain because runs differ, and because their mean is known only from a sample. The slots, or as
-// many slots as were at work lately, share the sum. At the end, one long run may go on alone.
+// estimate returns bounds of the remaining time, or the reason why it is unknown. The remaining work is the sum of one run
+// for each task. The sum is uncertain because run times differ, and because their mean comes from a sample. The slots that
+// work on these tasks share the sum. At the end, one long run may continue alone.
 func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	left := float64(w.waiting) + float64(w.running)/2
 	switch {
@@ -72,11 +73,11 @@ func moments(runs []tdf.Seconds) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation / float64(len(runs)-1))
 }
 
-// stalled reports whether no task finishes, though a task runs or could run.
+// stalled reports whether no task has finished for longer than the longest known run took.
 func (w work) stalled() bool { return w.still > 2*slices.Max(w.runs)+60 }
 
-// atWork returns how many slots run this work: the rate of finished tasks × the mean run time. They are fewer than all slots if
-// other tasks share the slots, or if much time passes between two runs.
+// atWork returns bounds for the number of slots that run these tasks: the rate of finished tasks times the mean run time.
+// If other tasks share the slots, or if slots are idle between runs, this number is lower than the number of all slots.
 func (w work) atWork(mean float64) (fewest, most float64) {
 	slots := float64(w.slots)
 	if w.done < leastDone || float64(w.over) < 2*mean || mean == 0 {
@@ -87,7 +88,7 @@ func (w work) atWork(mean float64) (fewest, most float64) {
 	return min(slots, max(seen-off, seen/2)), min(slots, seen+off)
 }
 
-// tail returns how long the last run may go on while all other slots are idle.
+// tail returns how long the last run may take while all other slots are idle.
 func (w work) tail(together float64) float64 {
 	runs := slices.Sorted(slices.Values(w.runs))
 	long := runs[min(len(runs)-1, len(runs)*9/10)]

@@ -54,7 +54,7 @@ func estimated(w work) estimation {
 	return estimation{low, high, unknown}
 }
 
-// lognormal returns run times, most of them short and few long.
+// lognormal returns random run times, most of them short and a few long.
 func lognormal(r *rand.Rand, n int, sigma float64) []tdf.Seconds {
 	runs := make([]tdf.Seconds, n)
 	for i := range runs {
@@ -63,7 +63,7 @@ func lognormal(r *rand.Rand, n int, sigma float64) []tdf.Seconds {
 	return runs
 }
 
-// makespan returns how long the slots take to run all runs, one after the other.
+// makespan returns how long the slots take for all runs, if each free slot starts the next run.
 func makespan(runs []tdf.Seconds, slots int) tdf.Seconds {
 	free := make([]tdf.Seconds, slots)
 	for _, run := range runs {
@@ -73,7 +73,7 @@ func makespan(runs []tdf.Seconds, slots int) tdf.Seconds {
 	return slices.Max(free)
 }
 
-// In about 8 of 10 cases the work is done within the estimate.
+// In about 8 of 10 cases the work takes a time within the estimate.
 func TestEstimateHolds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const tries = 2000

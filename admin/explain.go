@@ -15,21 +15,21 @@ import (
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
-	Text  string     `json:"text"`          // the fact that the check found
-	Fix   string     `json:"fix,omitempty"` // what to do; "": nothing
+	Text  string     `json:"text"`          // what the check found
+	Fix   string     `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
 }
 
-// A CheckState says whether a task meets a condition.
+// A CheckState is the result of a check.
 type CheckState string
 
 // The states of checks.
 const (
 	Passed  CheckState = "passed"
-	Blocked CheckState = "blocked" // the task cannot go on before this changes
-	Ahead   CheckState = "ahead"   // the task has not come so far
+	Blocked CheckState = "blocked" // the task cannot continue before the condition changes
+	Ahead   CheckState = "ahead"   // the condition matters later
 )
 
-// An Explanation says which conditions a task meets, in the order in which they matter.
+// An Explanation lists the checks of a task, in the order in which they matter.
 type Explanation struct {
 	ID      int64     `json:"id"`
 	State   tdf.State `json:"state"`
@@ -43,7 +43,7 @@ func (e *Explanation) Blocked() bool {
 	return slices.ContainsFunc(e.Checks, func(c Check) bool { return c.State == Blocked })
 }
 
-// MarshalJSON also writes whether the task is blocked.
+// MarshalJSON adds the field "blocked" to the fields of the Explanation.
 func (e Explanation) MarshalJSON() ([]byte, error) {
 	o := jsonview.Of(e)
 	o.Delete("checks")
@@ -52,8 +52,8 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-// Explain says what a task waits for. It asks the web server of an http source whether the program is there, for up to 5 s. The error
-// wraps [tdf.ErrNoTask] if there is no such task.
+// Explain returns the checks that decide whether and when a task continues. If the task has an http source, Explain asks
+// the web server for up to 5 s whether the program exists. The error wraps [tdf.ErrNoTask] if the task does not exist.
 func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	c, err := a.situation(ctx, id)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	return e, nil
 }
 
-// A situation has the facts that the checks of a task depend on.
+// A situation holds the facts on which the checks of a task depend.
 type situation struct {
 	fleet
 	task    *tdf.Task
@@ -83,7 +83,7 @@ type situation struct {
 	full    bool // Redis has reached its maxmemory
 	place   redisstate.QueuePosition
 	source  Check
-	took    []tdf.Seconds // successful rounds of the program, from short to long
+	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
@@ -116,7 +116,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 	return c, nil
 }
 
-// errorOfEnd returns the stderr of the round in which a task failed.
+// errorOfEnd selects the stderr of the round in which a task failed, so that Explain reads this text.
 func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	if f := listing.LastFailure(t); !t.State.Finished() || f == nil || f.Round != t.Round {
 		return nil
@@ -124,10 +124,10 @@ func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
 }
 
-// mostTook is how many rounds are read for comparison.
+// mostTook is the number of rounds whose run times are read for comparison.
 const mostTook = 200
 
-// took returns the run times of the last successful rounds of a running task's program.
+// took returns the run times of the last successful rounds of the task's program, if the task runs.
 func took(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
 	if t.State != tdf.Running {
 		return nil, nil

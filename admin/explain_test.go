@@ -13,7 +13,7 @@ import (
 
 const testNow = tdf.Time(1_800_000_000)
 
-// waiting returns an open task that no check blocks, after a change.
+// waiting returns an open task that no check blocks. It applies a change before it returns.
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
@@ -31,7 +31,7 @@ func working(name string) redisstate.WorkerStatus {
 	}
 }
 
-// busyWith returns a running task of w1, after a change.
+// busyWith returns a task that worker w1 runs. It applies a change before it returns.
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
 		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
@@ -41,7 +41,7 @@ func busyWith(change func(*situation)) *situation {
 	})
 }
 
-// holding returns the checks that block the task, with their texts.
+// holding returns the names and texts of the checks that block the task.
 func holding(checks []Check) string {
 	var parts []string
 	for _, g := range checks {
@@ -55,26 +55,26 @@ func holding(checks []Check) string {
 func TestChecksOfAnOpenTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*situation)
-		want   string // the blocking check; "": none
+		want   string // the blocking check; "" if no check blocks
 	}{
 		"nothing":      {func(*situation) {}, ""},
-		"invalid":      {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: it is invalid, and the server will fail the task: input: bad"},
+		"invalid":      {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
 		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
 		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
 		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
-		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task was released, and waits for a moment"},
-		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: the task had to be executed by 2027-01-15 07:59:59 UTC, 1.0 s ago (end_before), and will expire"},
+		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: a worker released the task, so it waits before it runs again"},
+		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: end_before was 2027-01-15 07:59:59 UTC, 1.0 s ago: the task will expire"},
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
 		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: the task is not in the list of open tasks"},
 		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
-		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are before it; the workers that claim tasks have 4 slots"},
+		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are ahead in the queue; the workers that claim tasks have 4 slots"},
 		"queue, all busy": {func(c *situation) {
 			c.place.Ahead = 4
 			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}
-		}, "queue: 4 tasks are before it; the workers that claim tasks have 4 slots"},
-		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of 2 workers can take the task; has no free slot: w1, w2"},
+		}, "queue: 4 tasks are ahead in the queue; the workers that claim tasks have 4 slots"},
+		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of 2 workers can run the task; has no free slot: w1, w2"},
 		"not its time, all busy": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Runs, c.workers[1].Drained = []int64{1, 2}, "me"
@@ -82,7 +82,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"not its time, all drained": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
-		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can take the task; ordered to drain: w1, w2"},
+		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can run the task; ordered to drain: w1, w2"},
 		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive"},
 		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
@@ -93,7 +93,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers[2].Drained = "operator"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
-		}, "worker: none of 5 workers can take the task; must not run it (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
+		}, "worker: none of 5 workers can run the task; must not run the task (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2; has no free slot: w1"},
 		"avoids another": {func(c *situation) {
 			c.workers = c.workers[:1]
 			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
@@ -113,9 +113,9 @@ func TestChecksOfARunningTask(t *testing.T) {
 	}{
 		"well":                  {func(*situation) {}, ""},
 		"silent worker":         {func(c *situation) { c.workers[0].Seen = testNow - 40 }, "worker: w1 on h has been silent for 40 s"},
-		"lease over":            {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: it is over: the server declares the round lost"},
-		"grace period":          {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: it is over, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
-		"late, in grace period": {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: it is over, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"lease over":            {func(c *situation) { c.task.LeaseUntil = testNow - 1 }, "lease: the lease ran out: the server declares the round lost"},
+		"grace period":          {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: the lease ran out, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
+		"late, in grace period": {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: the deadline has passed, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
 		"late":                  {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
 		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"unknown worker":        {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
@@ -125,17 +125,17 @@ func TestChecksOfARunningTask(t *testing.T) {
 		}
 	}
 	loaded := busyWith(func(c *situation) { c.workers = nil })
-	if got := holding(loaded.running()); got != "worker: w1 was not seen in this namespace within a week; the task may come from a dump" {
+	if got := holding(loaded.running()); got != "worker: w1 has not been seen in this namespace for a week; the task may come from a dump" {
 		t.Errorf("loaded: %q", got)
 	}
 	fetching := busyWith(func(c *situation) { c.took = nil })
-	if got := fetching.run().Text; got != "claimed 60 s ago; the program is being fetched, or is about to start; the program has to end" {
+	if got := fetching.run().Text; got != "claimed 60 s ago; the worker is fetching or starting the program; the program must end" {
 		t.Errorf("while the program is fetched: %q", got)
 	}
 	c := busyWith(func(c *situation) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
-	const want = "claimed 60 s ago, last printed something 30 s ago, is at 40 %; successful runs of this program took 10 s, at most 15 s (3 runs)"
+	const want = "claimed 60 s ago; the program last printed something 30 s ago; its progress is 40 %; successful runs of this program took 10 s (median) and at most 15 s (3 runs)"
 	if got := c.run().Text; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -185,7 +185,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 }
 
-// Only "not found" of a web server blocks a task, and the text has no password.
+// A check blocks a task only if the web server answers "not found". The text of the check contains no password.
 func TestSourceCheck(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
@@ -223,7 +223,7 @@ func TestSourceCheck(t *testing.T) {
 	}
 }
 
-// Of what rounds printed, Explain reads only the lengths, and the last error.
+// Explain reads the text of the last error. Of other texts that rounds printed, it reads only the lengths.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a := onEmbedded(t)
 	now, err := redisOf(t, a).Now(t.Context())
@@ -237,13 +237,13 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 			fails(h, "3", "first\nno luck\n")
 		case 1: // executed by a worker of the original TDF
 			h["state"], h["outcome"], h["0:claim"], h["0:output"], h["0:error"] = "executed", "", "", "", ""
-		case 2: // executed by such a worker, which is still writing the result
+		case 2: // executed by a worker of the original TDF that is still writing the result
 			h["state"], h["outcome"], h["0:claim"], h["0:output"] = "executed", "", "", ""
 		case 3:
 			h["state"], h["outcome"], h["meta"] = "open", "", strings.Repeat("x", 5000)
 		}
 	})
-	for id, want := range map[int64]string{1: "exit status 3: no luck", 2: "ended ", 3: "the result is incomplete", 4: "it is invalid"} {
+	for id, want := range map[int64]string{1: "exit status 3: no luck", 2: "ended ", 3: "the result is incomplete", 4: "the definition is invalid"} {
 		e, err := a.Explain(t.Context(), id)
 		said := ""
 		for _, g := range e.Checks {

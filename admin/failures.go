@@ -18,18 +18,18 @@ import (
 
 // A FailureGroup is a group of failed rounds that ended in the same way and printed a similar last line.
 type FailureGroup struct {
-	ID   string `json:"id"`             // 8 hex digits, the same everywhere and always; Query.Failure selects by it
-	How  string `json:"how"`            // such as "exit status 3", "signal: killed" or "timed out"
-	Line string `json:"line,omitempty"` // the line of stderr that tells why, with placeholders for numbers, names and paths
+	ID   string `json:"id"`             // 8 hex digits, equal in all namespaces and at all times; Query.Failure selects by it
+	How  string `json:"how"`            // how the rounds ended: "exit status 3", "signal: killed" or "timed out", for example
+	Line string `json:"line,omitempty"` // the most informative line of stderr, with placeholders for numbers, names and paths
 
 	Tasks  int `json:"tasks"`  // tasks whose last failure is in the group
-	Rounds int `json:"rounds"` // failed rounds in the group, forgiven ones included
+	Rounds int `json:"rounds"` // failed rounds in the group, including forgiven ones
 
-	Programs map[string]int `json:"programs"` // the number of rounds by program
-	Workers  map[string]int `json:"workers"`  // the number of rounds by worker
+	Programs map[string]int `json:"programs"` // the number of failed rounds by program
+	Workers  map[string]int `json:"workers"`  // the number of failed rounds by worker
 
-	First time.Time `json:"first,omitzero"` // when the earliest round had failed
-	Last  time.Time `json:"last,omitzero"`  // when the latest round had failed
+	First time.Time `json:"first,omitzero"` // when the earliest of the rounds failed
+	Last  time.Time `json:"last,omitzero"`  // when the latest of the rounds failed
 
 	Example FailureExample `json:"example"`
 }
@@ -37,27 +37,27 @@ type FailureGroup struct {
 // MarshalJSON writes times as in docs/tdf.md, "JSON".
 func (g FailureGroup) MarshalJSON() ([]byte, error) { return jsonview.Marshal(g) }
 
-// A FailureExample is a failed round.
+// A FailureExample is one failed round of a group.
 type FailureExample struct {
-	ID    int64  `json:"id"` // of the task
+	ID    int64  `json:"id"` // the id of the task
 	Round int    `json:"round"`
-	Line  string `json:"line,omitempty"` // its own line, without placeholders
+	Line  string `json:"line,omitempty"` // the round's own line, without placeholders
 }
 
-// Failures is a page of the failed rounds of tasks, in groups.
+// Failures holds the failure groups of one page of tasks.
 type Failures struct {
-	Groups []FailureGroup // those of most tasks first
-	// Suspects are workers on which a program fails far more often than on others. Only the first page has them.
+	Groups []FailureGroup // ordered by the number of tasks, the highest first
+	// Suspects lists workers on which a program fails far more often than on others. Only the first page sets it.
 	Suspects []Suspect
-	Looked   int    // how many tasks were read
-	Of       int64  // how many tasks there are to read, as of the last page
-	Next     string // the cursor of the next page; "": this is the last page
+	Looked   int    // how many tasks were read for this page
+	Of       int64  // how many tasks all pages read together, as of the last page
+	Next     string // the cursor of the next page; "" on the last page
 }
 
-// Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor ids, these are
-// the tasks that failed, timed out or expired, archived ones included. If it has a worker, only rounds of that worker count.
-// Failures reads a page of tasks, like [manager.Manager.Page]. [Failures.Merge] puts pages together. An invalid query or cursor is a
-// *[manager.QueryError].
+// Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor
+// ids, these are the tasks that failed, timed out or expired, including archived tasks. If the query has a worker, only
+// rounds of that worker count. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge] combines
+// pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
 	if err := q.Validate(cursor); err != nil {
 		return Failures{}, err
@@ -92,7 +92,7 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 	return all, err
 }
 
-// errorsOf returns the texts that say why rounds of a task failed.
+// errorsOf selects the texts that explain why rounds of a task failed, so that Failures reads them.
 func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	for _, f := range listing.FailuresOf(t) {
@@ -101,7 +101,7 @@ func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	return texts
 }
 
-// toLookAt counts the tasks that a query has to read.
+// toLookAt returns how many tasks a query reads on all its pages.
 func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	if len(q.IDs) > 0 {
 		return int64(len(q.IDs)), nil
@@ -114,7 +114,7 @@ func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	return n, err
 }
 
-// Merge adds a later page.
+// Merge adds the groups and numbers of a later page.
 func (f *Failures) Merge(page Failures) {
 	groups := grouping{}
 	for _, g := range slices.Concat(f.Groups, page.Groups) {
@@ -125,10 +125,11 @@ func (f *Failures) Merge(page Failures) {
 	f.Looked, f.Of, f.Next = f.Looked+page.Looked, page.Of, page.Next
 }
 
-// A grouping has groups by their ids.
+// A grouping holds failure groups by their ids.
 type grouping map[string]*FailureGroup
 
-// add adds the failed rounds of a task, or only those of one worker. It returns true to get more tasks.
+// add adds the failed rounds of a task. If worker is set, it adds only rounds of that worker. It always returns true, so
+// that the search continues.
 func (g grouping) add(t *tdf.Task, worker string) bool {
 	all := listing.FailuresOf(t)
 	for i := range all {
@@ -144,7 +145,7 @@ func (g grouping) add(t *tdf.Task, worker string) bool {
 	return true
 }
 
-// groupOf returns a group that has only this round.
+// groupOf returns a new group that contains only this round.
 func groupOf(f *listing.Failure) FailureGroup {
 	line := f.Line()
 	s, r := f.FingerprintOf(line), f.Task.Rounds.At(f.Round)

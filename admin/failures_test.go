@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// onEmbedded returns an Admin of a namespace in an embedded Redis that ends with the test.
+// onEmbedded returns an Admin for a namespace in an embedded Redis that stops when the test ends.
 func onEmbedded(t *testing.T) *Admin {
 	t.Helper()
 	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent)))
@@ -32,7 +32,7 @@ func redisOf(t testing.TB, a *Admin) *redisstate.Store {
 	return s
 }
 
-// archive writes archived tasks. make changes the i-th.
+// archive writes archived tasks. The function make changes the fields of each task.
 func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	t.Helper()
 	s := redisOf(t, a)
@@ -51,17 +51,17 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	}
 }
 
-// fails makes a task fail in its only round.
+// fails changes the fields of a task so that the task failed in its only round.
 func fails(h tdf.Hash, exit, text string) {
 	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
 }
 
-// Query.Failure finds tasks of a group even if the failure was in an earlier round.
+// Query.Failure also selects a task whose failure was in an earlier round.
 func TestForgivenFailuresAreFound(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 1, func(_ int, h tdf.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
-		for round := 1; round <= 5; round++ { // released, except for the last round
+		for round := 1; round <= 5; round++ { // released, but the last round was not
 			h[tdf.RoundField(round, "worker")] = "good"
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
@@ -75,7 +75,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	}
 }
 
-// The failures of a worker are those of its own rounds, even if other workers ran the task before.
+// Only rounds of a worker count as its failures, even if other workers ran earlier rounds of the same task.
 func TestFailuresOfAWorker(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 3, func(i int, h tdf.Hash) {
@@ -101,8 +101,8 @@ func TestFailuresOfAWorker(t *testing.T) {
 	}
 }
 
-// A thousand tasks fail in three ways. Their pages add up to the same groups as one page of all tasks, and each group's ID finds
-// exactly its tasks.
+// A thousand tasks fail in three ways. The pages together give the same groups as one page of all tasks. The ID of each
+// group selects exactly its tasks.
 func TestFailuresOfPagesAddUp(t *testing.T) {
 	a := onEmbedded(t)
 	const many = 1000
@@ -112,7 +112,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 			fails(h, "1", fmt.Sprintf("Traceback\n  x\nValueError: bad value %d\n", i))
 		case i%25 == 3:
 			fails(h, "signal: killed", strings.Repeat("long ", 1000))
-		case i%50 == 7: // it failed, was opened again, and succeeded
+		case i%50 == 7: // the task failed, was opened again, and succeeded
 			h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "1", h["0:executed"], "ValueError: bad value -1", "1"
 			h["1:worker"], h["1:exit"], h["1:archived"] = "good", "0", h["0:archived"]
 		}
@@ -186,13 +186,13 @@ func TestRounds(t *testing.T) {
 		maps.Copy(h, tdf.Hash{
 			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",
 		})
-		if i == 1 { // cancelled before it ran again
+		if i == 1 { // the task was cancelled before it ran again
 			maps.Copy(h, tdf.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
 		}
 	})
 	for _, c := range []struct {
 		id    int64
-		round int // or which
+		round int // a number, or the constant last or current
 		want  string
 	}{
 		{1, last, "round 4: last why"},

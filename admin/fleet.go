@@ -9,22 +9,22 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet is a snapshot of the server and the workers of a namespace. It is the only place where Stats, Watch, Explain and Diagnose
-// count workers and slots:
-//   - A worker is alive while its lease holds, until it reports that it has gone.
-//   - A live worker claims tasks if its state is working and it is not ordered to drain.
-//   - The slots are those of the workers that claim tasks.
-//   - A slot is busy if a task runs in it. Tasks whose leases are over, and tasks on live workers that do not claim, occupy none of
-//     these slots.
+// A fleet is a snapshot of the server and the workers of a namespace. Only its methods count workers and slots, for Stats,
+// Watch, Explain and Diagnose:
+//   - A worker is alive while its lease holds, until it reports that it has ended.
+//   - A live worker claims tasks if its state is working and nobody ordered it to drain.
+//   - Only slots of workers that claim tasks count.
+//   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran out, and
+//     tasks on live workers that claim no tasks.
 type fleet struct {
 	at      tdf.Time
-	server  tdf.Time // when a server was seen last; 0: never
+	server  tdf.Time // when a server was seen last; 0 if never
 	workers []redisstate.WorkerStatus
-	running int // tasks
-	lost    int // of these, tasks whose leases are over
+	running int // the number of running tasks
+	lost    int // the number of running tasks whose leases ran out
 }
 
-// readFleet reads the fleet; running is the number of running tasks of all groups.
+// readFleet reads the fleet. The parameter running is the number of running tasks of all groups.
 func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet, error) {
 	f := fleet{at: at, running: int(running)}
 	var err error
@@ -38,10 +38,10 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 	return f, err
 }
 
-// mostLost is how many running tasks are checked for their leases, those that have run for the longest time first.
+// mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked first.
 const mostLost = 1000
 
-// countLost counts the running tasks whose leases are over. Their workers are gone, and the server has not settled them yet.
+// countLost counts the running tasks whose leases ran out and which the server has not settled yet.
 func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
 	n := 0
@@ -53,10 +53,10 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	return n, err
 }
 
-// serverMissing reports whether no server has been seen for a while.
+// serverMissing reports whether no server has been seen for longer than ServerPatience.
 func (f *fleet) serverMissing() bool { return f.at.Sub(f.server) > friend.ServerPatience }
 
-// The states of a worker. A worker whose lease is over is silent, whatever its last heartbeat said.
+// The states of a worker. If a worker's lease has run out, it is silent, whatever its last heartbeat reported.
 const (
 	workerStarting = "starting"
 	workerWorking  = "working"
@@ -77,12 +77,12 @@ func (f *fleet) claims(w *redisstate.WorkerStatus) bool {
 	return w.Alive(f.at) && w.State == workerWorking && w.Drained == ""
 }
 
-// A census counts the workers and slots of a fleet.
-type census struct {
-	alive, claiming int            // workers
+// A census is the numbers of workers and slots in a fleet.
+type census struct { // numbers of workers
+	alive, claiming int            // number of workers by state, without workers that have ended
 	states          map[string]int // workers by state, without those that are gone
 	slots, busy     int
-	free            int // free slots, both by the heartbeats and by the running tasks, since either may be late
+	free            int // free slots: the lower of the numbers by heartbeats and by running tasks, since either may be late
 }
 
 func (f *fleet) count() census {

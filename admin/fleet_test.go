@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Workers and slots are counted by the rules of fleet, and never are more slots busy than exist.
+// A fleet counts workers and slots by its rules. It never counts more busy slots than exist.
 func TestFleet(t *testing.T) {
 	worker := func(state string, silent bool, slots int, runs ...int64) redisstate.WorkerStatus {
 		w := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs, Lease: 30}, Seen: testNow}
@@ -21,7 +21,7 @@ func TestFleet(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers       []redisstate.WorkerStatus
 		running, lost int
-		want          string // alive claiming: busy/slots free, states
+		want          string // "alive claiming: busy/slots free, states"
 	}{
 		"none":            {nil, 2, 0, "0 0: 0/0 0 map[]"},
 		"one":             {[]redisstate.WorkerStatus{worker("working", false, 3, 1, 2)}, 2, 0, "1 1: 2/3 1 map[working:1]"},

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A DumpError says which line of a dump is invalid, and why.
+// A DumpError is the number of an invalid line of a dump, and the reason.
 type DumpError struct {
 	Line    int
 	Problem string
@@ -23,20 +23,21 @@ type DumpError struct {
 
 func (e *DumpError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
 
-// ErrOccupied is the error of loading a dump into a namespace that has tasks.
+// ErrOccupied is the error of loading a dump into a namespace that contains tasks.
 var ErrOccupied = errors.New("a dump can only be loaded into a namespace without tasks")
 
-// Loaded is how many programs and tasks were loaded.
+// Loaded is how many programs and tasks a load has written or found.
 type Loaded struct {
 	Dumped
-	There int64 `json:"there"` // tasks that an earlier, interrupted load of the same dump had written
+	There int64 `json:"there"` // tasks that an earlier, interrupted load of the same dump wrote
 }
 
-// Load loads a dump that [Admin.Dump] wrote, of this namespace or of another one. The namespace must have no tasks; otherwise the error
-// wraps [ErrOccupied]. If the dump is invalid, the error is a *[DumpError]. If r is a file, nothing is written then.
+// Load loads a dump that [Admin.Dump] wrote, from this namespace or from another one. The namespace must contain no tasks;
+// otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error is a *[DumpError]. If r is a file, Load
+// checks the whole dump before it writes anything.
 //
-// Tasks keep their ids and states. Running tasks belong to their workers until their leases are over. Tasks that are opened meanwhile get
-// other ids. To continue a load that was interrupted, load the same dump again.
+// Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are opened
+// during the load, they get other ids. To continue a load that was interrupted, load the same dump again.
 func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -54,7 +55,8 @@ func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	return l.done, err
 }
 
-// checkDump reads a dump to its end and returns to its beginning, if r can seek. It returns the highest id.
+// checkDump checks a dump and returns its highest id. It then seeks back to the beginning. If r cannot seek, checkDump
+// does nothing.
 func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	file, ok := r.(io.Seeker)
 	if !ok {
@@ -62,7 +64,7 @@ func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	}
 	begin, err := file.Seek(0, io.SeekCurrent)
 	if err != nil {
-		return 0, nil // a pipe
+		return 0, nil
 	}
 	err = readDump(ctx, r, func(_ context.Context, line dumpLine, _ []byte) error {
 		if line.Task != nil {
@@ -77,10 +79,11 @@ func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	return highest, err
 }
 
-// maxDumpLine limits a line of a dump: a task with the outputs of all its rounds.
+// maxDumpLine is the maximum length of a line. A line contains one task with the outputs of all its rounds.
 const maxDumpLine = 1 << 30
 
-// readDump calls take for each line of a dump that is not blank. It takes the last line only if nothing follows it.
+// readDump calls take for each line of a dump that is not blank. It calls take for the last line only if nothing follows
+// that line.
 func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	check := dumpCheck{}
@@ -90,7 +93,7 @@ func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, l
 			return err
 		}
 		if text == nil {
-			return check.wrong("the dump ends before its last line: it is cut off")
+			return check.wrong("the dump is cut off: its last line is missing")
 		}
 		line, err := check.parse(text)
 		if err != nil {
@@ -109,7 +112,7 @@ func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, l
 	return nil
 }
 
-// next reads the next line that is not blank, and trims it. It returns nil at the end.
+// next reads the next line that is not blank, and trims it. At the end of the dump it returns nil.
 func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -132,7 +135,7 @@ func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, erro
 func (c *dumpCheck) nothingFollows(ctx context.Context, lines *bufio.Reader) error {
 	text, err := c.next(ctx, lines)
 	if err == nil && text != nil {
-		err = c.wrong("something follows the end of the dump")
+		err = c.wrong("the dump continues after its last line")
 	}
 	return err
 }
@@ -153,7 +156,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// A dumpCheck checks the order of lines.
+// A dumpCheck checks the order of the lines of a dump.
 type dumpCheck struct {
 	line  int
 	begun bool
@@ -171,12 +174,12 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&line); err != nil {
 		if unpacker := compressedBy(text); unpacker != "" && !c.begun {
-			return line, c.wrong("it is compressed: unpack it with %s first", unpacker)
+			return line, c.wrong("the dump is compressed: unpack it with %s first", unpacker)
 		}
-		return line, c.wrong("it is not a line of a dump: %v", err)
+		return line, c.wrong("the line does not belong to a dump: %v", err)
 	}
 	if decoder.More() {
-		return line, c.wrong("it is not a line of a dump: more than one JSON value")
+		return line, c.wrong("the line does not belong to a dump: it contains more than one JSON value")
 	}
 	parts := 0
 	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil} {
@@ -186,7 +189,7 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	}
 	switch {
 	case parts != 1:
-		return line, c.wrong(`it is not a line of a dump: want exactly one of "dump", "program", "task", "end"`)
+		return line, c.wrong(`the line does not belong to a dump: want exactly one of "dump", "program", "task", "end"`)
 	case (line.Header != nil) == c.begun:
 		return line, c.wrong(`only the first line of a dump has "dump"`)
 	}
@@ -194,7 +197,8 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 	return line, c.check(line)
 }
 
-// compressedBy returns the program that unpacks a file, by its first bytes; "": it is not compressed, or unknown.
+// compressedBy returns the name of the program that unpacks a compressed text. It returns "" if the text has no known
+// format.
 func compressedBy(text []byte) string {
 	for _, is := range []struct{ magic, unpacker string }{
 		{"\x1f\x8b", "gunzip"}, {"\x28\xb5\x2f\xfd", "unzstd"}, {"\xfd7zXZ", "unxz"}, {"BZh", "bunzip2"},
@@ -222,7 +226,7 @@ func (c *dumpCheck) check(line dumpLine) error {
 			return c.wrong("%v", err)
 		}
 	case c.found != *line.End:
-		return c.wrong("the dump had %d tasks and %d programs, and has %d and %d now: lines are missing, or too many",
+		return c.wrong("the last line counts %d tasks and %d programs, but the dump contains %d and %d: lines were removed or added",
 			line.End.Tasks, line.End.Programs, c.found.Tasks, c.found.Programs)
 	default:
 		c.ended = true
@@ -233,13 +237,13 @@ func (c *dumpCheck) check(line dumpLine) error {
 func (c *dumpCheck) header(h dumpHeader) error {
 	switch {
 	case h.Format < 1:
-		return c.wrong("it names no format")
+		return c.wrong("the dump names no format")
 	case h.Format > dumpFormat:
 		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format, dumpFormat)
 	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
 		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
 	case h.LastID < 0 || h.LastID > redisstate.MaxID:
-		return c.wrong("the last id is %d", h.LastID)
+		return c.wrong("the dump's last id %d is invalid", h.LastID)
 	}
 	return nil
 }
@@ -263,18 +267,18 @@ func (t *dumpTask) record() redisstate.Record {
 	return r
 }
 
-// A loading is a dump that is being loaded.
+// A loading is the state of one call of Load.
 type loading struct {
 	*Admin
 	store   *redisstate.Store
 	begun   bool
-	last    int64 // the highest id of the dump that is known so far
+	last    int64 // the highest known id of the dump
 	pending []redisstate.Record
 	bytes   int
 	done    Loaded
 }
 
-// How many tasks and bytes are collected before they are written.
+// The loading writes its pending tasks when they reach one of these limits.
 const (
 	pendingTasks = 1000
 	pendingBytes = 16 << 20
@@ -342,7 +346,7 @@ func (l *loading) task(ctx context.Context, r redisstate.Record, bytes int) erro
 func (l *loading) flush(ctx context.Context) error {
 	written, err := l.store.Restore(ctx, l.pending...)
 	if errors.Is(err, redisstate.ErrIDTaken) {
-		return fmt.Errorf("%w, which is not of the dump; remove that task and load the dump again, or use another namespace", err)
+		return fmt.Errorf("%w; remove that task and load the dump again, or use another namespace", err)
 	}
 	if err != nil {
 		return err

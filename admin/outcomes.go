@@ -9,8 +9,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Outcomes counts the finished tasks of a group by their outcomes; "" stands for all tasks. Each task counts once, even if managers
-// archive tasks meanwhile. It reads all archived and expired tasks one by one, which takes about 10 s for 1,000,000 tasks.
+// Outcomes counts the finished tasks of a group by their outcomes. An empty group means all tasks. Each task counts once,
+// even if managers archive tasks meanwhile. Outcomes reads every archived and every expired task, which takes about 10 s
+// for 1,000,000 tasks.
 func (a *Admin) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
 	s, err := a.redis(ctx)
 	if err != nil {

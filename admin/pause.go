@@ -10,20 +10,20 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Pause is a program that workers do not claim for a while, because its rounds fail there (docs/operations.md, "Programs that a
-// worker pauses").
+// A Pause is a program for which workers claim no tasks for a while, because its rounds fail there (docs/operations.md,
+// "Programs that a worker pauses").
 type Pause struct {
 	Program string    `json:"program"`
-	Workers int       `json:"workers"`         // how many workers pause it
-	Of      int       `json:"of"`              // how many workers claim tasks
-	Until   time.Time `json:"until" as:"unix"` // when the first of them tries one round
-	Why     string    `json:"why"`             // the reason that one of the workers gives
+	Workers int       `json:"workers"`         // the number of workers that pause the program
+	Of      int       `json:"of"`              // the number of workers that claim tasks
+	Until   time.Time `json:"until" as:"unix"` // when the first of these workers tries one round
+	Why     string    `json:"why"`             // the reason that one of the workers reports
 }
 
 // All reports whether all workers pause the program.
 func (p *Pause) All() bool { return p.Workers == p.Of }
 
-// Text describes the pause in one line, as of a time by Redis's clock.
+// Text describes the pause in one line. The time now is by Redis's clock.
 func (p *Pause) Text(now time.Time) string {
 	until := "a trial round"
 	if p.Until.After(now) {
@@ -32,7 +32,7 @@ func (p *Pause) Text(now time.Time) string {
 	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until, p.Why)
 }
 
-// pauses returns the programs that workers pause, those of most workers first.
+// pauses returns the programs that workers pause. The program that most workers pause is first.
 func (f *fleet) pauses() []Pause {
 	claiming := 0
 	all := map[string]*Pause{}

@@ -8,13 +8,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 )
 
-// A programsSample has the programs of a watch's open tasks, from a sample.
+// A programsSample is a sample of the programs of a watch's open tasks.
 type programsSample struct {
 	programs map[string]bool
 	at       tdf.Time
 }
 
-// keepOwnPauses drops the pauses of programs that no watched open task has.
+// keepOwnPauses removes the pauses of all programs that no watched open task has.
 func (w *Watch) keepOwnPauses(ctx context.Context, l *look) error {
 	if len(l.pauses) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (w *Watch) keepOwnPauses(ctx context.Context, l *look) error {
 	return nil
 }
 
-// openPrograms returns the programs of the open tasks with the lowest and the highest ids.
+// openPrograms returns the programs of two samples of open tasks: those with the lowest and those with the highest ids.
 func openPrograms(ctx context.Context, s store, group string) (map[string]bool, error) {
 	programs := map[string]bool{}
 	for _, oldest := range []bool{false, true} {

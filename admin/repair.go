@@ -12,20 +12,20 @@ import (
 type Finding struct {
 	ID      int64     `json:"id"`
 	Problem string    `json:"problem"`
-	Repair  tdf.State `json:"repair,omitempty"` // the state in which a repair leaves the task; "": none
-	Sure    bool      `json:"sure"`             // no move that is under way looks like this, so it can be repaired at once
+	Repair  tdf.State `json:"repair,omitempty"` // the state of the task after a repair; "" if it cannot be repaired
+	Sure    bool      `json:"sure"`             // the problem cannot be a move in progress, so a repair is safe at once
 
 	finding redisstate.Finding
 }
 
-// String names the task and the problem.
+// String returns the problem and the id of the task.
 func (f Finding) String() string { return f.finding.String() }
 
 // Repairable reports whether [Admin.Repair] can repair the task.
 func (f Finding) Repairable() bool { return f.finding.Repair.Verb != "" }
 
-// Check reads all tasks and returns the inconsistent ones. It may run beside all other work. A move that a component of the original
-// TDF has not completed looks inconsistent, too.
+// Check reads all tasks and returns the inconsistent ones. It may run beside all other work. While a component of the
+// original TDF moves a task, that task also looks inconsistent.
 func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -39,10 +39,10 @@ func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	return findings, err
 }
 
-// Repair repairs the tasks that Check found, unless they have changed since, and returns how many it repaired. Give it findings that
-// are Sure, or that two checks some time apart have found ([Unchanged]): others may be moves that are under way. During the
-// grace period after an outage it ends no running round, and after a leap of Redis's clock it expires no open task
-// (docs/guarantees.md, "After an outage").
+// Repair repairs tasks that Check found, and returns how many. It skips tasks that have changed since the check. Pass only
+// findings that are Sure, or that two checks some time apart have found ([Unchanged]); others may be moves in progress.
+// During the grace period after an outage, Repair ends no running round. After a leap of Redis's clock, it expires no open
+// task (docs/guarantees.md, "After an outage").
 func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -65,7 +65,8 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	return s.Repair(ctx, a.parts.Name, found)
 }
 
-// Unchanged returns the findings of now that an earlier check has found, too, if the tasks have not changed between.
+// Unchanged returns the findings of the later check that an earlier check also found, if their tasks have not changed
+// between.
 func Unchanged(before, now []Finding) []Finding {
 	type sight struct {
 		id            int64

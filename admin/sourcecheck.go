@@ -12,11 +12,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// noProgram is the hash of a source that names no program: the rounds of its task run in the process of a worker (docs/programs.md,
-// "Rounds without a process").
+// noProgram is the hash in a source that names no program. The rounds of such tasks run in the process of a worker
+// (docs/programs.md, "Rounds without a process").
 var noProgram = strings.Repeat("0", 64)
 
-// sourceCheck says whether workers can get the program of an open task. Workers that run rounds in their own process need none.
+// sourceCheck checks whether workers can get the program of an open task. Workers that run rounds in their own process
+// need no program.
 func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check, error) {
 	t := c.task
 	src, err := tdf.ParseSource(t.Source)
@@ -25,24 +26,24 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	case t.State != tdf.Open:
 		return Check{}, nil
 	case err == nil && len(serving) > 0:
-		return Check{"source", Passed, "not needed by workers that run rounds in their own process: " + some(serving), ""}, nil
+		return Check{"source", Passed, "these workers run rounds in their own process and need no source: " + some(serving), ""}, nil
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
-		return Check{"source", Blocked, err.Error(), "change its source"}, nil
+		return Check{"source", Blocked, err.Error(), "change the task's source"}, nil
 	case src.Scheme == tdf.SchemeRedis:
 		return storedCheck(ctx, s, src)
 	case src.Scheme == tdf.SchemeRsync:
-		return Check{"source", Ahead, src.String() + ": only a worker can tell whether the program is there", ""}, nil
+		return Check{"source", Ahead, src.String() + ": only a worker can check whether the program exists", ""}, nil
 	}
 	return httpCheck(ctx, src), nil
 }
 
-// noProgramCheck blocks a task only if no live worker can run it.
+// noProgramCheck blocks a task only if no live worker can run a task without a program.
 func (c *situation) noProgramCheck() Check {
-	check := Check{"source", Ahead, "it names no program: only a worker that runs rounds in its own process can run the task", ""}
+	check := Check{"source", Ahead, "the source names no program: only a worker that runs rounds in its own process can run the task", ""}
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
-		check.State, check.Fix = Blocked, "start such a worker, or change the source"
+		check.State, check.Fix = Blocked, "start a worker that runs rounds in its own process, or change the source"
 	}
 	return check
 }
@@ -65,15 +66,15 @@ func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Chec
 	}
 	return Check{
 		"source", Blocked, src.String() + " is not stored in this namespace: a worker that lacks the program cannot get it",
-		"store the program, and change the source to the stored one",
+		"store the program, and change the source to the stored program",
 	}, nil
 }
 
-// headTimeout is how long a web server may take to answer.
+// headTimeout limits how long httpCheck waits for a web server.
 const headTimeout = 5 * time.Second
 
-// httpCheck asks for the headers of an http source. Only "not found" blocks the task: workers may reach servers that this machine does
-// not reach, and the other way round.
+// httpCheck requests the headers of an http source. It blocks the task only if the server answers "not found". On other
+// errors it does not, because workers may reach servers that this machine cannot reach.
 func httpCheck(ctx context.Context, src tdf.Source) Check {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	check := Check{"source", Ahead, src.String() + ": from here: " + response.Status, ""}
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		check.State, check.Fix = Blocked, "put the program there; workers that have it already do not need it"
+		check.State, check.Fix = Blocked, "put the program at this address; workers that already have the program do not need the address"
 	case code < 300:
 		check.State = Passed
 	}

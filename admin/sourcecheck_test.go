@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Credentials are sent only to the scheme, host and port of the source.
+// The check sends credentials only to the scheme, host and port of the source.
 func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	var received atomic.Value
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	}
 }
 
-// A server's Location is shown without its credentials and its query, however malformed it is.
+// The check shows a server's Location without its credentials and its query, even if the Location is malformed.
 func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",

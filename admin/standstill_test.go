@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// timed is a store with a clock that only the test advances. A server was last seen silent seconds ago.
+// A timed store has a clock that only the test advances. A server was last seen before as many seconds as silent holds.
 type timed struct {
 	store
 	now    tdf.Time
@@ -25,7 +25,8 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	return s.now.Add(-s.silent), nil
 }
 
-// A watch reports that no task finishes, even if it looks far more often than runs end. It also reports when tasks finish again.
+// A watch reports that no task finishes, even if it looks far more often than runs end. It also reports that tasks finish
+// again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
@@ -71,7 +72,8 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	}
 }
 
-// Without a server there is no estimate. If executed tasks wait, the watch notices as soon as a heartbeat is overdue.
+// If no server is seen, the watch gives no estimate. If executed tasks wait, the watch reports this as soon as a heartbeat
+// is overdue.
 func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server settles executed tasks"
 	a := onEmbedded(t)
@@ -97,7 +99,7 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	}
 }
 
-// archiving is a store that archives tasks after each count.
+// An archiving store archives tasks after each count.
 type archiving struct {
 	store
 	archive func()
@@ -121,7 +123,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	}
 }
 
-// Each task has one outcome, even if it is archived during the count.
+// Each task counts for one outcome, even if it is archived during the count.
 func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 	for _, group := range []string{"", "g"} {
 		a := onEmbedded(t)

@@ -15,37 +15,37 @@ import (
 // Stats are the metrics of a namespace.
 type Stats struct {
 	Namespace string     `json:"namespace"`
-	At        time.Time  `json:"time" as:"unix"` // when they were read, by Redis's clock
+	At        time.Time  `json:"time" as:"unix"` // when Stats read the metrics, by Redis's clock
 	Counts    tdf.Counts `json:"tasks"`
 
-	Rate   float64       `json:"done_per_second"`          // tasks that finished, over the last minute
-	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0: unknown, or no task is open
+	Rate   float64       `json:"done_per_second"`          // tasks that finished per second, over the last minute
+	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0 if unknown, or if no task is open
 	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
 
-	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero: never
-	Workers map[string]int `json:"workers"`               // by state: starting, working, draining, silent
-	Slots   int            `json:"slots"`                 // of the workers that claim tasks
+	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero if never
+	Workers map[string]int `json:"workers"`               // number of workers by state: starting, working, draining, silent
+	Slots   int            `json:"slots"`                 // slots of the workers that claim tasks
 	Busy    int            `json:"busy"`                  // slots in which a task runs
 
-	Programs     int   `json:"programs"` // stored in the namespace
+	Programs     int   `json:"programs"` // number of programs that are stored in the namespace
 	ProgramBytes int64 `json:"program_bytes"`
 
 	Memory Memory `json:"-"`
 }
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
-type Memory struct {
-	Used   int64 // of all data in Redis
+type Memory struct { // memory that Redis uses
+	Used   int64 // maxmemory; 0 means no limit
 	Limit  int64 // maxmemory; 0: no limit
-	System int64 // of the machine
+	System int64 // memory of the machine
 }
 
-// WorkerStates returns the states by which [Stats] counts workers.
+// WorkerStates returns the states by which [Stats] groups workers.
 func WorkerStates() []string {
 	return []string{workerStarting, workerWorking, workerDraining, workerSilent}
 }
 
-// MarshalJSON writes all states, and times as seconds.
+// MarshalJSON writes the counts of all states, and times as seconds.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	o := jsonview.Of(s)
 	o.Set("tasks", allStates(s.Counts))
@@ -54,7 +54,7 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-// allStates returns the counts of all states, also of those without tasks.
+// allStates returns the counts of all states, including states without tasks.
 func allStates(c tdf.Counts) map[tdf.State]int64 {
 	all := map[tdf.State]int64{}
 	for _, state := range tdf.States {
@@ -88,7 +88,7 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	return stats, err
 }
 
-// numbers are the metrics of tasks and fleet.
+// numbers holds the metrics of the tasks and the fleet.
 type numbers struct {
 	at             tdf.Time
 	counts         tdf.Counts
@@ -129,14 +129,14 @@ func (n *numbers) fill(s *Stats) {
 	s.Server, s.Workers, s.Slots, s.Busy = stdtime.Time(n.fleet.server), c.states, c.slots, c.busy
 }
 
-// Bounds of waited.
+// Limits for waited.
 const (
-	firstOpen = 50                      // how many tasks are read, because the first ones may have scores that are no times
-	longAgo   = tdf.Time(1_000_000_000) // the year 2001: an earlier score is not a time
+	firstOpen = 50                      // how many open tasks waited reads, because the first tasks may have scores that are not times
+	longAgo   = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
-// waited returns for how long the oldest of the first open tasks could have been claimed. A task that was opened by hand, or by a
-// component of the original TDF, may have a score that is not a time.
+// waited returns how long ago the oldest open task became claimable. It skips tasks whose scores are not times: a user or
+// a component of the original TDF may have written these scores.
 func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds
@@ -148,11 +148,11 @@ func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	return longest, err
 }
 
-// sampledArchived is how many archived tasks are read to tell which part of them finished in the span.
+// sampledArchived is how many archived tasks finishedSince reads to estimate how many of them finished in the span.
 const sampledArchived = 200
 
-// finishedSince returns how many tasks finished in a span. Of many tasks that were archived in the span, a sample tells how many
-// finished in it.
+// finishedSince returns how many tasks finished in a span. If many tasks were archived in the span, it estimates from a
+// sample how many of them also finished in it.
 func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, error) {
 	waiting, err := s.Between(ctx, from, to, listing.Settled...)
 	if err != nil {

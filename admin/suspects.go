@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Suspect is a worker on which a program fails far more often than on other workers. Most likely something is wrong with the
-// worker.
+// A Suspect is a worker on which a program fails far more often than on other workers. Most likely the worker has a
+// defect.
 type Suspect struct {
 	Worker       string  `json:"worker"`
 	Program      string  `json:"program"`
@@ -21,21 +21,21 @@ type Suspect struct {
 	Rounds       int     `json:"rounds"`        // all rounds of the program on this worker
 	OthersFailed int     `json:"others_failed"` // failed rounds of the program on all other workers
 	OthersRounds int     `json:"others_rounds"`
-	P            float64 `json:"p"` // the probability of such a difference if all workers were alike
+	P            float64 `json:"p"` // the probability of this difference if all workers were alike
 }
 
-// The conditions that make a worker suspect. The probability is that any of the program's workers looks like this, so that more
-// workers do not mean more suspects.
+// The conditions that make a worker suspect. The probability is the one that any worker of the program has such a result
+// by chance. So a larger number of workers does not raise the number of false suspects.
 const (
-	suspectFailures = 3     // at least so many failed rounds
-	suspectRatio    = 2     // at least so many times the failure rate of the other workers
-	suspectP        = 0.001 // at most this probability
+	suspectFailures = 3     // the minimum number of failed rounds
+	suspectRatio    = 2     // the minimum multiple of the failure rate of the other workers
+	suspectP        = 0.001 // the maximum probability
 )
 
-// suspectSample limits how many tasks are read.
+// suspectSample limits how many tasks suspects reads.
 var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, Bytes: 1 << 20}
 
-// suspects compares workers by the tasks that finished last among the tasks that q selects.
+// suspects compares workers by the most recently finished tasks that the query selects.
 func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
 	f, err := listing.New(ctx, s, listing.Query{
 		IDs: q.IDs, States: listing.Finished,
@@ -51,12 +51,13 @@ func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) 
 	return scores.suspects(), err
 }
 
-// A scoreboard counts rounds by program and worker.
+// A scoreboard counts rounds and failures by program and worker.
 type scoreboard map[string]map[string]score
 
 type score struct{ failed, rounds int }
 
-// add counts the rounds of a task whose ends say something about the program or the worker. It returns true to get more tasks.
+// add counts the rounds of a task whose ends depend on the program or the worker. It always returns true, so that the
+// search continues.
 func (b scoreboard) add(t *tdf.Task) bool {
 	for i, r := range t.Rounds.All() {
 		failed := 0
@@ -109,8 +110,8 @@ func (b scoreboard) suspects() []Suspect {
 
 func (s score) ratio() float64 { return float64(s.failed) / max(1, float64(s.rounds)) }
 
-// chance returns the probability that at least as many of all failures fall on this worker's rounds, if failures are spread at
-// random: Fisher's exact test, one-sided.
+// chance returns how probable it is that this worker has at least as many of all failures, if failures hit rounds at
+// random. It is the one-sided exact test by Fisher.
 func (s score) chance(others score) float64 {
 	rounds, failed := s.rounds+others.rounds, s.failed+others.failed
 	p := 0.0

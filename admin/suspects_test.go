@@ -14,7 +14,7 @@ func TestChance(t *testing.T) {
 		{score{0, 5}, score{0, 5}, 1},
 		{score{1, 1}, score{0, 1}, 0.5},
 		{score{5, 5}, score{0, 5}, 1.0 / 252},
-		{score{3, 4}, score{1, 4}, 17.0 / 70}, // Fisher's lady tasting tea
+		{score{3, 4}, score{1, 4}, 17.0 / 70}, // the example of the lady tasting tea, from Fisher's book
 		{score{4, 4}, score{0, 4}, 1.0 / 70},
 		{score{2, 10}, score{15, 20}, 1 - (286+17*715)/30045015.0},
 		{score{0, 0}, score{3, 9}, 1},

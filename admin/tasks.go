@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// LastID returns the highest id that a task has had; 0: no task was ever opened.
+// LastID returns the highest id that any task has had, or 0 if no task was ever opened.
 func (a *Admin) LastID(ctx context.Context) (int64, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -23,8 +23,9 @@ func (a *Admin) LastID(ctx context.Context) (int64, error) {
 	return s.LastID(ctx)
 }
 
-// Metas returns the meta of each task of a group, in any state, newest first. It reads nothing else of the tasks. A task that
-// moves meanwhile comes once, and a task that is opened meanwhile may be missing. After an error no more metas come.
+// Metas returns the meta of each task of a group, newest first. The tasks may have any state. Metas reads no other
+// properties. If a task moves meanwhile, its meta still comes once. If a task is opened meanwhile, its meta may be
+// missing. After an error, the sequence ends.
 func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		s, err := a.redis(ctx)
@@ -36,25 +37,26 @@ func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error
 	}
 }
 
-// ErrNoRound is the error for a round that a task has not had.
+// ErrNoRound is the error if a task has no round of this number.
 var ErrNoRound = errors.New("there is no such round")
 
-// Round reads a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or [ErrNoRound].
+// Round returns a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or [ErrNoRound].
 func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
 		if round < 0 || round > t.Round {
-			return 0, fmt.Errorf("read round %d of task %d: %w: it is in round %d", round, id, ErrNoRound, t.Round)
+			return 0, fmt.Errorf("read round %d of task %d: %w: the task is in round %d", round, id, ErrNoRound, t.Round)
 		}
 		return round, nil
 	})
 }
 
-// LastRun is [Admin.Round] for the round that ran last.
+// LastRun returns the same as [Admin.Round], for the round that ran last.
 func (a *Admin) LastRun(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) { return t.LastRun(), nil })
 }
 
-// CurrentRound is [Admin.Round] for the round that waits or runs. Of a finished task it is the round that ran last.
+// CurrentRound returns the same as [Admin.Round], for the round that waits or runs. If the task is finished, this is the
+// round that ran last.
 func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
 		if t.State.Finished() {
@@ -90,41 +92,42 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 	return view, view.RoundNumber(n), nil
 }
 
-// An Action is done to many tasks by [Admin.Do].
+// An Action is an operation that [Admin.Do] applies to many tasks.
 type Action struct{ action acting.Action }
 
-// ToRetry returns the action of [manager.Manager.Retry].
+// ToRetry returns an action that does the same as [manager.Manager.Retry].
 func ToRetry(changes manager.Changes) Action {
 	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: friend.ChangesOf(changes)}}
 }
 
-// ToCancel returns the action of [manager.Manager.Cancel].
+// ToCancel returns an action that does the same as [manager.Manager.Cancel].
 func ToCancel() Action { return Action{acting.Action{Verb: tdf.VerbCancel}} }
 
-// ToRequeue returns the action of [manager.Manager.Requeue]. If elsewhere is true, it is that of RequeueElsewhere.
+// ToRequeue returns an action that does the same as [manager.Manager.Requeue], or as RequeueElsewhere if elsewhere is
+// true.
 func ToRequeue(elsewhere bool) Action {
 	return Action{acting.Action{Verb: tdf.VerbRelease, Elsewhere: elsewhere}}
 }
 
-// ToArchive returns the action of [manager.Manager.Archive].
+// ToArchive returns an action that does the same as [manager.Manager.Archive].
 func ToArchive() Action { return Action{acting.Action{Verb: tdf.VerbArchive}} }
 
-// ToRemove returns the action of [manager.Manager.Remove].
+// ToRemove returns an action that does the same as [manager.Manager.Remove].
 func ToRemove() Action { return Action{acting.Action{Verb: tdf.VerbRemove}} }
 
-// ToUpdate returns the action of [manager.Manager.Update].
+// ToUpdate returns an action that does the same as [manager.Manager.Update].
 func ToUpdate(changes manager.Changes) Action {
 	return Action{acting.Action{Verb: tdf.VerbChange, Changes: friend.ChangesOf(changes)}}
 }
 
-// In returns the action for tasks in one of these states only. A task that has moved to another state is skipped.
+// In returns the same action, limited to tasks in the given states. Do skips a task that has moved to another state.
 func (a Action) In(states ...tdf.State) Action {
 	a.action.From = states
 	return a
 }
 
-// Do carries out an action on each task by itself. The tasks' logs name the manager. After an error the result covers the tasks
-// that were reached.
+// Do applies an action to each task separately. The logs of the tasks name the manager. If Do fails, the result covers the
+// tasks that were handled before the error.
 func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
 	s, err := a.redis(ctx)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 // An Update is a line that a program reported while it ran (docs/programs.md, "The round's directory").
 type Update struct {
 	Round  int       `json:"round"`
-	Number int       `json:"number"` // of its round; the first is 1
+	Number int       `json:"number"` // the number of the update in its round; the first is 1
 	Time   time.Time `json:"time"`
 	Line   string    `json:"line"`
 }
 
-// Updates returns up to limit updates of a task in their order: those after a given one, or from the first if that is the zero Update.
+// Updates returns up to limit updates of a task, in order. It starts after the given update, or at the first if after is
+// the zero Update.
 func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) ([]Update, error) {
 	if limit < 1 {
 		return nil, fmt.Errorf("read %d updates of task %d: limit must be at least 1", limit, id)
@@ -34,8 +35,9 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 	return updates, err
 }
 
-// Follow tells the worker of a running task to report every second for the next 15 s, instead of at each renewal of the lease: the end of
-// the output (Round.Tail), the progress and the updates. The worker begins with its next renewal. Call Follow again to continue.
+// Follow asks the worker of a running task for frequent reports. For the next 15 s, the worker reports the end of the
+// output (Round.Tail), the progress and the updates every second, instead of at each renewal of the lease. The worker
+// begins with its next renewal. To continue, call Follow again.
 func (a *Admin) Follow(ctx context.Context, id int64) error {
 	s, err := a.redis(ctx)
 	if err != nil {

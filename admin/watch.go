@@ -14,19 +14,19 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Watch reads the progress of a group's tasks, or of all tasks, again and again. Only one goroutine may use it.
+// A Watch reads the progress of tasks repeatedly, for one group or for all tasks. Only one goroutine may use it.
 type Watch struct {
 	admin  *Admin
-	store  store // nil: before the first look
+	store  store // nil before the first look
 	groups []string
-	query  listing.Query // of the tasks that ran to their end
+	query  listing.Query // selects the tasks whose runs ended by themselves
 	seen   []seenDone
 	first  seenDone
 	moved  tdf.Time // when a task was last seen to finish, or when no task could finish
 	runs   []tdf.Seconds
 	open   programsSample
-	share  float64  // of the group's open tasks that start later
-	sought tdf.Time // when runs and share were read
+	share  float64  // the fraction of the group's open tasks that start later
+	sought tdf.Time // when the Watch read runs and share
 }
 
 type seenDone struct {
@@ -34,25 +34,27 @@ type seenDone struct {
 	done int64
 }
 
-// A Status is the progress of tasks at a time.
+// A Status is the progress of tasks at one time.
 type Status struct {
 	At     time.Time
-	Group  string // "": all tasks
+	Group  string // "" means all tasks
 	Counts tdf.Counts
 
 	Rate      float64 // tasks that finished per second, over the last half minute
-	RateSoFar float64 // the same since the first look
+	RateSoFar float64 // tasks that finished per second, since the first look
 
-	// Later is how many open tasks start later. Of a group with more than 400 open tasks it is estimated by a sample.
+	// Later is the number of open tasks that start later. For a group with more than 400 open tasks it is an estimate from a
+	// sample.
 	Later int64
 
-	Server  time.Time // when a server was seen last; zero: never
-	Workers int       // that are alive
-	Drained int       // of these, workers that do not claim tasks
-	Slots   int       // of the workers that claim tasks
-	Busy    int       // slots in which a task of any group runs
+	Server  time.Time // when a server was seen last; zero if never
+	Workers int       // number of live workers
+	Drained int       // number of live workers that do not claim tasks
+	Slots   int       // slots of the workers that claim tasks
+	Busy    int       // slots in which a task runs, whatever its group
 
-	// Pauses are programs of open tasks that workers pause, those of most workers first. A sample tells which programs the tasks have.
+	// Pauses lists programs that workers pause, if open tasks have them. The program that most workers pause is first. The
+	// programs of the open tasks come from a sample.
 	Pauses []Pause
 
 	Estimate Estimate
@@ -61,12 +63,12 @@ type Status struct {
 // Done returns the number of finished tasks.
 func (s *Status) Done() int64 { return s.Counts.Finished() }
 
-// ServerMissing reports whether no server has been seen for 10 s, so that no task will finish.
+// ServerMissing reports whether no server has been seen for 10 s. Then no task finishes.
 func (s *Status) ServerMissing() bool {
 	return s.At.Sub(s.Server) > stdtime.Duration(friend.ServerPatience)
 }
 
-// MarshalJSON writes the fields that tdf.md lists for a look, with times as seconds.
+// MarshalJSON writes the fields of a look as in docs/tdf.md, with times as seconds.
 func (s *Status) MarshalJSON() ([]byte, error) {
 	o := jsonview.Object{}
 	o.Set("time", unix(s.At))
@@ -101,12 +103,12 @@ func (s *Status) MarshalJSON() ([]byte, error) {
 
 func unix(t time.Time) float64 { return float64(stdtime.TDF(t)) }
 
-// Watch returns a Watch for a group; "" stands for all tasks.
+// Watch returns a Watch for a group. An empty group means all tasks.
 func (a *Admin) Watch(group string) *Watch {
 	return &Watch{admin: a, groups: groupsOf(group), query: ranToTheEnd(group)}
 }
 
-// ranToTheEnd selects tasks whose rounds tell how long a run takes.
+// ranToTheEnd returns a query for tasks whose rounds show how long a run takes.
 func ranToTheEnd(group string) listing.Query {
 	return listing.Query{Group: group, States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived}}
 }
@@ -114,12 +116,12 @@ func ranToTheEnd(group string) listing.Query {
 const (
 	watchWindow  = tdf.Seconds(30)
 	sampledRuns  = 200
-	sampledOpen  = 200             // from each end
-	samplePauses = tdf.Seconds(10) // between two readings of the samples
-	soon         = tdf.Seconds(1)  // a task that starts by then counts as waiting: it may have been opened just now
+	sampledOpen  = 200             // tasks with the lowest ids, and as many with the highest
+	samplePauses = tdf.Seconds(10) // seconds between two reads of the samples
+	soon         = tdf.Seconds(1)  // a task that starts this soon counts as waiting, because it may have been opened just now
 )
 
-// A look is what one look reads.
+// A look is the data that one call of Look reads.
 type look struct {
 	at     tdf.Time
 	counts tdf.Counts
@@ -128,7 +130,7 @@ type look struct {
 	pauses []Pause
 }
 
-// Look reads the progress. It takes the same time however many tasks there are.
+// Look reads the progress. The number of tasks does not affect how long it takes.
 func (w *Watch) Look(ctx context.Context) (Status, error) {
 	l, err := w.look(ctx)
 	if err != nil {
@@ -163,7 +165,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 		return l, err
 	}
 	l.counts = counts
-	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // of all groups
+	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // tasks of all groups
 		return l, err
 	}
 	if len(w.groups) > 0 {
@@ -180,7 +182,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 	return l, nil
 }
 
-// sample reads a few tasks only.
+// sample reads data from a few tasks only, to estimate those of all tasks.
 func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 	if w.runs, err = lastRuns(ctx, w.store, w.query); err != nil {
 		return err
@@ -192,7 +194,7 @@ func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 	return err
 }
 
-// status estimates by this look and those before it.
+// status derives the Status from this look and from earlier ones.
 func (w *Watch) status(l *look) Status {
 	c := l.fleet.count()
 	s := Status{
@@ -215,7 +217,8 @@ func (w *Watch) status(l *look) Status {
 	return s
 }
 
-// estimate knows no time if there is no server, or if all workers pause a program of the tasks.
+// estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers pause
+// a program of the tasks.
 func estimate(left *work, l *look) Estimate {
 	if l.unsettled() {
 		return Estimate{Unknown: "no server settles executed tasks"}
@@ -227,15 +230,15 @@ func estimate(left *work, l *look) Estimate {
 	return Estimate{Low: stdtime.Duration(low), High: stdtime.Duration(high), Unknown: unknown}
 }
 
-// unsettled reports whether tasks will not finish: no server is there, or executed tasks wait for one that has been silent for longer than
-// a live one is.
+// unsettled reports whether tasks will not finish because no server is alive. While executed tasks wait, a server counts
+// as alive only if its last heartbeat is recent.
 func (l *look) unsettled() bool {
 	const lively = tdf.Seconds(5)
 	return l.counts.Unfinished() > 0 && l.fleet.serverMissing() || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
 }
 
-// note adds how many tasks finished lately, in which time, and for how long none has. Tasks that were reopened or removed count
-// as if they had not finished.
+// note records how many tasks have finished, and stores in left the recent rate and how long no task has finished. If
+// tasks were reopened or removed, they count as unfinished.
 func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
@@ -249,7 +252,8 @@ func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	left.done, left.over, left.still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
 }
 
-// shareOfLater returns which part of a group's open tasks starts later, by the tasks with the lowest and the highest ids.
+// shareOfLater estimates the fraction of a group's open tasks that start later, from the tasks with the lowest and the
+// highest ids.
 func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (float64, error) {
 	later, looked := 0, 0
 	for _, oldest := range []bool{false, true} {
@@ -267,7 +271,7 @@ func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (fl
 	return float64(later) / float64(max(1, looked)), nil
 }
 
-// lastRuns returns the run times of the tasks that finished last.
+// lastRuns returns the run times of the most recently finished tasks.
 func lastRuns(ctx context.Context, s store, q listing.Query) ([]tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, q, "", sampledRuns)
 	var runs []tdf.Seconds
@@ -279,7 +283,8 @@ func lastRuns(ctx context.Context, s store, q listing.Query) ([]tdf.Seconds, err
 	return runs, err
 }
 
-// runTime is how long a round ran: as its worker says, or else by the times of its states.
+// runTime returns how long a round ran, as its worker reported. Without a report, runTime uses the times of the round's
+// states.
 func runTime(r *tdf.Round) (took tdf.Seconds, ran bool) {
 	end := max(r.Entered[tdf.Executed], r.TimedOutAt)
 	switch {

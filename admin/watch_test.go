@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// ended writes ended tasks into Redis, each with a run time of so many seconds.
+// ended writes n ended tasks into Redis, each with the given run time in seconds.
 func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
 	t.Helper()
 	for i := range n {
@@ -40,7 +40,7 @@ func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	}
 }
 
-// serves writes a heartbeat of a server that counts as alive for the whole test.
+// serves writes the heartbeat of a server that counts as alive during the whole test.
 func serves(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -79,7 +79,7 @@ func TestWatch(t *testing.T) {
 	if status.Counts.String() != "open 4 running 2 succeeded 5" || status.Done() != 5 || status.Workers != 2 || status.Slots != 2 || status.Busy != 2 {
 		t.Errorf("got %+v", status)
 	}
-	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 5 runs of 10 s on two slots, and half a run's tail
+	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 5 runs of 10 s on two slots; the last run may continue for half a run
 		t.Errorf("the estimate is %+v", e)
 	}
 	if status.ServerMissing() {
@@ -90,7 +90,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// The rate is that of the tasks that have finished since the first look, by Redis's clock.
+// The rate counts the tasks that have finished since the first look, by Redis's clock.
 func TestWatchRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -117,7 +117,7 @@ func TestWatchRate(t *testing.T) {
 	}
 }
 
-// CancelOpen cancels the open tasks of a group, and no others.
+// CancelOpen cancels only the open tasks of a group.
 func TestCancelOpen(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -234,7 +234,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 }
 
-// Tasks of killed workers occupy no slot of live workers.
+// Running tasks of killed workers make no slot of a live worker busy.
 func TestStatsOfLostRounds(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -262,7 +262,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 	}
 }
 
-// A watch counts tasks that start later by themselves, both of all tasks and of a group.
+// A watch counts tasks that start later separately, for all tasks and for a group.
 func TestWatchTellsWhatStartsLater(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -298,7 +298,7 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	}
 }
 
-// For a task that a component of the original TDF settled, its end state is its outcome.
+// If a component of the original TDF settled a task, its end state is its outcome.
 func TestOutcomesOfTheOriginal(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -313,7 +313,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	}
 }
 
-// An open task that was written by hand, or by a component of the original TDF, has a score that is not a time.
+// If a user or a component of the original TDF wrote an open task, its score may not be a time.
 func TestWaitedIsKnownOrNot(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
@@ -344,7 +344,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 }
 
-// Archiving tasks does not count as finishing them: they may have finished long ago.
+// An archived task does not count as finished now, because it may have finished long ago.
 func TestArchivingIsNoRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -374,8 +374,8 @@ func TestArchivingIsNoRate(t *testing.T) {
 	}
 }
 
-// While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. A pause of another
-// program has no effect.
+// While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. If workers pause
+// another program, the estimate does not change.
 func TestWatchNamesAPause(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)

@@ -11,31 +11,31 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Worker is the state of a worker as of its last heartbeat.
+// A Worker is a worker as its last heartbeat described it.
 type Worker struct {
 	Name    string        `json:"name"`
 	Host    string        `json:"host"`
 	PID     int           `json:"pid"`
 	Version string        `json:"version"`
-	State   string        `json:"state"` // starting, working, draining or gone; silent: its lease is over
+	State   string        `json:"state"` // starting, working, draining or gone, or silent if its lease ran out
 	Slots   int           `json:"slots"`
 	Runs    []int64       `json:"runs"`  // the ids of the tasks that it ran
-	Seen    time.Time     `json:"seen"`  // when the heartbeat came
-	Lease   time.Duration `json:"lease"` // a heartbeat is due every third of it
+	Seen    time.Time     `json:"seen"`  // when the last heartbeat arrived
+	Lease   time.Duration `json:"lease"` // a heartbeat is due after each third of the lease
 
-	// Drained says who ordered the worker to drain, and when; "": it is not ordered to drain.
+	// Drained is who ordered the worker to drain, and when. It is "" if nobody did.
 	Drained string `json:"drained,omitempty"`
 
-	// Pauses are the programs that the worker does not claim for a while, because their rounds failed there.
+	// Pauses lists the programs for which the worker claims no tasks for a while, because their rounds failed there.
 	Pauses []WorkerPause `json:"pauses,omitempty"`
 
-	Alive bool `json:"-"` // it is neither gone nor silent
-	// InProcess says that the worker runs rounds in its own process, and fetches no programs.
+	Alive bool `json:"-"` // whether the worker is neither gone nor silent
+	// InProcess reports whether the worker runs rounds in its own process, and fetches no programs.
 	InProcess bool `json:"-"`
 }
 
 // A WorkerPause is a program that a worker pauses.
-type WorkerPause struct {
+type WorkerPause struct { // when the worker tries one round
 	Program string    `json:"program"`
 	Until   time.Time `json:"until"` // when it tries one round
 	Why     string    `json:"why"`
@@ -44,7 +44,7 @@ type WorkerPause struct {
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
 func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
 
-// Workers returns the workers that sent a heartbeat within a week, by name.
+// Workers returns the workers that sent a heartbeat within the last week, ordered by name.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -75,11 +75,12 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	return v
 }
 
-// ErrNoWorker is the error for the name of a worker that sent no heartbeat within a week.
-var ErrNoWorker = errors.New("no worker of that name was seen within a week")
+// ErrNoWorker is the error if no worker of the given name sent a heartbeat within the last week.
+var ErrNoWorker = errors.New("no worker of this name was seen within the last week")
 
-// Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and stays.
-// The order also holds for later workers of the same name, until [Admin.Resume]. The error may wrap [ErrNoWorker].
+// Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and
+// does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap
+// [ErrNoWorker].
 func (a *Admin) Drain(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.parts.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
 }
 
-// Resume withdraws the order of [Admin.Drain], so that the worker claims tasks again. The error may wrap [ErrNoWorker].
+// Resume withdraws the order of [Admin.Drain]. The worker then claims tasks again. The error may wrap [ErrNoWorker].
 func (a *Admin) Resume(ctx context.Context, worker string) error {
 	s, err := a.redis(ctx)
 	if err != nil {
