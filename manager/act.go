@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Ref names a task and the round in which you saw it. An action skips the task if the task is in another round. [Task.Ref]
-// returns a Ref; [ByIDs] returns Refs for any round.
+// A Ref names a task and the round in which you saw it. If the task is in another round, an action skips it. [Task.Ref]
+// returns a Ref for the current round. [ByIDs] returns Refs for any round.
 type Ref struct {
 	ID    int64
-	Round int // AnyRound: any round
+	Round int // the round in which the task must be, or AnyRound
 }
 
-// AnyRound is the Round of a [Ref] that names a task in any round.
+// AnyRound is the Round of a [Ref] that matches the task in any round.
 const AnyRound = acting.AnyRound
 
-// Ref returns the task's id and round.
+// Ref returns a Ref to the task in its current round.
 func (t *Task) Ref() Ref { return Ref{t.ID, t.Round} }
 
 // ByIDs returns Refs to tasks in any round.
@@ -32,22 +32,25 @@ func ByIDs(ids ...int64) []Ref {
 	return refs
 }
 
-// A Result says what an action did. Each task is changed by itself, and its log names the manager.
+// A Result says how many tasks an action changed, and why it skipped others. Each task changes in a separate step. The log
+// of the task names the manager.
 type Result struct {
-	Done int // how many tasks
-	// Skipped has an error for each task that was skipped. It wraps a *[tdf.StateError] if the action is not possible in the task's state
-	// or the task is in another round, and a *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast] if the changes do not fit.
+	Done int // the number of changed tasks
+	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action, the
+	// error wraps a *[tdf.StateError]. If the changes do not fit the task, it wraps a *[tdf.PropertyError],
+	// [tdf.ErrUnchanged] or [ErrPast].
 	Skipped []error
 }
 
-// ErrPast is the error of a retry of a task that would expire at once, because its EndBefore is past by Redis's clock. Changes can
-// set a later EndBefore.
+// ErrPast is the error if a retried task would expire at once, because its EndBefore is past by Redis's clock. To retry
+// the task, set a later EndBefore in Changes.
 var ErrPast = acting.ErrPast
 
-// Changes are new values of properties. A nil field leaves its property unchanged. The group of a task never changes.
+// Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot
+// change.
 type Changes struct {
 	Program, Source, Input           *string
-	StartAfter, EndBefore            *time.Time     // EndBefore: NoEnd() removes the limit
+	StartAfter, EndBefore            *time.Time     // NoEnd() removes the limit EndBefore
 	Timeout                          *time.Duration // NoTimeout removes the limit
 	MaxFails, MaxTimeouts, MaxLosses *int
 	Meta                             *string
@@ -69,43 +72,46 @@ func mapped[T, U any](value *T, convert func(T) U) *U {
 	return new(convert(*value))
 }
 
-// Retry runs finished tasks again, archived ones included. Each task gets one more round, with the changes. Its counters stay.
+// Retry runs finished tasks again, including archived tasks. Each task gets one more round, with the changes. Its counters
+// do not change.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes.changes()}, refs)
 }
 
-// Cancel ends open and running tasks. Their state is expired, and their outcome cancelled. Workers end the programs that run.
+// Cancel ends open and running tasks. Their state becomes expired, and their outcome cancelled. Workers end the running
+// programs.
 func (m *Manager) Cancel(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbCancel}, refs)
 }
 
-// Requeue takes running tasks from their workers, which end the programs. The tasks run again, on any worker. This counts as a
-// release, not as a failure.
+// Requeue takes running tasks from their workers. The workers end the programs. The tasks run again, on any worker. A
+// requeue counts as a release, not as a failure.
 func (m *Manager) Requeue(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease}, refs)
 }
 
-// RequeueElsewhere is Requeue, but the tasks never run again on the workers that have them now.
+// RequeueElsewhere does the same as Requeue, but the tasks never run again on their current workers.
 func (m *Manager) RequeueElsewhere(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease, Elsewhere: true}, refs)
 }
 
-// Archive archives tasks that succeeded, failed, timed out or expired, without a callback.
+// Archive archives tasks that succeeded, failed, timed out or expired. It calls no callback.
 func (m *Manager) Archive(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbArchive}, refs)
 }
 
-// Remove deletes finished tasks from Redis, with their outputs, logs and updates.
+// Remove deletes finished tasks from Redis, including their outputs, logs and updates.
 func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRemove}, refs)
 }
 
-// Update changes open tasks. They keep their places in the queue, unless StartAfter changes.
+// Update changes properties of open tasks. If StartAfter does not change, they keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes.changes()}, refs)
 }
 
-// CancelOpen cancels the open tasks of a group and returns how many. It does not cancel running tasks. "" stands for all tasks.
+// CancelOpen cancels the open tasks of a group and returns how many. It does not cancel running tasks. An empty group
+// means all tasks.
 func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	var refs []Ref
 	for t, err := range m.List(ctx, Query{Group: group, States: []tdf.State{tdf.Open}}) {

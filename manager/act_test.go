@@ -46,7 +46,7 @@ func TestRetryAndCancel(t *testing.T) {
 	}
 }
 
-// Each action moves the tasks for which it is possible, and skips the others.
+// Each action moves the tasks whose states allow the action, and skips the others.
 func TestActions(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -81,7 +81,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A retry skips a task that would expire at once.
+// Retry skips a task that would expire at once.
 func TestRetryNeedsTime(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -106,7 +106,7 @@ func TestRetryNeedsTime(t *testing.T) {
 	}
 }
 
-// An action skips a task that is in another round than its Ref.
+// If a task is not in the round of its Ref, an action skips the task.
 func TestActionsOnTasksThatMoved(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -118,7 +118,7 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 	if result, err := m.Retry(ctx, manager.Changes{}, seen, seen); err != nil || result.Done != 1 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // cancels the task in its next round
+	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // cancels the task in its second round
 		t.Fatal(err)
 	}
 	result, err := m.Retry(ctx, manager.Changes{}, seen)

@@ -8,18 +8,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An attendance lasts while a manager waits for finished tasks. Redis has a record of it, and wakes the manager.
+// An attendance lasts while a manager waits for finished tasks. It keeps a record in Redis, so that Redis wakes the
+// manager.
 type attendance struct {
 	store *redisstate.Store
 	waker *redisstate.Waker
 }
 
-// absence is how long the record of a manager that is busy with callbacks stays. A manager without a record finds
-// finished tasks after a round_duration instead of at once.
+// absence is how long the record stays in Redis while the manager calls callbacks. Without a record, the manager finds
+// finished tasks only after a round_duration.
 const absence = tdf.Seconds(600)
 
-// registerBound is how long a manager tries to write its record. A full Redis refuses the record. The manager must go on, because
-// archiving makes room.
+// registerBound is how long a manager tries to write its record. A full Redis refuses the record. The manager must then
+// continue, because archiving frees memory.
 const registerBound = time.Second
 
 // attend returns a function that waits for finished tasks, and a function that ends the attendance.
@@ -40,14 +41,14 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wait returns when there may be a finished task, when ctx ends, or after the duration most.
+// wait returns when a task may have finished, when ctx ends, or after the duration most.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 	a.register(ctx, most)
 	a.waker.Wait(ctx, most)
 	return nil
 }
 
-// leave removes the record: best effort, since it expires.
+// leave removes the record. If this fails, the record expires.
 func (a *attendance) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -4,23 +4,23 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The pauses before a failed callback is called again.
+// The shortest and the longest pause before a failed callback is called again.
 const (
 	firstPause = tdf.Seconds(1)
 	lastPause  = tdf.Seconds(5 * 60)
 )
 
-// backoff has the tasks whose callbacks have to be called again, by id. It is only in memory, so a restarted manager calls
-// all callbacks at once.
+// backoff holds the tasks whose callbacks must be called again, by id. It exists only in memory, so a restarted manager
+// calls all callbacks at once.
 type backoff map[int64]*retry
 
 type retry struct {
-	after tdf.Time    // its callback is not called earlier; 0: in the next round
+	after tdf.Time    // the earliest time of the next call; 0 means in the next round
 	pause tdf.Seconds // the next pause, if the callback fails again
 	round int         // the round of Run in which the task was last seen
 }
 
-// failed makes the task wait for its next pause, and returns the pause.
+// failed starts the next pause of a task, and returns the length of the pause.
 func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 	pause := firstPause
 	if old := b[id]; old != nil {
@@ -30,10 +30,10 @@ func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 	return pause
 }
 
-// notYet makes the task wait for the next round, and resets its pauses.
+// notYet makes the task wait for the next round. It resets the length of later pauses.
 func (b backoff) notYet(id int64, round int) { b[id] = &retry{round: round} }
 
-// waits reports whether the task has to wait, and remembers that it was seen in this round.
+// waits reports whether the task must still wait, and records that the task was seen in this round.
 func (b backoff) waits(id int64, round int, now tdf.Time) bool {
 	r := b[id]
 	if r == nil {
@@ -44,7 +44,7 @@ func (b backoff) waits(id int64, round int, now tdf.Time) bool {
 	return again || now < r.after
 }
 
-// forget drops the tasks that were not seen in this round, because they have changed their states.
+// forget removes the tasks that were not seen in this round, because their states have changed.
 func (b backoff) forget(round int) {
 	for id, r := range b {
 		if r.round != round {
@@ -53,7 +53,7 @@ func (b backoff) forget(round int) {
 	}
 }
 
-// next returns the earliest end of a pause; Never if there is none.
+// next returns the earliest end of a pause, or Never if no task waits.
 func (b backoff) next() tdf.Time {
 	next := tdf.Never
 	for _, r := range b {
@@ -64,7 +64,7 @@ func (b backoff) next() tdf.Time {
 	return next
 }
 
-// anyNotYet reports whether a callback has returned ErrNotYet.
+// anyNotYet reports whether any of the tasks waits because its callback returned ErrNotYet.
 func (b backoff) anyNotYet() bool {
 	for _, r := range b {
 		if r.after == 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A batch collects tasks whose callbacks have returned nil. One call archives them, each one in an atomic step of its own together
-// with the tasks that its callback opens.
+// A batch collects tasks whose callbacks have returned nil. One call archives all of them. For each task, one atomic step
+// archives the task and opens its follow-ups.
 type batch struct {
 	*round
-	alone  []*Finished // their callbacks open nothing
+	alone  []*Finished // their callbacks open no tasks
 	others []*Finished
-	since  time.Time // of the first task
+	since  time.Time // when the first task was added
 }
 
 // longestWait limits how long a task waits in a batch. After a crash, the callbacks of all waiting tasks run again.
@@ -28,7 +28,7 @@ func (b *batch) overdue() bool {
 	return len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
 }
 
-// call runs a task's callback, and decides by its error what becomes of the task.
+// call calls a task's callback, and handles its error.
 func (b *batch) call(ctx context.Context, t *Finished) {
 	err := b.callback(ctx, t)
 	switch {
@@ -36,7 +36,7 @@ func (b *batch) call(ctx context.Context, t *Finished) {
 		b.backoff.notYet(t.ID, b.rounds)
 		b.summary.Waiting++
 	case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		// The callback ended because ctx did. The next start calls it again.
+		// The callback ended because ctx ended. The next Run calls it again.
 	case err != nil:
 		b.later(t, err)
 	default:
@@ -76,7 +76,7 @@ func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
 	return err
 }
 
-// warn logs that a task without a callback did not succeed.
+// warn logs that a task is archived without a callback, unless the task succeeded.
 func (b *batch) warn(t *Finished) {
 	if t.State == tdf.Succeeded {
 		return
@@ -86,8 +86,8 @@ func (b *batch) warn(t *Finished) {
 		"outcome", t.Outcome, "error", text)
 }
 
-// archive archives the tasks of the batch. Tasks without follow-ups go first, since a full Redis accepts them. archive also runs
-// after ctx has ended.
+// archive archives the tasks of the batch. Tasks without follow-ups come first, because a full Redis accepts only these.
+// archive also works after ctx has ended.
 func (b *batch) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	for i, t := range tasks {
 		m, err := t.task.Archive()
 		if err != nil {
-			return err // it was read in a state that can be archived
+			return err // the task was read in a state from which it can be archived
 		}
 		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.opens}
 	}
@@ -127,14 +127,14 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 func (b *batch) conclude(t *Finished, o redisstate.Outcome) {
 	delete(b.backoff, t.ID)
 	if o.Err != nil {
-		b.log.Info("task not archived, and nothing opened: its state has changed since its callback", "task", t.ID, "program", t.Program, "error", o.Err)
+		b.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started", "task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}
 	b.summary.Archived++
 	b.summary.Opened += len(o.IDs)
 }
 
-// lingering returns a context that ends a while after ctx.
+// lingering returns a context that ends archivingBound after ctx.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

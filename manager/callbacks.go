@@ -9,55 +9,57 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Callbacks say what [Manager.Run] does with finished tasks (docs/manager.md, "Callbacks"). All fields are optional. Run calls one
-// callback at a time.
+// Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields are
+// optional. Run calls one callback at a time.
 //
-// When a callback returns nil, its task is archived. When it returns an error or panics, the task stays, and the callback is called
-// again after a pause of 1 s, 2 s, 4 s, up to 5 min. Other tasks do not wait for it. A callback may also run again after a crash of the
-// manager. So it must be safe to run several times for the same task.
+// If a callback returns nil, its task is archived. If it returns an error or panics, Run keeps the task and calls the
+// callback again after a pause: 1 s, then 2 s, 4 s, up to 5 min. Other tasks are handled during the pause. A callback may
+// also run again after a crash of the manager. So it must be safe to run several times for the same task.
 type Callbacks struct {
-	// Groups are the groups of tasks that Run handles. None: all tasks.
+	// Groups are the groups of the tasks that Run handles. If it is empty, Run handles all tasks.
 	Groups []string
 
-	// Run archives a task without a callback for its state, and logs a warning unless the task succeeded.
+	// If the callback for a task's state is nil, Run archives the task. It then logs a warning, unless the task succeeded.
 	Succeeded func(ctx context.Context, t *Finished) error
 	Failed    func(ctx context.Context, t *Finished) error
 	TimedOut  func(ctx context.Context, t *Finished) error
-	Expired   func(ctx context.Context, t *Finished) error // also cancelled tasks: see Task.Outcome
+	Expired   func(ctx context.Context, t *Finished) error // also called for cancelled tasks, which have the Outcome "cancelled"
 
 	// EndOfRound is called after each round. If it returns an error, Run ends with that error.
 	EndOfRound func(ctx context.Context, s Summary) error
 
-	// Stop is called after EndOfRound. If it returns true, Run ends. Without Stop, Run ends when all tasks of Groups are archived.
+	// Stop is called after EndOfRound. If it returns true, Run ends. If Stop is nil, Run ends when all tasks of Groups are
+	// archived.
 	Stop func(ctx context.Context, s Summary) bool
 }
 
-// ErrNotYet is for a callback whose task has to wait for other tasks. The task stays, and its callback is called again in the next
-// round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task finishes, or after a
-// RoundDuration.
+// A callback returns ErrNotYet if its task must wait for other tasks. Run keeps the task, and calls the callback again in
+// the next round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task
+// finishes, or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
-// A Finished is a finished task in its callback.
+// A Finished is a finished task, as its callback gets it.
 type Finished struct {
 	*Task
 	manager  *Manager
 	followUp []Definition
-	opens    []tdf.Properties // the follow-ups with defaults
+	opens    []tdf.Properties // the follow-ups with their defaults
 }
 
-// Open opens tasks together with the archiving of t, in one atomic step: both happen, or none. If the callback returns an error,
-// nothing is opened. An invalid definition, and more than [MaxFollowUps] in one callback, count as an error of the callback.
+// Open opens tasks when t is archived, in the same atomic step. If the callback returns an error, no task is opened. An
+// invalid definition, or more than [MaxFollowUps] tasks, count as an error of the callback.
 func (t *Finished) Open(definitions ...Definition) { t.followUp = append(t.followUp, definitions...) }
 
-// MaxFollowUps is how many tasks one callback can open. Their sources, inputs and metas can have 4 MiB.
+// MaxFollowUps is the maximum number of tasks that one callback can open. Their sources, inputs and metas together can
+// have 4 MiB.
 const MaxFollowUps = 1000
 
 const maxFollowUpBytes = 4 << 20
 
-// prepare checks the follow-ups, and fills in their defaults.
+// prepare checks the follow-ups, and sets their defaults.
 func (t *Finished) prepare() error {
 	if n := len(t.followUp); n > MaxFollowUps {
-		return fmt.Errorf("open tasks from the callback: %d are too many for one step, at most %d are possible; let some of them open the others", n, MaxFollowUps)
+		return fmt.Errorf("open tasks from the callback: %d tasks are too many for one step, at most %d are possible; let some of the tasks open the others", n, MaxFollowUps)
 	}
 	t.opens = t.manager.properties(t.followUp)
 	bytes := 0
@@ -65,7 +67,7 @@ func (t *Finished) prepare() error {
 		bytes += len(t.opens[i].Source) + len(t.opens[i].Input) + len(t.opens[i].Meta)
 	}
 	if bytes > maxFollowUpBytes {
-		return fmt.Errorf("open tasks from the callback: their sources, inputs and metas have %d bytes, at most %d are possible", bytes, maxFollowUpBytes)
+		return fmt.Errorf("open tasks from the callback: their sources, inputs and metas have %d bytes in total, at most %d are possible", bytes, maxFollowUpBytes)
 	}
 	if err := validate(t.opens); err != nil {
 		return fmt.Errorf("open tasks from the callback: %w", err)
@@ -73,7 +75,7 @@ func (t *Finished) prepare() error {
 	return nil
 }
 
-// of returns the callback for a state.
+// of returns the callback for tasks in state s, or nil.
 func (c *Callbacks) of(s tdf.State) func(context.Context, *Finished) error {
 	switch s {
 	case tdf.Succeeded:
@@ -87,10 +89,10 @@ func (c *Callbacks) of(s tdf.State) func(context.Context, *Finished) error {
 	}
 }
 
-// scopeOf returns the groups, each once.
+// scopeOf returns the groups without duplicates. It returns an error if the name of a group is empty.
 func scopeOf(groups []string) ([]string, error) {
 	if slices.Contains(groups, "") {
-		return nil, errors.New(`the name of a group is ""; name no group to select all tasks`)
+		return nil, errors.New(`the name of a group is ""; to select all tasks, pass no group`)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(groups))), nil
 }

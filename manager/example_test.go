@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
 
-// A task squares each number, and the callback adds up the outputs.
+// Each task squares a number, and the callback adds up the outputs.
 func Example() {
 	m, done := load()
 	defer done()
@@ -81,7 +81,7 @@ func ExampleFinished_Open() {
 	// <nil>
 }
 
-// A manager may handle some groups only, and stop at any time.
+// A manager handles only the tasks of some groups. It can stop Run at any time.
 func ExampleManager_Run_groups() {
 	m, done := load()
 	defer done()
@@ -120,7 +120,7 @@ func ExampleManager_Run_groups() {
 	// total                2
 }
 
-// An archived task runs again, and is cancelled before it does.
+// Retry runs an archived task again. Cancel then cancels the task before it runs.
 func ExampleManager_Retry() {
 	m, done := load()
 	defer done()
@@ -144,7 +144,8 @@ func ExampleManager_Retry() {
 	// expired cancelled 1
 }
 
-// load stands for manager.Load("manager.cfg") and the manager's Close. With it, these examples need neither Redis nor workers.
+// load replaces manager.Load("manager.cfg") and the manager's Close, so that these examples need neither Redis nor
+// workers.
 func load() (m *manager.Manager, done func()) {
 	var t panics
 	tm := managertest.New(&t)
@@ -158,7 +159,7 @@ func load() (m *manager.Manager, done func()) {
 	return tm.Manager, t.end
 }
 
-// panics is a T that panics at the first failure.
+// panics is a managertest.T that panics at the first failure.
 type panics struct{ cleanups []func() }
 
 func (*panics) Helper()                      {}

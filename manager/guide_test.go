@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/workertest"
 )
 
-// The code of docs/manager.md. Examples without an output are compiled and not run.
+// This file contains the code of docs/manager.md. Examples without an output are compiled, but not run.
 
 func ExampleLoad() {
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func ExampleManager_Get() {
 	// archived succeeded 25
 }
 
-// countdown opens a task for each task that succeeded: its input is the output of that task. It ends at 0.
+// countdown opens a follow-up for each task that succeeded. The follow-up's input is the task's output. At 0 it opens no more.
 var countdown = manager.Callbacks{
 	Succeeded: func(ctx context.Context, t *manager.Finished) error {
 		next := t.Definition
@@ -124,7 +124,7 @@ var countdown = manager.Callbacks{
 	},
 }
 
-// openOnce opens the tasks of a group, unless an earlier start of the manager has.
+// openOnce opens the tasks of a group, unless an earlier start of the manager has opened them.
 func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []manager.Definition) error {
 	for i := range tasks {
 		tasks[i].Group = group
@@ -136,7 +136,7 @@ func openOnce(ctx context.Context, m *manager.Manager, group string, tasks []man
 	return err
 }
 
-// outputs reads what the archived tasks of a group printed, whichever start has archived them.
+// outputs returns the outputs of a group's archived tasks. An earlier start of the manager may have archived them.
 func outputs(ctx context.Context, m *manager.Manager, group string) ([]string, error) {
 	var all []string
 	q := manager.Query{Group: group, States: []tdf.State{tdf.Archived}, Order: manager.OldestFirst, Read: manager.ReadOutput}
@@ -201,7 +201,7 @@ func sumOfSquares(ctx context.Context, m *manager.Manager, source string) (strin
 	return strings.Join(results, ""), err
 }
 
-// stage runs the tasks of a group and returns their outputs. The first task that fails ends the stage.
+// stage runs the tasks of a group and returns their outputs. If a task fails, the stage ends.
 func stage(ctx context.Context, m *manager.Manager, group string, tasks ...manager.Definition) ([]string, error) {
 	if err := openOnce(ctx, m, group, tasks); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func stage(ctx context.Context, m *manager.Manager, group string, tasks ...manag
 		Groups: []string{group},
 		Failed: func(ctx context.Context, t *manager.Finished) error {
 			failed = fmt.Errorf("task %d of stage %s failed: %s", t.ID, group, t.Error())
-			return failed // the task stays, for tdf retry
+			return failed // the task stays failed, until tdf retry runs it again
 		},
 		EndOfRound: func(context.Context, manager.Summary) error { return failed },
 	})
@@ -235,7 +235,7 @@ func TestSumOfSquares(t *testing.T) {
 		}
 		return managertest.Result{Output: fmt.Sprint(sum)}
 	})
-	for range 2 { // the second start finds the results of the first
+	for range 2 { // the second start finds the results of the first start
 		sum, err := sumOfSquares(t.Context(), tm.Manager, "https://example.org/squares.tar.gz")
 		if sum != "30" || err != nil {
 			t.Errorf("got %s, %v, want 30", sum, err)
@@ -243,7 +243,7 @@ func TestSumOfSquares(t *testing.T) {
 	}
 }
 
-var _ = runWorker // compiled only: it needs a Redis and a server
+var _ = runWorker // only compiled, because it needs a Redis and a server
 
 func runWorker(ctx context.Context) error {
 	w, err := worker.Load("hosts-1", "worker.cfg", worker.Handle("lookup", lookup))
@@ -256,14 +256,14 @@ func runWorker(ctx context.Context) error {
 func lookup(ctx context.Context, r *worker.Round) error {
 	var in struct{ Host string }
 	if err := r.Bind(&in); err != nil {
-		return err // the task fails for good
+		return err // the task fails, whatever max_fails is
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, in.Host)
 	if e := new(net.DNSError); errors.As(err, &e) && e.IsTemporary {
-		return worker.Later(time.Minute, err) // the task runs again in a minute
+		return worker.Later(time.Minute, err) // after a minute, the task runs again
 	}
 	if err != nil {
-		return err // the round fails, and max_fails decides
+		return err // the round fails; max_fails decides whether the task runs again
 	}
 	return r.SetResult(addresses)
 }
@@ -275,7 +275,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Each Go snippet of the guide is part of a test of this package, line by line.
+// Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
 	guide, err := os.ReadFile("../docs/manager.md")
 	if err != nil {
@@ -305,7 +305,7 @@ func TestTheGuideIsTested(t *testing.T) {
 	}
 }
 
-// flush removes indentation and empty lines.
+// flush returns the text without indentation and empty lines.
 func flush(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

@@ -20,7 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// ends are the results of rounds in a populated namespace.
+// ends are the possible results of rounds in a populated namespace.
 var ends = []tdf.Result{
 	{Output: "fine", Exit: "0", Seconds: 3},
 	{Output: "half", Error: "ValueError: bad value 17\n", Exit: "1", Seconds: 2},
@@ -28,7 +28,7 @@ var ends = []tdf.Result{
 	{Error: "no run.sh"},
 }
 
-// populate opens tasks and moves them to all kinds of states.
+// populate opens many tasks and moves them to various states.
 func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	t.Helper()
 	ctx := t.Context()
@@ -51,7 +51,8 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	}
 }
 
-// takeOn leaves a claimed task running, or executes and settles it. It archives or cancels some.
+// takeOn handles a claimed task at random: it keeps running, or is executed and settled, or is then also archived or
+// cancelled.
 func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	t.Helper()
 	if rand.IntN(8) == 0 {
@@ -87,7 +88,7 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 	apply(t, s, m, nil)
 }
 
-// selects reports whether a query selects a task. It reads the whole task.
+// selects reports whether a query selects a whole task. It checks the conditions one by one, without Redis.
 func selects(q manager.Query, t *tdf.Task) bool {
 	last := t.Current()
 	if last.Worker == "" && t.Round > 0 {
@@ -105,7 +106,7 @@ func selects(q manager.Query, t *tdf.Task) bool {
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
 }
 
-// someQuery returns a query with a few random conditions.
+// someQuery returns a query with random conditions.
 func someQuery(times []time.Time) manager.Query {
 	maybe := func(values ...string) string {
 		if rand.IntN(3) > 0 {
@@ -136,7 +137,7 @@ func someQuery(times []time.Time) manager.Query {
 	return q
 }
 
-// The pages of any query together have exactly the selected tasks, each once.
+// For any query, each selected task is on exactly one page, and no other task is on a page.
 func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -249,7 +250,7 @@ func TestInvalidQueries(t *testing.T) {
 		{manager.Query{States: []tdf.State{"lost"}}, "", 1, "unknown state"},
 		{manager.Query{}, "!", 1, "the cursor"},
 		{manager.Query{}, "dGltZSB4", 1, "the cursor"},
-		{manager.Query{}, "dGltZSBuYW4gNw", 1, "no valid position"}, // time nan 7
+		{manager.Query{}, "dGltZSBuYW4gNw", 1, "no valid position"}, // the cursor "time nan 7"
 		{manager.Query{}, strings.Repeat("QUJD", 1<<16), 1, "the cursor"},
 		{manager.Query{Group: "g"}, first.Next, 1, "the cursor"},
 		{manager.Query{IDs: []int64{1}}, first.Next, 1, "the cursor"},
@@ -259,7 +260,7 @@ func TestInvalidQueries(t *testing.T) {
 			t.Errorf("%+v after %.20q: %v, want it to say %q", c.q, c.after, err, c.want)
 		}
 	}
-	for _, hostile := range []string{"dGltZSAraW5mIP8", "aWRzIDFlMzAwIDc", "aWRzIC0xZTMwMCA3"} { // time +inf \xff, ids 1e300 7, ids -1e300 7
+	for _, hostile := range []string{"dGltZSAraW5mIP8", "aWRzIDFlMzAwIDc", "aWRzIC0xZTMwMCA3"} { // the cursors "time +inf \xff", "ids 1e300 7" and "ids -1e300 7"
 		q := manager.Query{}
 		if strings.HasPrefix(hostile, "aWRz") {
 			q.IDs = []int64{1, 2}
@@ -270,14 +271,14 @@ func TestInvalidQueries(t *testing.T) {
 	}
 }
 
-// A task that stays in its state comes once, whatever other tasks do.
+// If a task stays in its state, it comes exactly once, even if other tasks move.
 func TestPagesOfTasksThatMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	var defs []manager.Definition
 	for i := range 600 {
 		d := define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
-		d.StartAfter = time.Unix(5e9, 0) // so that some hundred scores in the list of open tasks are equal
+		d.StartAfter = time.Unix(5e9, 0) // all tasks start then, so hundreds of scores in the list of open tasks are equal
 		defs = append(defs, d)
 	}
 	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
@@ -306,7 +307,7 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 	}
 }
 
-// stir cancels some of the tasks, and reopens some of the cancelled ones.
+// stir cancels some of the tasks, and reopens some of the cancelled tasks.
 func stir(t *testing.T, s *redisstate.Store, ids []int64) {
 	t.Helper()
 	for range 10 {

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Manager opens the tasks of one namespace and handles their results. Many goroutines may use it at once, and so may its own
-// callbacks.
+// A Manager opens the tasks of one namespace and handles their results. Several goroutines and callbacks may use it at
+// once.
 type Manager struct {
 	settings
 	store   *redisstate.Store
@@ -18,7 +18,8 @@ type Manager struct {
 	running sync.Mutex                                                 // held by Run
 }
 
-// New returns a manager. It does not connect to Redis; the first call that needs Redis does. The error says which option is invalid.
+// New returns a manager. It does not connect to Redis; the first call that needs Redis connects. The error names the
+// invalid option.
 func New(o Options) (*Manager, error) {
 	s, err := o.settings()
 	if err != nil {
@@ -31,7 +32,7 @@ func New(o Options) (*Manager, error) {
 	return &Manager{settings: s, store: store}, nil
 }
 
-// Load returns a manager with the configuration of a file. It is [LoadOptions] and [New].
+// Load returns a manager with the configuration in a file. It calls [LoadOptions] and [New].
 func Load(path string) (*Manager, error) {
 	o, err := LoadOptions(path)
 	if err != nil {
@@ -40,14 +41,14 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
-// Connect connects to Redis, if no call has yet. Like every call, it waits for a Redis that does not answer, until ctx ends. It
-// returns an error at once if Redis answers and cannot be used, for example because the password is wrong.
+// Connect connects to Redis, unless an earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
+// like every call. If Redis answers but cannot be used, Connect returns an error at once. A wrong password is an example.
 func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx) }
 
-// Close ends the connection to Redis. Later calls return an error.
+// Close ends the connection to Redis. Calls after Close return an error.
 func (m *Manager) Close() error { return m.store.Close() }
 
-// Now returns the time of Redis's clock, by which all times of tasks are taken.
+// Now returns the time of Redis's clock. All times of tasks are times of this clock.
 func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 	now, err := m.store.Now(ctx)
 	return stdtime.Time(now), err

@@ -10,19 +10,22 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Open opens tasks and returns them in the order of the definitions. The ids ascend. The tasks have no times yet.
+// Open opens tasks and returns them in the order of the definitions, with ascending ids. The returned tasks contain no
+// times.
 //
-// Open checks all definitions first. If one is invalid, it opens nothing, and the error wraps a *[tdf.PropertyError]. It opens up to
-// 250 tasks in one atomic step, and more in several. After any other error the returned tasks are those that were opened.
+// Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
+// *[tdf.PropertyError]. One atomic step opens up to 250 tasks; Open needs several steps for more. After any other error,
+// Open returns the tasks that it has opened.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, (*redisstate.Store).Open)
 }
 
-// ErrGroupTaken is the error of OpenGroup for a group that has tasks.
+// ErrGroupTaken is the error of OpenGroup if the group already has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken
 
-// OpenGroup is Open for a new group. If the group of the first definition has a task in any state, OpenGroup opens nothing, and
-// the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only one of them succeeds.
+// OpenGroup opens tasks like Open, in a new group. If the group of the first definition already has a task in any state,
+// OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only
+// one of them succeeds.
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, (*redisstate.Store).OpenGroup)
 }
@@ -49,7 +52,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	return tasks, err
 }
 
-// properties fills in the defaults.
+// properties returns the properties of new tasks, with defaults for the fields that a definition does not set.
 func (m *Manager) properties(definitions []Definition) []tdf.Properties {
 	all := make([]tdf.Properties, len(definitions))
 	for i, d := range definitions {
@@ -67,8 +70,8 @@ func validate(all []tdf.Properties) error {
 	return nil
 }
 
-// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"): whole milliseconds below a
-// second, to start_after or, if that is past, to the current time.
+// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is less
+// than a second. It is added to start_after or, if that time is past, to the current time.
 func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
@@ -81,7 +84,7 @@ func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Prop
 	for i := range all {
 		d := &all[i]
 		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
-		if start < d.EndBefore { // otherwise the offset would make the task expire
+		if start < d.EndBefore { // a later start would make the task expire
 			d.StartAfter = start
 		}
 	}

@@ -13,36 +13,38 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// Options configure a manager. Only Namespace is required. The zero value of any other field means its default.
+// Options configure a manager. Only Namespace is required. Every other field that is zero gets its default.
 type Options struct {
-	// Redis says where Redis is and how to log in. Default: localhost, port 6379, no password.
+	// Redis is the address of Redis, and the user and password. Default: localhost, port 6379, no password.
 	Redis config.Redis
 
-	// Namespace is the project's name. All its keys in Redis begin with it.
+	// Namespace is the name of the project. All keys of the project in Redis begin with this name.
 	Namespace string
 
-	// RoundDuration is the longest time between the starts of two rounds of Run. A finished task starts a round at once. Default: 1 s.
+	// RoundDuration is the maximum time between the starts of two rounds of Run. If a task finishes, a round starts at once.
+	// Default: 1 s.
 	RoundDuration time.Duration
 
-	// TaskDefaults has the values of properties that a [Definition] leaves at zero.
+	// TaskDefaults sets the properties that a [Definition] does not set.
 	TaskDefaults Definition
 
-	// AddRandomStartOffset adds 0 to 999 ms to the StartAfter of each opened task, so that tasks start in random order.
+	// AddRandomStartOffset adds a random time from 0 to 999 ms to the StartAfter of each opened task. So tasks start in
+	// random order.
 	AddRandomStartOffset bool
 
-	// Log gets what the manager logs. Default: lines of text on stderr, from level info up.
+	// Log receives the log messages of the manager. Default: text on stderr, from level info up.
 	Log *slog.Logger
 
 	// Name is the manager's name in the logs of tasks. Default: "manager".
 	Name string
 
-	// Progress is where Run shows its progress: in one line of a terminal that is rewritten, elsewhere in plain lines, at most one in
-	// 5 s. Default: nowhere.
+	// Progress is where Run writes its progress. On a terminal, Run rewrites one line. Elsewhere it writes plain lines, at
+	// most one every 5 s. Default: no progress.
 	Progress io.Writer
 }
 
-// LoadOptions reads a configuration file, such as manager.cfg. Environment variables overrule the file (docs/configuration.md). Log
-// writes to stderr as section [log] says. The error is a *[config.Error].
+// LoadOptions reads a configuration file, such as manager.cfg. Environment variables override the file
+// (docs/configuration.md). Log writes to stderr, as section [log] of the file configures. The error is a *[config.Error].
 func LoadOptions(path string) (Options, error) {
 	cfg, err := config.LoadManager(path)
 	if err != nil {
@@ -51,21 +53,21 @@ func LoadOptions(path string) (Options, error) {
 	return OptionsOf(cfg), nil
 }
 
-// OptionsOf returns the options of a configuration that package config has read.
+// OptionsOf converts a configuration that package config has read.
 func OptionsOf(cfg config.Manager) Options {
 	o := Options{
 		Redis: cfg.Redis, Namespace: cfg.Namespace, RoundDuration: cfg.RoundDuration,
 		TaskDefaults: definitionOf(cfg.TaskDefaults), AddRandomStartOffset: cfg.AddRandomStartOffset,
 		Log: cfg.Log.Logger(os.Stderr),
 	}
-	if cfg.RoundDuration == 0 { // no wait between rounds
+	if cfg.RoundDuration == 0 { // Options.RoundDuration 0 would mean the default
 		o.RoundDuration = leastRound
 	}
 	return o
 }
 
 // settings are options with their defaults, as the rest of the package uses them.
-type settings struct {
+type settings struct { // settings are the options in the form that the rest of the package uses, with defaults.
 	cfg      config.Manager
 	log      *slog.Logger
 	name     string
@@ -73,11 +75,11 @@ type settings struct {
 }
 
 func (o Options) settings() (settings, error) {
-	cfg, err := config.DefaultManager(o.Namespace) // checks the name
+	cfg, err := config.DefaultManager(o.Namespace) // also checks the namespace
 	if err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
 	}
-	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // these options overrule the environment
+	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // these options override the environment
 	cfg.Redis.Host = cmp.Or(o.Redis.Host, "localhost")
 	cfg.Redis.Port = cmp.Or(o.Redis.Port, 6379)
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
@@ -96,42 +98,42 @@ func (o Options) settings() (settings, error) {
 // NoTimeout is a Timeout without a limit.
 const NoTimeout = stdtime.Forever
 
-// NoEnd returns the EndBefore of a task that never expires: a time in the year 5138.
+// NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
 func NoEnd() time.Time { return stdtime.Never() }
 
-// A Definition says what a task runs, when, and how often it may fail. A field that is zero has the value of [Options].TaskDefaults,
-// or else the default given here (docs/lifecycle.md).
+// A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the
+// value of [Options].TaskDefaults. If that value is zero too, it gets the default below (docs/lifecycle.md).
 type Definition struct {
-	Program string `json:"program"`             // the program's name, and its directory on a worker
+	Program string `json:"program"`             // the program's name; the worker uses it as the name of a directory
 	Source  string `json:"source" only:"whole"` // where workers get the program (docs/programs.md)
-	Input   string `json:"input,omitempty"`     // the arguments of run.sh, split into words as a POSIX shell does
+	Input   string `json:"input,omitempty"`     // the arguments of run.sh; the worker splits them into words as a POSIX shell does
 
-	// Group is the group that the task belongs to, such as a stage or a campaign. Default: none.
+	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
 	Group string `json:"campaign,omitempty"`
 
-	// Meta is the manager's own data about the task, up to 4 KiB. Default: none.
+	// Meta is the manager's own data about the task, up to 4 KiB. Default: no data.
 	Meta string `json:"meta,omitempty"`
 
-	// No worker claims the task before StartAfter. Default: at once.
+	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
 	StartAfter time.Time `json:"start_after,omitzero" only:"whole"`
 
-	// The task expires if it is not executed by EndBefore. Default: NoEnd().
+	// EndBefore is the time at which the task expires, unless it has been executed. Default: NoEnd().
 	EndBefore time.Time `json:"end_before,omitzero" only:"whole"`
 
-	// Timeout is the longest run time of a round. Default: NoTimeout.
+	// Timeout is the maximum run time of a round. Default: NoTimeout.
 	Timeout time.Duration `json:"timeout,omitempty" only:"whole"`
 
-	// FailOn says what makes a round fail. Default: tdf.FailOnStderr.
+	// FailOn is the condition under which a round fails. Default: tdf.FailOnStderr.
 	FailOn tdf.FailOn `json:"fail_on" only:"whole"`
 
-	// How many times the task runs again after a failed, a timed out and a lost round. nil is the default: 0, 0 and 3.
-	// new(2) allows two more rounds.
+	// The maximum numbers of further rounds after failed, timed out and lost rounds. The defaults, which nil selects, are 0,
+	// 0 and 3. For example, new(2) allows two more rounds.
 	MaxFails    *int `json:"max_fails" only:"whole"`
 	MaxTimeouts *int `json:"max_timeouts" only:"whole"`
 	MaxLosses   *int `json:"max_losses" only:"whole"`
 }
 
-// properties returns the properties of a task with the values of d, and those of defaults where d has zeros.
+// properties returns the properties of a task. They have the values of d, or of defaults if a field of d is zero.
 func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	p := defaults
 	override(&p.Program, d.Program)
@@ -161,7 +163,7 @@ func set[T any](property, value *T) {
 	}
 }
 
-// definitionOf returns the definition that has these properties, whatever the defaults are.
+// definitionOf returns a definition that sets all these properties, so that defaults have no effect.
 func definitionOf(p tdf.Properties) Definition {
 	return Definition{
 		Program: p.Program, Source: p.Source, Input: p.Input, Group: p.Group, Meta: p.Meta,

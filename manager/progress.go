@@ -9,27 +9,27 @@ import (
 	"golang.org/x/term"
 )
 
-// Times of the display.
+// The shortest times between two outputs.
 const (
-	linePause    = 5 * time.Second        // between two plain lines
-	rewritePause = 100 * time.Millisecond // between two versions of a terminal's line
+	linePause    = 5 * time.Second        // between plain lines
+	rewritePause = 100 * time.Millisecond // between versions of a terminal's line
 	rateWindow   = 30 * time.Second
 )
 
-// progress shows summaries: in one line of a terminal that is rewritten, elsewhere in plain lines.
+// progress shows summaries. On a terminal it rewrites one line, and elsewhere it writes plain lines.
 type progress struct {
-	w     io.Writer // nil: it shows nothing
-	width int       // of the terminal; 0: w is not a terminal
+	w     io.Writer // nil if no progress is shown
+	width int       // the width of the terminal; 0 if w is not a terminal
 	now   func() time.Time
 
-	shown   string    // the last line, without its rate
+	shown   string    // the last line without its rate
 	at      time.Time // when the last line was written
-	pending Summary   // a summary that came too soon after the last line
-	late    bool      // there is a pending summary
+	pending Summary   // a summary that came too soon after the last line was written
+	late    bool      // whether pending holds a summary
 	samples []sample
 }
 
-// A sample is the number of done tasks at a time.
+// A sample is the number of done tasks at one time.
 type sample struct {
 	at   time.Time
 	done int64
@@ -82,7 +82,7 @@ func (p *progress) write(now time.Time, s Summary, rate float64) {
 	fmt.Fprint(p.w, "\r\x1b[K", line)
 }
 
-// end writes the pending summary, and ends a terminal's line.
+// end writes the pending summary, if there is one, and ends a terminal's line.
 func (p *progress) end() {
 	if p.w == nil {
 		return
@@ -95,7 +95,7 @@ func (p *progress) end() {
 	}
 }
 
-// rate returns how many tasks were done per second, over the last half minute.
+// rate returns the number of tasks that were done per second, over the last half minute.
 func (p *progress) rate(now time.Time, done int64) float64 {
 	for len(p.samples) > 1 && now.Sub(p.samples[0].at) > rateWindow {
 		p.samples = p.samples[1:]

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// shows returns what a progress writes for summaries at the given seconds.
+// shows returns the output of a progress that shows the summary of each step at the time of the step.
 func shows(width int, steps []step) string {
 	var out bytes.Buffer
 	clock := time.Unix(1_000_000, 0)

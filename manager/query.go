@@ -9,63 +9,64 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Query selects the tasks that meet all of its conditions. A field that is zero is no condition, and the zero Query selects all
-// tasks. The last run of a task is [Task.LastRun].
+// A Query selects the tasks that meet all of its conditions. A field that is zero is no condition, so the zero Query
+// selects all tasks. The last run of a task is [Task.LastRun].
 type Query struct {
 	IDs      []int64     // tasks with one of these ids
 	States   []tdf.State // tasks in one of these states
 	Group    string      // tasks of this group
 	Outcomes []string    // tasks with one of these outcomes
-	Program  string      // tasks of this program; * and ? stand for any characters, as in path.Match
+	Program  string      // tasks of this program; * and ? are wildcards as in path.Match
 	Worker   string      // tasks whose last run was on this worker
-	Exit     string      // tasks whose last run ended so: "0" to "255", "signal: killed", or "signal" for any signal
+	Exit     string      // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
 	Since    time.Time   // tasks that entered their state at this time or later
 	Before   time.Time   // tasks that entered their state before this time
 	Output   string      // tasks whose last run printed this text to stdout
 	Error    string      // tasks whose last run printed this text to stderr
-	Failure  string      // tasks whose last failure is of this group of failures: its id, or the beginning of the id
+	Failure  string      // tasks whose last failure belongs to this failure group; the id of the group, or its beginning
 
 	Order Order
 	Read  Read
 }
 
-// An Order is the order in which tasks come. Tasks of a group come by their ids, and Query.IDs in their own order. All other tasks
-// come by the times at which they entered their states, and open tasks by the times at which they may be claimed.
+// An Order is the order in which a query returns tasks. It sorts tasks of a group by their ids, and open tasks by the
+// times at which they become claimable. It sorts all other tasks by the times at which they entered their states. Tasks
+// that Query.IDs selects keep the order of Query.IDs.
 type Order int
 
 // The orders.
 const (
 	NewestFirst Order = iota
 	OldestFirst
-	ByID // by ascending id, of whatever tasks; only List supports it
+	ByID // by ascending id, for any query; only List supports ByID
 )
 
-// Read says which texts of the last run are read. Without a text, a [Task] has everything else of a summary.
+// Read selects the texts of the last run that are read. The other fields of a summary are always read.
 type Read int
 
-// What is read. Each one includes those before it.
+// The values of Read. Each value includes the texts of the values above it.
 const (
-	ReadSummary Read = iota // no text but those that the Query searches
-	ReadResult              // the result, for Task.Result
-	ReadOutput              // stdout and stderr, for Task.Output and Task.Error
+	ReadSummary Read = iota // only the texts that the Query searches
+	ReadResult              // also the result, for Task.Result
+	ReadOutput              // also stdout and stderr, for Task.Output and Task.Error
 )
 
-// A Page is a part of the tasks that a query selects.
+// A Page is one part of the tasks that a query selects.
 type Page struct {
 	Tasks []*Task
-	// Next is the cursor of the next page; "": this is the last page.
+	// Next is the cursor of the next page. On the last page it is "".
 	Next string
-	// Looked is how many tasks were read to find those of the page. Redis has lists by state, group and time. For all other conditions,
-	// Page reads one task after the other.
+	// Looked is the number of tasks that were read for this page. Redis finds tasks by state, group and time. For all other
+	// conditions, Page reads each task.
 	Looked int
 }
 
-// A QueryError says why a [Query] or a cursor is invalid.
+// A QueryError is the reason why a [Query] or a cursor is invalid.
 type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
 
-// Validate reports why a query, or the cursor of a page, is invalid: a *[QueryError]. It does not need Redis.
+// Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a *[QueryError].
 func (q Query) Validate(cursor string) error { return queryError(q.listing().Validate(cursor)) }
 
 func (q Query) listing() listing.Query {
@@ -76,7 +77,7 @@ func (q Query) listing() listing.Query {
 	}
 }
 
-// texts names the texts to read of a task.
+// texts returns which texts of a task must be read.
 func (q Query) texts(t *tdf.Task) []redisstate.TextsOf {
 	if q.Read == ReadSummary {
 		return []redisstate.TextsOf{listing.OfTask}
@@ -89,7 +90,7 @@ func (q Query) texts(t *tdf.Task) []redisstate.TextsOf {
 	return all
 }
 
-// view returns the summary of a task.
+// view returns the summary of a task, with the texts that the query reads.
 func (q Query) view(t *tdf.Task) *Task {
 	v := newTask(t, false)
 	switch q.Read {

@@ -11,18 +11,18 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Get reads a whole task with all its rounds and their texts. The error wraps [tdf.ErrNoTask] if there is no such task.
+// Get reads a whole task with all its rounds and their texts. If the task does not exist, the error wraps [tdf.ErrNoTask].
 func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
 		return nil, err
 	}
-	return newTask(stored.Task, true), nil // the server reports invalid properties
+	return newTask(stored.Task, true), nil // if a property is invalid, the server reports it
 }
 
-// List returns all tasks that a query selects. It reads them in pages, so few of them are in memory at a time. A task that moves to
-// another state meanwhile may come twice or not at all, unless the query has a Group or the order is ByID. After an error no more
-// tasks come. An invalid query is a *[QueryError].
+// List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a
+// task moves to another state meanwhile, List may return it twice or not at all, unless the query has a Group or the order
+// is ByID. After an error, List returns no more tasks. If the query is invalid, the error is a *[QueryError].
 func (m *Manager) List(ctx context.Context, q Query) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
 		if err := m.list(ctx, q, func(t *Task) bool { return yield(t, nil) }); err != nil {
@@ -40,11 +40,12 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	return queryError(err)
 }
 
-// Page returns up to limit tasks that a query selects. cursor is "" for the first page, and the Next of the page before for any other.
-// A task that stays in its state comes on exactly one page; in a group, every task does.
+// Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page is
+// the Next of the previous page. If a task stays in its state, it is on exactly one page. If the query has a Group, every
+// task is on exactly one page.
 //
-// Page takes about half a second at most. So a page may have fewer tasks, or none, and not be the last one. An invalid query or cursor
-// is a *[QueryError].
+// Page takes at most about half a second. So a page may contain fewer tasks, or none, although further pages follow. If
+// the query or the cursor is invalid, the error is a *[QueryError].
 func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (Page, error) {
 	if q.Order == ByID && q.Group == "" {
 		return Page{}, &QueryError{"list tasks: only List supports the order by id"}
@@ -65,7 +66,7 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 	return page, err
 }
 
-// queryError returns the errors of package listing as those of this package.
+// queryError converts an error of package listing into an error of this package.
 func queryError(err error) error {
 	var e *listing.QueryError
 	if errors.As(err, &e) {
@@ -74,7 +75,8 @@ func queryError(err error) error {
 	return err
 }
 
-// Counts counts the tasks of some groups by state, all at one moment. Without groups it counts all tasks.
+// Counts returns the number of tasks in each state, all counted at one moment. It counts the tasks of the groups, or all
+// tasks if no group is given.
 func (m *Manager) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	groups, err := scopeOf(groups)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 var eventually = expect.Eventually
 
-// works starts a server, and a worker that executes all open tasks. Each task prints its input.
+// works starts a server, and a worker that executes all open tasks. The worker returns each task's input as its output.
 func works(t *testing.T, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -78,7 +78,8 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 	}
 }
 
-// Two managers at once handle thousands of tasks, each with a follow-up. Each callback runs, and each follow-up is opened once.
+// Two managers handle thousands of tasks at the same time. Each task has a follow-up. Each callback runs, and each
+// follow-up is opened once.
 func TestTwoManagersOnRedis(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	works(t, cfg)
@@ -138,7 +139,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	}
 }
 
-// Redis wakes a waiting manager: with a round_duration of an hour, the manager would otherwise outlast the test.
+// Redis wakes a waiting manager. Otherwise the manager would wait for its round_duration of an hour.
 func TestAManagerIsWoken(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.RoundDuration = time.Hour
@@ -181,7 +182,7 @@ func TestAManagerIsWoken(t *testing.T) {
 	}
 }
 
-// succeed takes a task through its life until it has succeeded.
+// succeed claims, executes and settles a task, so that it succeeds.
 func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -203,7 +204,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	apply(t, s, m, nil)
 }
 
-// While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again.
+// While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again later.
 func TestRedisIsFull(t *testing.T) {
 	cfg := redisConfig(t, redistest.Start(t).Addr)
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
@@ -248,7 +249,7 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
-// madeRoom is a log. When it logs that Redis is full, it makes room in Redis.
+// madeRoom is a log. When it receives the message that Redis is full, it frees memory in Redis.
 type madeRoom struct {
 	logged
 	make func()
@@ -301,7 +302,7 @@ func TestOptionsThatAreInvalid(t *testing.T) {
 	}
 }
 
-// The first call connects. It waits for a Redis that is down until its context ends, and so does the next call.
+// New does not connect. While Redis is down, the first call and later calls wait until their contexts end.
 func TestNewDoesNotConnect(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()

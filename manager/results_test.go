@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// roundHistories are the properties that a round may have left.
+// roundHistories are the possible properties of a round in Redis.
 var roundHistories = []tdf.Hash{
 	{},
 	{"worker": "w", "running": "2"},
@@ -24,7 +24,7 @@ var roundHistories = []tdf.Hash{
 	{"error": "rejected"},
 }
 
-// everyHistory returns tasks in all states, after each history of up to three rounds.
+// everyHistory returns tasks in all states, with each combination of histories for up to three rounds.
 func everyHistory() []tdf.Hash {
 	tasks := []tdf.Hash{{"program": "p", "source": source, "round": "0"}}
 	var all []tdf.Hash
@@ -65,7 +65,7 @@ func outcomesOf(s tdf.State) []string {
 	}
 }
 
-// A task of a list has the same texts of its last run as the whole task.
+// In a list, a task has the same texts of its last run as the whole task.
 func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg, testspace.Log(silent))
@@ -98,7 +98,7 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	}
 }
 
-// lastTexts returns the texts that the last run left. If reading one panics, it returns the panic as an error.
+// lastTexts returns the texts of the last run. If reading a text panics, it returns the panic as an error.
 func lastTexts(t *manager.Task) (texts [3]string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {
@@ -115,7 +115,7 @@ func TestListByID(t *testing.T) {
 	for i := range 1500 {
 		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
 		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
-		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // in random order
+		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // archived in an order that is not the order of the ids
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
 	if _, err := connect(t, cfg).Restore(t.Context(), records...); err != nil {

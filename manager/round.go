@@ -9,19 +9,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Bounds of the tasks in memory, and of the work in one round.
+// Limits for the tasks in memory, and for the work in one round.
 const (
 	idsPerPage    = 1000
-	tasksPerBatch = 64 // read together: an output may have 1 MiB
+	tasksPerBatch = 64 // these tasks are read together, and each output may have 1 MiB
 	tasksPerList  = 16 * tasksPerBatch
 )
 
-// A round is the work on one round of Run.
+// A round holds the data of one round of Run.
 type round struct {
 	*run
 	now     tdf.Time
 	summary Summary
-	cut     bool // the round has left tasks to the next one
+	cut     bool // whether tasks remain for the next round because this round reached a limit
 }
 
 func (r *run) round(ctx context.Context) (Summary, error) {
@@ -50,7 +50,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	return o.summary, err
 }
 
-// list handles one list of finished tasks, and passes tasks that have to wait.
+// list handles one list of finished tasks. It skips tasks that must wait.
 func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	var offset int64
 	for taken := 0; ; {
@@ -84,7 +84,7 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	for i := range tasks {
 		t := tasks[i].Task
 		if t == nil || t.State != state {
-			continue // another manager was quicker
+			continue // another manager has archived the task
 		}
 		if ctx.Err() != nil {
 			break

@@ -10,19 +10,19 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// leastRound is a pause even for a round_duration of 0, so that a manager does not ask Redis without end.
+// leastRound is the minimum pause between rounds. If round_duration is 0, it prevents a busy loop of requests to Redis.
 const leastRound = 10 * time.Millisecond
 
-// errRunning is returned by a second Run at the same time.
-var errRunning = errors.New("run callbacks: this manager is running already; make a manager for each Run")
+// errRunning is the error of a Run that starts while another Run of the same manager is running.
+var errRunning = errors.New("run callbacks: this manager already runs callbacks; create a manager for each Run")
 
-// Run handles finished tasks: it calls their callbacks and archives them, in rounds, until all tasks of Callbacks.Groups are archived
-// or Callbacks.Stop returns true. A round starts when a task finishes, and at the latest a RoundDuration after the start of the
-// round before.
+// Run calls the callbacks of finished tasks and archives the tasks, in rounds. It returns nil when all tasks of
+// Callbacks.Groups are archived, or when Callbacks.Stop returns true. A round starts when a task finishes, but at the
+// latest a RoundDuration after the start of the previous round.
 //
-// In these cases Run returns nil. It returns the error of EndOfRound. When ctx ends, it archives the tasks whose callbacks have
-// returned, and returns the cause of ctx. While Redis is away, it waits. Several managers may handle the same tasks: each task is
-// archived by one of them.
+// If EndOfRound returns an error, Run returns this error. If ctx ends, Run archives the tasks whose callbacks have
+// returned nil, and returns the cause of ctx. If Redis does not answer, Run waits. Several managers may handle the same
+// tasks: only one of them archives each task.
 func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	if !m.running.TryLock() {
 		return errRunning
@@ -50,15 +50,15 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 
 func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastRound) }
 
-// A run is one call of Run.
+// A run holds the data of one call of Run.
 type run struct {
 	*Manager
 	Callbacks
-	scope    []string // the groups to list; one "" stands for all tasks
+	scope    []string // the groups whose tasks Run handles; a single "" means all tasks
 	attend   func(ctx context.Context, most time.Duration) error
 	backoff  backoff
 	rounds   int
-	again    bool // the last round left tasks that can be handled at once
+	again    bool // whether the next round must start at once
 	server   serverWatch
 	progress progress
 }
@@ -78,7 +78,7 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 	return r, nil
 }
 
-// once makes one round, and reports whether it was the last.
+// once executes one round, and reports whether it was the last round.
 func (r *run) once(ctx context.Context) (done bool, err error) {
 	s, err := r.round(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) once(ctx context.Context) (done bool, err error) {
 	return s.Done(), nil
 }
 
-// wait returns when the next round has to begin.
+// wait returns when the next round must start.
 func (r *run) wait(ctx context.Context, most time.Duration) error {
 	held := tdf.Forever.Std()
 	if next := r.backoff.next(); next < tdf.Never {
@@ -110,7 +110,7 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 	switch {
 	case r.again || min(most, held) <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // not most, because the clock of a test stands still during a round
+		err = r.Manager.wait(ctx, r.pause(), held) // passes no most, because a test's clock stands still during a round
 	default:
 		err = r.attend(ctx, min(most, held))
 	}

@@ -19,7 +19,7 @@ import (
 
 const source = "https://example.org/run.sh"
 
-// logged is a buffer with the log of a manager.
+// logged is a buffer that contains the log of a manager.
 type logged struct{ testlog.Buffer }
 
 func (l *logged) option() func(*manager.Options) {
@@ -28,7 +28,8 @@ func (l *logged) option() func(*manager.Options) {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// newTester returns a tester with a program p. It prints its arguments, or fails in the way that its first argument names.
+// newTester returns a tester with a program p. The program prints its arguments, or fails in the way that its first
+// argument names.
 func newTester(t *testing.T) (*managertest.Tester, *logged) {
 	t.Helper()
 	log := &logged{}
@@ -206,10 +207,10 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 		}, "task 2 of 2: program: is empty"},
 		"too many": {func(m *manager.Manager, task *manager.Finished) {
 			task.Open(slices.Repeat([]manager.Definition{define("p", source, "x")}, manager.MaxFollowUps+1)...)
-		}, "1001 are too many for one step"},
+		}, "1001 tasks are too many for one step"},
 		"too long": {func(m *manager.Manager, task *manager.Finished) {
 			task.Open(slices.Repeat([]manager.Definition{define("p", source, strings.Repeat("x", 100_000))}, 50)...)
-		}, "bytes, at most"},
+		}, "bytes in total, at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tm, log := newTester(t)
@@ -249,7 +250,7 @@ func TestARoundIsBounded(t *testing.T) {
 	}
 }
 
-// Held tasks, even more than a page of ids, do not hide the tasks behind them.
+// Tasks that must wait do not hide later tasks, even if they fill a page of ids.
 func TestPagingGoesPastHeldTasks(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, append(slices.Repeat([]string{"held"}, 1100), "free")...)
@@ -300,7 +301,7 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	}
 }
 
-// Run archives a task whose callback has returned, even if ctx ended during the callback.
+// If ctx ends during a callback, Run archives the tasks whose callbacks had returned before.
 func TestTheEndOfTheContext(t *testing.T) {
 	tm, log := newTester(t)
 	open(t, tm.Manager, "one", "two", "three")
@@ -328,7 +329,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 	}
 }
 
-// If another client archives a task while its callback runs, the callback's follow-ups are not opened.
+// If another client retries a task while the task's callback runs, the follow-ups of the callback are not opened.
 func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 	tm, log := newTester(t)
 	ids := open(t, tm.Manager, "ok")
@@ -343,7 +344,7 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 			return err
 		},
 	})
-	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("task not archived, and nothing opened") != 1 {
+	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("task not archived, and no follow-up opened") != 1 {
 		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.String())
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 )
 
-// lookPause is the time between two checks.
+// lookPause is the minimum time between two checks.
 const lookPause = tdf.Seconds(2)
 
-// serverWatch logs when there is no server: without one, no executed task is settled.
+// serverWatch logs when no server is alive, because executed tasks then wait.
 type serverWatch struct {
 	store interface {
 		LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
@@ -33,9 +33,9 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	missing := now.Sub(last) > friend.ServerPatience
 	switch {
 	case missing && !w.missing && last == 0:
-		w.log.Warn("no server was ever seen in this namespace; no task finishes before one runs: start a server")
+		w.log.Warn("no server was ever seen in this namespace; no task finishes until a server runs: start a server")
 	case missing && !w.missing:
-		w.log.Warn("no server has been seen for a while; no task finishes before one runs: start a server", "seconds", float64(now.Sub(last)))
+		w.log.Warn("no server has been seen for a while; no task finishes until a server runs: start a server", "seconds", float64(now.Sub(last)))
 	case !missing && w.missing:
 		w.log.Info("a server runs again")
 	}

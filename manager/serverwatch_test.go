@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// lastSeen is a store that knows only when a server was last seen.
+// lastSeen is a store that returns only the time at which a server was last seen.
 type lastSeen struct{ at tdf.Time }
 
 func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }
@@ -28,7 +28,7 @@ func TestServerWatch(t *testing.T) {
 		{1010, 1009, "a server runs again"},
 		{1012, 1009, ""},
 		{1019, 1009, ""},
-		{1020, 900, ""}, // too soon after the last look
+		{1020, 900, ""}, // too soon after the last check
 		{1023, 1012.9, "no server has been seen for a while"},
 		{1030, 1013, ""},
 		{1040, 1040, "a server runs again"},

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// Tasks with large inputs and outputs reach their callbacks over a slow link, too.
+// Large inputs and outputs of tasks reach the callbacks over a slow connection, too.
 func TestRunOverASlowLink(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	works(t, cfg)
@@ -24,7 +24,7 @@ func TestRunOverASlowLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Limit(32 << 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // ends a test that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // limits the test if it hangs
 	defer cancel()
 	bytes := 0
 	err := m.Run(ctx, manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Finished) error {

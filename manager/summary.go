@@ -9,13 +9,13 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Summary says what a round of Run did.
+// A Summary is the result of one round of Run.
 type Summary struct {
-	Round    int        // of this Run; the first is 1
-	Counts   tdf.Counts // of the tasks of Callbacks.Groups after the round, all at one moment
-	Archived int        // tasks that the round archived
-	Opened   int        // tasks that it opened
-	Waiting  int        // tasks whose callbacks will be called again
+	Round    int        // the number of the round in this call of Run; the first is 1
+	Counts   tdf.Counts // of the tasks of Callbacks.Groups, all counted at one moment after the round
+	Archived int        // the number of tasks that the round archived
+	Opened   int        // the number of tasks that the round opened
+	Waiting  int        // the number of tasks whose callbacks will be called again
 }
 
 // Done reports whether all tasks are archived.
@@ -32,7 +32,8 @@ func (s Summary) String() string {
 	return line
 }
 
-// PrintSummary writes a table of the tasks by state: of some groups, or of all tasks.
+// PrintSummary writes a table of the numbers of tasks by state. It counts the tasks of the groups, or all tasks if no
+// group is given.
 func (m *Manager) PrintSummary(ctx context.Context, w io.Writer, groups ...string) error {
 	counts, err := m.Counts(ctx, groups...)
 	if err != nil {

@@ -7,23 +7,23 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Task is a task as it was when it was read. Its Definition has the task's own values in all fields, so it can be changed and
-// opened again.
+// A Task is a task at the time when it was read. Its Definition sets all fields, so that you can change the Definition and
+// open it again.
 //
-// [Manager.List] and [Manager.Page] read summaries: all fields but Log and Checkpoint, and only the last two rounds. The texts of
-// rounds are read as [Query].Read says.
+// [Manager.List] and [Manager.Page] read summaries. A summary lacks Log and Checkpoint, and contains only the last two
+// rounds. Read of the [Query] selects which texts of the rounds it contains.
 type Task struct {
 	ID int64 `json:"id"`
 	Definition
 
 	State   tdf.State `json:"state"`
-	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, timed_out, expired or cancelled; "": not finished. Archived tasks keep it.
+	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, timed_out, expired or cancelled; "" if the task is not finished. Archived tasks keep their outcome.
 	Round   int       `json:"round"`             // the number of the current round; the first is 0
 
 	Entered time.Time `json:"entered,omitzero"` // when the task entered its state
 	Opened  time.Time `json:"opened,omitzero"`
 
-	// How many rounds failed, timed out, were lost and were released, how often the task was retried, and how often it was changed.
+	// Numbers of rounds that failed, timed out, were lost and were released, then numbers of retries and of changes.
 	Fails    int `json:"fails" only:"whole"`
 	Timeouts int `json:"timeouts" only:"whole"`
 	Losses   int `json:"losses" only:"whole"`
@@ -32,72 +32,73 @@ type Task struct {
 	Revision int `json:"revision" only:"whole"`
 
 	NotOn      []string `json:"not_on,omitempty" only:"whole"`     // workers that must not run the task
-	Checkpoint string   `json:"checkpoint,omitempty" only:"whole"` // what the program left for its next round
+	Checkpoint string   `json:"checkpoint,omitempty" only:"whole"` // data that the program saved for its next round
 
-	// Of a running task: when the round times out or the task expires, and until when the worker's claim holds.
+	// Both are set while the task runs: when the round times out or the task expires, and until when the worker's claim
+	// holds.
 	Deadline   time.Time `json:"deadline,omitzero" only:"running"`
 	LeaseUntil time.Time `json:"lease_until,omitzero" only:"running"`
 
-	Rounds []Round  `json:"rounds" only:"whole"` // in their order; without rounds that left nothing in Redis
-	Log    []string `json:"log" only:"whole"`    // a line for each transition: when, who, what
+	Rounds []Round  `json:"rounds" only:"whole"` // in ascending order, without rounds that have no data in Redis
+	Log    []string `json:"log" only:"whole"`    // a line for each transition, with its time, its author and its description
 
 	task   *tdf.Task
-	whole  bool     // the task is no summary
-	hidden []string // texts that JSON leaves out: the query did not ask for them, but may have searched them
+	whole  bool     // whether this is a whole task, not a summary
+	hidden []string // texts that the JSON omits: the query did not ask for them, but may have searched them
 }
 
 // A Round is one try of a task.
 type Round struct {
 	Number int `json:"round"` // the first is 0
 
-	// Entered says when the task entered its states in this round. TimedOut, Failed and Lost say when the round ended in one of these
-	// ways; they are zero otherwise.
+	// Entered contains when the task entered its states in this round. TimedOut, Failed or Lost is set if the round ended in
+	// this way.
 	Entered  map[tdf.State]time.Time `json:"entered,omitempty"`
 	TimedOut time.Time               `json:"-"`
 	Failed   time.Time               `json:"-"`
 	Lost     time.Time               `json:"-"`
 
-	Worker        string        `json:"worker,omitempty"` // "": no worker claimed the round
-	Started       time.Time     `json:"started,omitzero"` // when the program started, or else when the worker claimed the task
-	Ended         time.Time     `json:"ended,omitzero"`   // zero: the round has not ended
-	Exit          string        `json:"exit,omitempty"`   // "0" to "255", or such as "signal: killed"; "": unknown
+	Worker        string        `json:"worker,omitempty"` // "" if no worker claimed the round
+	Started       time.Time     `json:"started,omitzero"` // when the program started; if unknown, when the worker claimed the task
+	Ended         time.Time     `json:"ended,omitzero"`   // zero if the round has not ended
+	Exit          string        `json:"exit,omitempty"`   // "0" to "255", or a text such as "signal: killed"; "" if unknown
 	RunTime       time.Duration `json:"seconds,omitempty"`
-	CPUTime       time.Duration `json:"cpu_seconds,omitempty"` // of the program and its children
-	MaxRSS        int64         `json:"max_rss,omitempty"`     // the most memory in use, in bytes
+	CPUTime       time.Duration `json:"cpu_seconds,omitempty"` // CPU time of the program and its children
+	MaxRSS        int64         `json:"max_rss,omitempty"`     // maximum memory in use, in bytes
 	ProgramSHA256 string        `json:"program_sha256,omitempty"`
 
-	// Progress is what the program reported last.
+	// Progress is the last progress that the program reported.
 	Progress *Progress `json:"progress,omitempty"`
 
-	Result string `json:"-"`                // the content of result.json, which is JSON
+	Result string `json:"-"`                // the content of result.json, which is a JSON value
 	Output string `json:"output,omitempty"` // stdout
 	Error  string `json:"error,omitempty"`  // stderr, or why the program could not run
-	Tail   string `json:"tail,omitempty"`   // while the program runs: the last 4 KiB that it printed, as of the last renewal of the lease
+	Tail   string `json:"tail,omitempty"`   // while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
 
-	// How many bytes the program printed. Output and Error may be cut.
+	// The numbers of bytes that the program printed. Output and Error may be shorter, because the worker cuts long texts.
 	OutputBytes int64 `json:"-"`
 	ErrorBytes  int64 `json:"-"`
 
-	PID        int       `json:"-"` // the process id of run.sh on its worker's host; 0: unknown
-	LastOutput time.Time `json:"-"` // when the program printed something last, as of the last renewal of the lease
+	PID        int       `json:"-"` // the process id of run.sh on its worker's host; 0 if unknown
+	LastOutput time.Time `json:"-"` // when the program last printed something, as of the last renewal of the lease
 
 	unread tdf.Texts
 }
 
-// A Progress is what a program reports about itself.
+// A Progress is how far a program is, as the program reported.
 type Progress struct {
 	Fraction float64 `json:"fraction"` // from 0 to 1
 	Text     string  `json:"text,omitempty"`
 }
 
-// OutputWhole reports whether Output is all that the program printed to stdout.
+// OutputWhole reports whether Output contains all that the program printed to stdout.
 func (r *Round) OutputWhole() bool { return int64(len(r.Output)) >= r.OutputBytes }
 
-// ErrorWhole reports whether Error has all that the program printed to stderr.
+// ErrorWhole reports whether Error contains all that the program printed to stderr.
 func (r *Round) ErrorWhole() bool { return int64(len(r.Error)) >= r.ErrorBytes }
 
-// LastRun returns the last round that ran: the current one, unless it has not run; then the one before. It is nil if the task never
-// ran.
+// LastRun returns the last round that ran. This is the current round or, if it has not run, the previous one. If the task
+// never ran, LastRun returns nil.
 func (t *Task) LastRun() *Round {
 	if r := t.RoundNumber(t.task.LastRun()); r != nil && r.Worker != "" {
 		return r
@@ -105,7 +106,8 @@ func (t *Task) LastRun() *Round {
 	return nil
 }
 
-// RoundNumber returns the round with a number. It is nil if the round left nothing in Redis, or was not read.
+// RoundNumber returns the round with number n. If the round has no data in Redis, or was not read, RoundNumber returns
+// nil.
 func (t *Task) RoundNumber(n int) *Round {
 	for i := range t.Rounds {
 		if t.Rounds[i].Number == n {
@@ -115,16 +117,16 @@ func (t *Task) RoundNumber(n int) *Round {
 	return nil
 }
 
-// Output returns what the last run printed to stdout. It panics if the task was read without it.
+// Output returns the stdout of the last run. It panics if this text was not read.
 func (t *Task) Output() string { return t.task.LastOutput() }
 
-// Error returns what the last run printed to stderr, or why it could not run. It panics if the task was read without it.
+// Error returns the stderr of the last run, or why the program could not run. It panics if this text was not read.
 func (t *Task) Error() string { return t.task.LastError() }
 
-// Result returns the JSON that the last run left in result.json. It panics if the task was read without it.
+// Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
 func (t *Task) Result() string { return t.task.LastResult() }
 
-// newTask returns the view of a task.
+// newTask returns a Task for the task t.
 func newTask(t *tdf.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, Definition: definitionOf(t.Properties), State: t.State, Outcome: t.Outcome, Round: t.Round,
@@ -161,7 +163,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	return v
 }
 
-// ended returns when a round ended; 0: it has not.
+// ended returns when a round ended, or 0 if the round has not ended.
 func ended(t *tdf.Task, n int) tdf.Time {
 	r := t.Rounds.At(n)
 	switch {
@@ -169,7 +171,7 @@ func ended(t *tdf.Task, n int) tdf.Time {
 		return r.Entered[tdf.Executed]
 	case r.TimedOutAt+r.LostAt > 0:
 		return max(r.TimedOutAt, r.LostAt)
-	case n < t.Round: // it was released
+	case n < t.Round: // the round was released
 		return t.Rounds.At(n + 1).Entered[tdf.Open]
 	}
 	return max(r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])

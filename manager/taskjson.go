@@ -11,10 +11,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// MarshalJSON writes the fields that docs/tdf.md lists, "JSON". The fields of a summary are a part of those of a whole task.
+// MarshalJSON writes the fields that docs/tdf.md lists in "JSON". A summary has some of the fields of a whole task.
 func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() }
 
-// memberOrder is the order of the members of tasks and rounds. tdf show adds updates, host, worker_alive and silent_seconds.
+// memberOrder lists the names of members in the order of the JSON. It includes members that only tdf show adds.
 var memberOrder = strings.Fields(`
 	id campaign program state outcome round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
@@ -23,7 +23,7 @@ var memberOrder = strings.Fields(`
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-// json returns the members of the task, and others, in their order.
+// json returns the members of the task, merged with the other members, in their order.
 func (t *Task) json(others jsonview.Object) jsonview.Object {
 	o := t.object()
 	o.Merge(others)
@@ -66,7 +66,7 @@ func (t *Task) object() jsonview.Object {
 		of.Delete(t.hidden...)
 		if last.Worker != "" {
 			o.Set("run", last.Number)
-		} else { // the server wrote why it never ran
+		} else { // Error is the server's reason why the round never ran
 			of.Delete("started", "ended", "output_bytes", "error_bytes")
 		}
 		o.Merge(of)
@@ -77,13 +77,13 @@ func (t *Task) object() jsonview.Object {
 	return o
 }
 
-// jsonObject returns a text if it is a JSON object.
+// jsonObject returns the text as JSON, and reports whether the text is a JSON object.
 func jsonObject(text string) (json.RawMessage, bool) {
 	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
 	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }
 
-// MarshalJSON writes the fields of a round as a whole task has them.
+// MarshalJSON writes the fields of a round, as in the JSON of a whole task.
 func (r Round) MarshalJSON() ([]byte, error) {
 	o := r.object()
 	o.Order(memberOrder)
@@ -103,7 +103,7 @@ func (r *Round) object() jsonview.Object {
 	if len(entered) > 0 {
 		o.Set("entered", entered)
 	}
-	if r.Exit != "" || r.OutputBytes+r.ErrorBytes > 0 { // it ran
+	if r.Exit != "" || r.OutputBytes+r.ErrorBytes > 0 { // the program ran
 		o.Set("output_bytes", r.OutputBytes)
 		o.Set("error_bytes", r.ErrorBytes)
 	}
@@ -119,7 +119,7 @@ func (r *Round) object() jsonview.Object {
 	return o
 }
 
-// running are the facts of a program that runs.
+// running returns the members that only a running round has.
 func (r *Round) running() jsonview.Object {
 	o := jsonview.Object{}
 	if r.PID > 0 {
@@ -129,7 +129,7 @@ func (r *Round) running() jsonview.Object {
 	return o
 }
 
-// lines returns the lines of a text; an empty text has none.
+// lines returns the lines of a text. An empty text has no lines.
 func lines(text string) []string {
 	if text == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The JSON of tasks is that of docs/tdf.md, "JSON".
+// The JSON of tasks is as docs/tdf.md describes it in "JSON".
 func TestTaskJSON(t *testing.T) {
 	for name, c := range map[string]struct {
 		h     tdf.Hash
@@ -45,7 +45,7 @@ func TestTaskJSON(t *testing.T) {
 	}
 }
 
-// A query may search texts that it does not ask for. The JSON has only those that it asks for.
+// A query may search texts that it does not request. The JSON contains only the requested texts.
 func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
 	h := tdf.Hash{"state": "failed", "program": "p", "0:failed": "1800000000", "0:result": "7", "0:error": "e", "0:output": "o"}
 	for read, want := range map[Read]string{

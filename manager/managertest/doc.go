@@ -1,10 +1,10 @@
 // Package managertest tests a manager's callbacks without processes and without waiting.
 //
-// The test says what each program prints. A [Tester] runs the tasks on an embedded Redis, by the same scripts and the same
-// server as in production. The test's clock begins at 2030-01-01 and stands still. When Run waits, the clock jumps to the
-// next event. So a test of a manager that waits for days takes some milliseconds (docs/manager.md, "Testing").
+// The test defines the results of programs. A [Tester] runs the tasks on an embedded Redis, with the scripts and the
+// server of production. The test's clock begins at 2030-01-01 and stands still. When Run waits, the clock jumps to the
+// next event. So a manager that waits for days can be tested in milliseconds (docs/manager.md, "Testing").
 //
-// There is no limit of workers: each open task that is due runs at once, on a worker of its own. Results come in the order
-// in which programs end, those of the same moment by id. If nothing happens for a while, Run makes fewer rounds than in
-// production.
+// The number of workers has no limit: each due task runs at once, on its own worker. Results arrive in the order in which
+// programs end. Results of the same moment arrive in the order of the task ids. If no event happens for a while, Run makes
+// fewer rounds than in production.
 package managertest

@@ -22,9 +22,9 @@ const source = "https://example.org/run.sh"
 
 var define = testspace.Define
 
-// The callback opens a next task until the program's output is 1000. The test acts as the program.
+// The callback opens another task until the program's output is 1000. The test plays the role of the program.
 func Example() {
-	var t recorder // in a test: its *testing.T
+	var t recorder // in a real test, use its *testing.T
 	defer t.end()
 	tm := managertest.New(&t)
 	tm.Program("refine", func(r managertest.Run) managertest.Result {
@@ -62,7 +62,7 @@ func Example() {
 	// <nil>, after 3 hours
 }
 
-// recorder is a T that records failures.
+// recorder is a managertest.T that records failures.
 type recorder struct {
 	failures []string
 	cleanups []func()
@@ -82,7 +82,7 @@ func (r *recorder) end() {
 	}
 }
 
-// lives runs a task to its end and returns it. Round i ends with results[i], or with the last result.
+// lives runs a task until it is archived, and returns the task. Round i ends with results[i], or with the last result.
 func lives(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
 	t.Helper()
 	tm := managertest.New(t)
@@ -159,14 +159,14 @@ func TestStuck(t *testing.T) {
 		callbacks manager.Callbacks
 		want      string
 	}{
-		"never ends": {forever, manager.Callbacks{}, "task 1 (p x) is running: its program never ends"},
+		"never ends": {forever, manager.Callbacks{}, "task 1 (p x) is running: the task's program never ends"},
 		"not let go": {atOnce, manager.Callbacks{
 			Succeeded: func(context.Context, *manager.Finished) error { return errors.New("no") },
-		}, "task 1 (p x) is succeeded: its callback does not let it go"},
+		}, "task 1 (p x) is succeeded: the task's callback does not return nil"},
 		"never stops": {atOnce, manager.Callbacks{
 			Stop: func(context.Context, manager.Summary) bool { return false },
-		}, "no task is left, but Stop does not return true"},
-		"unknown program": {nil, manager.Callbacks{}, `task 1 wants the program "p"`},
+		}, "all tasks are archived, but Stop does not return true"},
+		"unknown program": {nil, manager.Callbacks{}, `task 1 needs the program "p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recorder
@@ -232,7 +232,7 @@ func TestResultsComeByID(t *testing.T) {
 	}
 }
 
-// Tasks that finish at the same time come by number. Redis would compare their ids as strings.
+// Tasks that finish at the same time come in the order of their ids as numbers. Redis would compare the ids as strings.
 func TestOrderOfResults(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -253,7 +253,7 @@ func TestOrderOfResults(t *testing.T) {
 	}
 }
 
-// An operator requeues the task away from its worker, and the report of that worker comes too late.
+// An operator requeues a running task. The first worker then reports its result, but too late.
 func TestRequeuedElsewhere(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -277,7 +277,7 @@ func TestRequeuedElsewhere(t *testing.T) {
 	}
 }
 
-// Run waits for a task that runs for weeks. That takes few rounds, and each round finds a server.
+// Run waits for a task that runs for weeks. It needs few rounds, and each round sees a recent heartbeat of the server.
 func TestLongWait(t *testing.T) {
 	log := &testlog.Buffer{}
 	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -309,7 +309,7 @@ func TestLongWait(t *testing.T) {
 	}
 }
 
-// Callbacks and the next round see the results, checkpoints and updates of programs.
+// Callbacks and later rounds get the results, checkpoints and updates of programs.
 func TestWhatProgramsLeave(t *testing.T) {
 	tm := managertest.New(t)
 	var checkpoints []string

@@ -11,19 +11,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// lease is the lease of a worker that is lost.
+// lease is the lease in seconds of a worker that is lost.
 const lease = tdf.Seconds(30)
 
-// A run is the run of a program, whose result is known when it starts.
+// A run is the execution of a program. Its result is known when it starts.
 type run struct {
 	redisstate.Claim
 	began    tdf.Time
 	ends     tdf.Time
-	timesOut bool // the worker ends it
+	timesOut bool // whether the worker ends the program at the end of the timeout
 	result   Result
 }
 
-// claim claims and starts the open tasks that may start now.
+// claim claims and starts the open tasks that are due.
 func (w *world) claim() error {
 	ids, err := w.startable()
 	if err != nil || len(ids) == 0 {
@@ -53,8 +53,8 @@ func (w *world) claim() error {
 	return w.renew(begun)
 }
 
-// startable returns the open tasks that are due, in the order of claims. The tasks of one call of Open start a microsecond apart. The clock
-// passes these microseconds, so that the tasks start together.
+// startable returns the ids of the open tasks that are due, in the order of claims. The tasks of one call of Open become
+// due a microsecond apart. The clock passes these microseconds, so that the tasks start together.
 func (w *world) startable() ([]int64, error) {
 	const most = 1000
 	open := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}
@@ -62,7 +62,7 @@ func (w *world) startable() ([]int64, error) {
 	var ids []int64
 	last := w.now
 	if w.start = end; !all {
-		w.start = w.now // try again at once, because more tasks may be due
+		w.start = w.now // more tasks may be due, so claim again at once
 	}
 	for _, p := range places {
 		start := tdf.Time(p.Order)
@@ -81,7 +81,8 @@ func (w *world) startable() ([]int64, error) {
 	return ids, err
 }
 
-// claimOne claims the first open task, usually the one with this id, for a worker that it may run on; nil: there is none.
+// claimOne claims the first open task, usually the one with this id, for a worker that may run it. It returns nil if no
+// task can be claimed.
 func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
 		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now)})
@@ -94,7 +95,7 @@ func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 	}
 }
 
-// run asks the test how the program of a claimed task ends.
+// run calls the test's function for the program of a claimed task, and computes when the run ends.
 func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 	r := &run{Claim: *c, began: w.now, ends: end, result: w.resultOf(t)}
 	if r.result.Duration < Forever {
@@ -113,7 +114,7 @@ func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 func (w *world) resultOf(t *tdf.Task) Result {
 	program, ok := w.programs.Load(t.Program)
 	if !ok {
-		w.t.Errorf("managertest: task %d wants the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
+		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
 		return Result{Error: "no such program"}
 	}
 	args, err := tdf.SplitInput(t.Input)
@@ -122,12 +123,13 @@ func (w *world) resultOf(t *tdf.Task) Result {
 	}
 	r := program.(func(Run) Result)(Run{Task: view(t), Args: args, Round: t.Round})
 	if r.JSON != "" && !json.Valid([]byte(r.JSON)) {
-		w.t.Errorf("managertest: the result.json of task %d is not JSON, and a worker would refuse it: %q", t.ID, r.JSON)
+		w.t.Errorf("managertest: the result.json of task %d is not JSON, so a worker would refuse the result: %q", t.ID, r.JSON)
 	}
 	return r
 }
 
-// renew reports that programs have started, and what they report. It forgets runs that were cancelled meanwhile.
+// renew reports that programs have started, with their checkpoints and updates. It drops runs that were cancelled
+// meanwhile.
 func (w *world) renew(begun []*run) error {
 	for _, lost := range []bool{false, true} {
 		until := end.Sub(w.now)
@@ -158,8 +160,8 @@ func (w *world) renew(begun []*run) error {
 	return nil
 }
 
-// report reports the runs that have ended. Redis sorts tasks that finish at the same time by id as a text. So one call
-// reports only ids with the same number of digits.
+// report reports the runs that have ended. Redis sorts tasks that finish at the same time by their ids as strings.
+// Therefore one call reports only ids with the same number of digits.
 func (w *world) report() error {
 	slices.SortStableFunc(w.runs, func(a, b *run) int {
 		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.Task.ID, b.Task.ID))
@@ -180,7 +182,8 @@ func (w *world) report() error {
 
 func digits(r *run) int { return len(strconv.FormatInt(r.Task.ID, 10)) }
 
-// execute has the worker report the end of a run. Redis refuses that if the task was cancelled or requeued meanwhile.
+// execute reports the end of a run, as its worker would. If the task was cancelled or requeued meanwhile, Redis refuses
+// the report.
 func (w *world) execute(r *run) error {
 	worker := r.Task.Current().Worker
 	result := tdf.Result{

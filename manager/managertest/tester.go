@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
 
-// T has the methods of *testing.T that a Tester uses.
+// T lists the methods of *testing.T that a Tester uses.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -22,7 +22,7 @@ type T interface {
 	Output() io.Writer
 }
 
-// A Tester has a manager, and runs its tasks.
+// A Tester contains a manager, and runs the manager's tasks.
 type Tester struct {
 	Manager *manager.Manager
 	world   *world
@@ -35,7 +35,8 @@ func New(t T) *Tester {
 	return NewWith(t, manager.Options{})
 }
 
-// NewWith is New with options. An embedded Redis that ends with the test replaces Options.Redis. The default namespace is "managertest".
+// NewWith returns a tester whose manager has the given options. Options.Redis is replaced by an embedded Redis that ends
+// with the test. The default namespace is "managertest".
 func NewWith(t T, o manager.Options) *Tester {
 	t.Helper()
 	if o.Namespace == "" {
@@ -51,41 +52,42 @@ func NewWith(t T, o manager.Options) *Tester {
 	return x
 }
 
-// Another returns another manager of the same tasks, as after a restart or beside the first manager.
+// Another returns another manager for the same tasks. Use it to test a restart, or two managers at once.
 func (x *Tester) Another() *manager.Manager {
 	m, err := hooks.New(hooks.Setup{Store: x.world.connect(x.options.Namespace), Wait: x.world.newWait()}, x.options)
 	x.world.check(err)
 	return m.(*manager.Manager)
 }
 
-// Program sets what the program of this name does in each round. The test fails if a task runs a program that is not set.
+// Program sets the function that replaces the program of this name in each round. If a task needs a program that is not
+// set, the test fails.
 func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.Store(name, run) }
 
-// A Run is the run of a program in one round of a task.
+// A Run is the execution of a program in one round of a task.
 type Run struct {
 	Task  *manager.Task
-	Args  []string // the arguments of run.sh: the input, split into words
-	Round int      // the first is 0
+	Args  []string // the arguments of run.sh: the words of the input
+	Round int      // the number of the round; the first is 0
 }
 
-// A Result says how a run ends. The zero Result is a program that ends at once, prints nothing and has exit status 0.
+// A Result is the end of a run. The zero Result means that the program ends at once, prints nothing and has exit status 0.
 type Result struct {
 	Output string // stdout
 	Error  string // stderr
 	Exit   int    // exit status, from 0 to 255
 
-	JSON       string   // content of result.json, see [manager.Task.Result]; "": none
-	Checkpoint string   // checkpoint for the next round, see [manager.Task]; "": the old one stays
+	JSON       string   // content of result.json, see [manager.Task.Result]; "" if the program writes no result.json
+	Checkpoint string   // checkpoint for the next round, see [manager.Task]; "" keeps the previous checkpoint
 	Updates    []string // lines that the program reports when it starts
 
-	Duration time.Duration // run time; [Forever]: until the round times out or the task expires
-	Lost     bool          // the worker never reports: the task is lost after a lease of 30 s, or times out before
+	Duration time.Duration // run time; with [Forever], the program runs until the round times out or the task expires
+	Lost     bool          // the worker never reports: the task is lost when its lease of 30 s runs out, unless it times out earlier
 }
 
 // Forever is the Duration of a program that never ends.
 const Forever time.Duration = math.MaxInt64
 
-// Tasks returns all tasks by id, with all their texts.
+// Tasks returns all tasks ordered by id, with all their texts.
 func (x *Tester) Tasks() []*manager.Task {
 	var tasks []*manager.Task
 	for _, t := range x.world.tasks() {
@@ -94,7 +96,7 @@ func (x *Tester) Tasks() []*manager.Task {
 	return tasks
 }
 
-// In returns the tasks in one state, by id.
+// In returns the tasks in one state, ordered by id.
 func (x *Tester) In(s tdf.State) []*manager.Task {
 	return slices.DeleteFunc(x.Tasks(), func(t *manager.Task) bool { return t.State != s })
 }

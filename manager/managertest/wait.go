@@ -12,22 +12,24 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// finished selects the tasks that wait for a manager.
+// finished selects the tasks that a manager must handle.
 var finished = redisstate.ListQuery{States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired}}
 
-// mostFinished is how many finished tasks a wait reads.
+// mostFinished is the maximum number of finished tasks that a wait reads.
 const mostFinished = 1000
 
-// stuckAfter is the time without an event after which a test fails.
+// stuckAfter is a time in seconds. If no event happens for longer, the test fails.
 const stuckAfter = tdf.Seconds(60 * 60)
 
-// heartbeat is the time between two heartbeats of the server. Managers warn after 10 s without one.
+// heartbeat is the time in seconds between two heartbeats of the server. After 10 s without a heartbeat, managers log a
+// warning.
 const heartbeat = tdf.Seconds(4)
 
-// newWait returns how the Run of one manager waits: time passes until another task has finished, or until the manager's next
-// round. Without a finished task, time also passes the next round: that round would find nothing to do.
+// newWait returns the function with which Run of one manager waits. The function advances the clock until another task has
+// finished, or until the manager's next round. If no finished task exists, the next round would find nothing to do, so the
+// function advances the clock further.
 func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
-	var known []redisstate.ListEntry // the finished tasks at the end of the last wait
+	var known []redisstate.ListEntry // the finished tasks when the last wait ended
 	return func(ctx context.Context, round, held time.Duration) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -65,15 +67,15 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 	}
 }
 
-// nextRound returns when a manager makes its next round at the latest. Rounds become rare while nothing happens. Otherwise an
-// hour without an event would take thousands of rounds.
+// nextRound returns the latest time of a manager's next round. If nothing happens for longer, rounds become rarer.
+// Otherwise an hour without an event would take thousands of rounds.
 func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	idle := w.now.Sub(w.changed) / 8
 	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
 }
 
-// settle carries out everything that is due, and returns the time of the next event. Without a next event,
-// the time is not before tdf.Never.
+// settle handles everything that is due now, and returns the time of the next event. If no event follows, that time is
+// tdf.Never or later.
 func (w *world) settle() (tdf.Time, error) {
 	for {
 		if err := w.step(); err != nil {
@@ -83,7 +85,7 @@ func (w *world) settle() (tdf.Time, error) {
 		if err != nil {
 			return 0, err
 		}
-		next := min(w.start, due.Add(instant)) // some times must be over before the server acts
+		next := min(w.start, due.Add(instant)) // the server acts only after a deadline has passed
 		for _, r := range w.runs {
 			next = min(next, r.ends)
 		}
@@ -94,7 +96,7 @@ func (w *world) settle() (tdf.Time, error) {
 	}
 }
 
-// step has the workers report, the server settle what is due, and the workers claim, each once.
+// step lets the workers report once, then the server settle, then the workers claim.
 func (w *world) step() error {
 	if err := w.report(); err != nil {
 		return err
@@ -115,16 +117,16 @@ func (w *world) step() error {
 	return w.claim()
 }
 
-// stuck fails the test, because nothing can happen any more.
+// stuck fails the test, because no further event can happen.
 func (w *world) stuck() error {
-	lines := []string{"managertest: Run waits, but nothing can happen any more:"}
+	lines := []string{"managertest: Run waits, but no further event can happen:"}
 	for _, t := range w.tasks() {
 		if t.State != tdf.Archived {
 			lines = append(lines, fmt.Sprintf("task %d (%s %s) is %s: %s", t.ID, t.Program, t.Input, t.State, why(t)))
 		}
 	}
 	if len(lines) == 1 {
-		lines = append(lines, "no task is left, but Stop does not return true")
+		lines = append(lines, "all tasks are archived, but Stop does not return true")
 	}
 	err := errors.New(strings.Join(lines, "\n  "))
 	w.t.Errorf("%v", err)
@@ -134,9 +136,9 @@ func (w *world) stuck() error {
 func why(t *tdf.Task) string {
 	switch t.State {
 	case tdf.Running:
-		return "its program never ends, and the task has neither timeout nor end_before"
+		return "the task's program never ends, and the task has neither timeout nor end_before"
 	case tdf.Open:
-		return "its start_after is too late"
+		return "the task's start_after is too late"
 	}
-	return "its callback does not let it go, or Run does not handle its group"
+	return "the task's callback does not return nil, or Run does not handle the task's group"
 }

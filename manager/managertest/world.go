@@ -16,36 +16,38 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// The time of tests. Leases of workers that are not lost last until the end of time, so that time need not stop for renewals.
+// The begin and the end of the test's time. Leases last until this end, unless the worker is to be lost. So the clock can
+// jump over the renewals.
 var (
 	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
 	end   = begin.Add(1e10)
 )
 
-// instant is the smallest step of the clock. Times that differ by less than aboutInstant differ by one step at most.
+// instant is the smallest step of the clock, in seconds. If two times differ by less than aboutInstant, they differ by one
+// step or none.
 const (
 	instant      = tdf.Seconds(1e-6)
 	aboutInstant = 1.5 * instant
 )
 
-// A world is everything but the managers: Redis, its clock, the server and the workers.
+// A world is the part of a test that replaces production: Redis, its clock, the server and the workers.
 type world struct {
 	t        T
-	ctx      context.Context // ends with the test
+	ctx      context.Context // ends when the test ends
 	redis    *embedded.Redis
-	store    *redisstate.Store // of the server, the workers and the test
+	store    *redisstate.Store // connection of the server, the workers and the test
 	server   *server.Server
-	programs sync.Map // func(Run) Result by name
+	programs sync.Map // functions func(Run) Result by program name
 
-	mu      sync.Mutex // held while time passes; protects the rest
+	mu      sync.Mutex // locked while time passes; protects the fields below
 	now     tdf.Time
 	runs    []*run
-	start   tdf.Time // when the next open task may start
-	seen    tdf.Time // time of the server's last heartbeat
-	changed tdf.Time // time of the last event
+	start   tdf.Time // when the next open task becomes due
+	seen    tdf.Time // when the server sent its last heartbeat
+	changed tdf.Time // when the last event happened
 }
 
-// newWorld starts a world that ends with the test.
+// newWorld starts a world. It ends when the test ends.
 func newWorld(t T, namespace string) *world {
 	t.Helper()
 	w := &world{t: t, changed: begin}
@@ -62,17 +64,18 @@ func newWorld(t T, namespace string) *world {
 	w.store = w.connect(namespace)
 	clock := server.WithClock(func() time.Time { return w.now.Std() })
 	w.server = server.New("server", config.Server{}, steady{w.store}, slog.New(slog.DiscardHandler), clock)
-	w.check(w.step()) // so that managers see a server
+	w.check(w.step()) // sends a heartbeat of the server, so that managers see it
 	return w
 }
 
-// steady is the server's store. The server takes a new connection for a restart of an embedded Redis, which has no run id.
+// A steady store never reports a restart of Redis. The server would interpret a new connection as a restart, because an
+// embedded Redis has no run id.
 type steady struct{ *redisstate.Store }
 
 // Dials returns 0: the Redis of a test does not restart.
 func (steady) Dials() int64 { return 0 }
 
-// check ends the test after an error of the embedded Redis.
+// check ends the test if the embedded Redis returned an error.
 func (w *world) check(err error) {
 	w.t.Helper()
 	if err != nil {
@@ -86,7 +89,7 @@ func (w *world) address() config.Redis {
 	return config.Redis{Host: host, Port: n}
 }
 
-// connect returns a new connection, which ends with the test.
+// connect returns a new connection. It is closed when the test ends.
 func (w *world) connect(namespace string) *redisstate.Store {
 	w.t.Helper()
 	store, err := redisstate.Connect(w.ctx, w.address(), namespace, slog.New(slog.DiscardHandler))
@@ -95,8 +98,8 @@ func (w *world) connect(namespace string) *redisstate.Store {
 	return store
 }
 
-// set moves the clock to a time, rounded up to a microsecond, as Redis stores it. Otherwise a task that is due now could seem
-// to be due later.
+// set moves the clock to a time that is rounded up to a microsecond, as Redis stores it. Without rounding, a task that is
+// due now could seem to be due later.
 func (w *world) set(now tdf.Time) {
 	at := now.Std()
 	if tdf.At(at) < now {

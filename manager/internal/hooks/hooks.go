@@ -1,4 +1,4 @@
-// Package hooks makes managers for package managertest, which sets their clock.
+// Package hooks creates managers for package managertest, which replaces their clock.
 package hooks
 
 import (
@@ -12,10 +12,10 @@ import (
 type Setup struct {
 	// Store is the manager's connection to Redis. The manager closes it.
 	Store *redisstate.Store
-	// Wait returns when a task has finished, at the latest after the duration round. A callback that failed is due again
-	// after the duration held. An error ends Run.
+	// Wait returns when a task has finished, or after the duration round. If held is shorter, it returns after held, because
+	// a failed callback is then called again. If Wait returns an error, Run ends.
 	Wait func(ctx context.Context, round, held time.Duration) error
 }
 
-// New returns a *manager.Manager with a setup, made from manager.Options. Package manager sets it.
+// New returns a *manager.Manager with this setup. Its options must be manager.Options. Package manager sets New.
 var New func(s Setup, options any) (any, error)
