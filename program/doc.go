@@ -1,3 +1,3 @@
-// Package program packs programs' directories, and stores, lists and removes programs in a namespace's own Redis
+// Package program packs directories of programs. It stores, lists and removes programs in the Redis of a namespace
 // (docs/programs.md).
 package program

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // tests compare modes of files
+	syscall.Umask(0o022) // so that tests can compare modes of files
 	os.Exit(leaktest.M{M: m}.Run())
 }

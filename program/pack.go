@@ -22,18 +22,19 @@ import (
 
 // A Packed is an archive of a program's directory.
 type Packed struct {
-	Name    string // the directory's name and the first digits of the archive's SHA-256, so that changed content is another program
-	Source  string // redis:SHA256, the program's source once it is stored
+	Name    string // the directory's name and the first digits of the archive's SHA-256, so that changed files give another name
+	Source  string // the program's source after it is stored: redis:SHA256
 	Archive []byte
-	Files   int   // files and links in it
-	Bytes   int64 // of the files, unpacked
+	Files   int   // number of files and links in the archive
+	Bytes   int64 // total size of the unpacked files
 }
 
-// Pack makes an archive of a program's directory, which has run.sh at its top (docs/tdf.md, "Programs").
+// Pack makes an archive of a program's directory (docs/tdf.md, "Programs"). The directory must contain run.sh.
 //
-// The same content gives the same archive. Times, owners and permissions do not count, except whether a file is executable. Symbolic links
-// are kept if they stay inside. Pack leaves out .git, the files that .tdfignore names, and what workers keep beside a program.
-// The error names a file that workers could not unpack, or says that the archive has more than 64 MiB.
+// The same content gives the same archive. Pack ignores times, owners and permissions, but keeps whether a file is
+// executable. It keeps symbolic links that stay inside the directory. It omits .git, the files that match .tdfignore, and
+// the names that workers reserve. If workers could not unpack a file, the error names it. The archive can have at most 64
+// MiB.
 func Pack(dir string) (Packed, error) {
 	p, err := pack(dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func pack(dir string) (Packed, error) {
 
 const hashDigits = 8
 
-// nameAfter returns a name for the program that needs no quotes, made from the directory's name.
+// nameAfter returns a program name that a shell need not quote, derived from the directory's name.
 func nameAfter(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -93,8 +94,8 @@ func nameAfter(dir string) (string, error) {
 	return name, nil
 }
 
-// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md, "Limits"). A
-// directory that comes near this limit is not compressed.
+// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md, "Limits").
+// If an archive would come near this limit, it is not compressed.
 const (
 	mostRatio = 100
 	ratioFrom = 1 << 20
@@ -102,13 +103,13 @@ const (
 
 func (t *packTree) archive(root *os.Root) ([]byte, error) {
 	archive, err := t.write(root, func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // a single thread, so that the same content gives the same bytes
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // with one thread, the same content gives the same bytes
 	})
 	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
 		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })
 	}
 	if errors.Is(err, errTooLarge) {
-		err = fmt.Errorf("it has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are %s; "+
+		err = fmt.Errorf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are %s; "+
 			"list files that the program does not need in a .tdfignore, or use an http or rsync source",
 			redisstate.MaxProgram, t.bytes, t.largest())
 	}
@@ -140,7 +141,7 @@ func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser
 
 var errTooLarge = errors.New("too large")
 
-// boundedBuffer is a buffer for at most redisstate.MaxProgram bytes.
+// boundedBuffer is a buffer that refuses more than redisstate.MaxProgram bytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {

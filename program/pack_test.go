@@ -28,7 +28,8 @@ import (
 
 const packedScript = "#!/bin/sh\ncat data/\"$1\"\n"
 
-// plant writes files. A name that ends in a slash is a directory; a text that begins with -> is a symbolic link.
+// plant writes files into a directory. If a name ends in a slash, it makes a directory. If a text begins with ->, it makes
+// a symbolic link.
 func plant(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -53,7 +54,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// fetched returns the files that a worker unpacks from an archive, without the files that workers keep beside them.
+// fetched unpacks an archive as a worker does. It returns the files without those that the worker adds.
 func fetched(t testing.TB, p program.Packed) (dir string, files map[string]string) {
 	t.Helper()
 	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
@@ -120,7 +121,7 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 	}
 }
 
-// The same content gives the same program, and different content a different program.
+// The same content gives the same archive, and different content gives a different archive.
 func TestPackIsDeterministic(t *testing.T) {
 	files := map[string]string{"run.sh": packedScript, "b/c": "2", "a": "1", "l": "->a"}
 	first := plant(t, filepath.Join(t.TempDir(), "p"), files)
@@ -191,8 +192,8 @@ func TestPackRefuses(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{map[string]string{"a": ""}, "no run.sh at its top; workers run"},
-		{map[string]string{"p/run.sh": "x"}, "no run.sh at its top; did you mean the directory p in it?"},
+		{map[string]string{"a": ""}, "contains no run.sh; workers run"},
+		{map[string]string{"p/run.sh": "x"}, "contains no run.sh; did you mean its subdirectory p?"},
 		{map[string]string{"run.sh": ""}, "run.sh is empty"},
 		{map[string]string{"run.sh/": ""}, "run.sh is not a regular file"},
 		{map[string]string{"run.sh": "->a", "a": "x"}, "run.sh is not a regular file"},
@@ -201,9 +202,9 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{"d/l": "->../../x"}), "which leads out of the directory"},
 		{script(map[string]string{"d/e/": "", "l": "->d/e", "m": "->l/../../../x"}), "leads out of the directory"},
 		{script(map[string]string{"d/e/f/": "", "l": "->d/e/f", "m": "->l/../../../run.sh"}), "leads out of the directory"},
-		{script(map[string]string{"l": "->nothing"}), "which does not exist, or is left out"},
-		{script(map[string]string{"l": "->.git/x", ".git/x": ""}), "which does not exist, or is left out"},
-		{script(map[string]string{"l": "->run.sh/x"}), "which goes through a file"},
+		{script(map[string]string{"l": "->nothing"}), "which does not exist or is not part"},
+		{script(map[string]string{"l": "->.git/x", ".git/x": ""}), "which does not exist or is not part"},
+		{script(map[string]string{"l": "->run.sh/x"}), "which uses a file as a directory"},
 		{script(map[string]string{"a": "->b", "b": "->a"}), "which leads in a circle"},
 		{script(map[string]string{"a\nb": ""}), `the name "a\nb" cannot be packed`},
 		{script(map[string]string{`a\b`: ""}), "cannot be packed"},
@@ -212,8 +213,8 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{".tdfignore": "a/**/b\n"}), "line 1: \"a/**/b\" has **"},
 		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is not a valid pattern"},
 		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is not a valid pattern"},
-		{script(map[string]string{".tdfignore": "run.sh\n"}), "no run.sh at its top"},
-		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "it is nested 33 directories deep, and workers unpack at most 32"},
+		{script(map[string]string{".tdfignore": "run.sh\n"}), "contains no run.sh"},
+		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "the file is nested 33 directories deep, but workers unpack at most 32"},
 	} {
 		dir := plant(t, t.TempDir(), c.files)
 		if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "pack "+dir) {
@@ -267,7 +268,7 @@ func TestPackTooLarge(t *testing.T) {
 		check(t, os.WriteFile(filepath.Join(dir, name), noise, 0o644))
 	}
 	_, err := program.Pack(dir)
-	want := fmt.Sprintf("it has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are one (41943040 bytes), two (41943040 bytes), run.sh",
+	want := fmt.Sprintf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are one (41943040 bytes), two (41943040 bytes), run.sh",
 		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
@@ -280,7 +281,7 @@ func TestPackTooLarge(t *testing.T) {
 	}
 }
 
-// Pack refuses programs that workers refuse by default, and packs all others.
+// Pack refuses programs that workers with default limits refuse. It packs all other programs.
 func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
 	p, err := program.Pack(deep)
@@ -290,7 +291,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	f, err := os.Create(filepath.Join(large, "zeros"))
 	check(t, err)
 	defer f.Close()
-	check(t, f.Truncate(fetch.DefaultBytes)) // with run.sh it is more than the limit
+	check(t, f.Truncate(fetch.DefaultBytes)) // together with run.sh, this exceeds the limit
 	if _, err := program.Pack(large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes)) {
 		t.Errorf("got %v", err)
 	}
@@ -303,7 +304,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	}
 }
 
-// Workers take an archive that unpacks to far more than its size for an attack.
+// A worker refuses an archive that unpacks to far more than its size, because it could be an attack. Pack avoids this.
 func TestPackedWellIsFetched(t *testing.T) {
 	zeros := strings.Repeat("\x00", 8<<20)
 	p, err := program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// ignoreFile is the name of a file in a program's directory. It lists files that are not part of the program.
+// ignoreFile is the name of a file in a program's directory. It lists patterns of files that are not part of the program.
 const ignoreFile = ".tdfignore"
 
-// ignore has the patterns of a .tdfignore, one of each line, as in path.Match. A pattern with a slash before its end matches paths
-// from the top. Any other pattern matches names in all directories. A pattern that ends in a slash matches only directories. A
-// directory is left out with everything in it.
+// ignore holds the patterns of a .tdfignore, one per line, with the syntax of path.Match. If a pattern has a slash before
+// its end, it matches paths from the top. Otherwise it matches names in all directories. If a pattern ends in a slash, it
+// matches only directories. If a directory matches, everything in it is omitted.
 type ignore []ignorePattern
 
 type ignorePattern struct {
@@ -56,9 +56,9 @@ func parseIgnore(text string) (ignorePattern, error) {
 	case strings.HasPrefix(text, "!"):
 		return p, errors.New("begins with !, which is not supported")
 	case strings.Contains(text, "**"):
-		return p, errors.New("has **, which is not supported; a name without a slash is left out everywhere")
+		return p, errors.New("contains **, which is not supported; a name without a slash matches in all directories")
 	case err != nil || p.glob == "":
-		return p, errors.New("is not a valid pattern of names with *, ? and [a-z]")
+		return p, errors.New("is not a valid pattern; *, ? and [a-z] are possible")
 	}
 	return p, nil
 }

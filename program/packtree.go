@@ -19,27 +19,27 @@ import (
 
 const (
 	packScript     = "run.sh"
-	reservedPrefix = ".tdf-" // of files that workers keep beside a program
+	reservedPrefix = ".tdf-" // prefix of names that workers reserve for their own files
 )
 
-// Limits of what workers unpack by default (docs/programs.md, "Limits").
+// Default limits of workers (docs/programs.md, "Limits").
 const (
 	mostEntries  = 100_000 // files, directories and links
 	mostDepth    = 32      // nested directories
 	mostUnpacked = 1 << 30 // bytes
 )
 
-// A packTree has the entries of a program's archive, by name.
+// A packTree holds the entries of a program's archive by name.
 type packTree struct {
 	entries map[string]packEntry
-	files   int // files and links
+	files   int // number of files and links
 	bytes   int64
 }
 
 type packEntry struct {
-	mode fs.FileMode // of a directory or a link: only the type; of a file: 0755 or 0644
+	mode fs.FileMode // 0755 or 0644 for a file, only the type for a directory or a link
 	size int64
-	link string // where a link points
+	link string // target of a link
 }
 
 func (t *packTree) names() []string { return slices.Sorted(maps.Keys(t.entries)) }
@@ -74,7 +74,7 @@ func readPackTree(root *os.Root) (*packTree, error) {
 		return nil, err
 	}
 	if t.bytes > mostUnpacked {
-		return nil, fmt.Errorf("it has %d bytes, and workers unpack at most %d; list files that the program does not need in a .tdfignore", t.bytes, mostUnpacked)
+		return nil, fmt.Errorf("the directory has %d bytes, but workers unpack at most %d; list files that the program does not need in a .tdfignore", t.bytes, mostUnpacked)
 	}
 	return t, t.checkLinks()
 }
@@ -86,13 +86,13 @@ func leftOut(name string) bool {
 
 func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be packed: it has control characters or a backslash, or is not UTF-8", path.Base(name))
+		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and backslashes", path.Base(name))
 	}
 	if n := strings.Count(name, "/"); n > mostDepth {
-		return fmt.Errorf("it is nested %d directories deep, and workers unpack at most %d", n, mostDepth)
+		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
 	}
 	if len(t.entries) == mostEntries {
-		return fmt.Errorf("it is one more than the %d files and directories that workers unpack; list files that the program does not need in a .tdfignore", mostEntries)
+		return fmt.Errorf("the program has more than the %d files and directories that workers unpack; list files that the program does not need in a .tdfignore", mostEntries)
 	}
 	info, err := d.Info()
 	if err != nil {
@@ -125,9 +125,9 @@ func (t *packTree) checkRunScript() error {
 	e, ok := t.entries[packScript]
 	switch {
 	case !ok && t.hasRunScriptBelow() != "":
-		return fmt.Errorf("there is no run.sh at its top; did you mean the directory %s in it?", t.hasRunScriptBelow())
+		return fmt.Errorf("the directory contains no run.sh; did you mean its subdirectory %s?", t.hasRunScriptBelow())
 	case !ok:
-		return errors.New("there is no run.sh at its top; workers run ./run.sh with the task's input")
+		return errors.New("the directory contains no run.sh; workers run ./run.sh with the task's input")
 	case !e.mode.IsRegular():
 		return errors.New("run.sh is not a regular file")
 	case e.size == 0:
@@ -154,7 +154,7 @@ func (t *packTree) checkLinks() error {
 		}
 		err := t.follow(name)
 		if err == nil && !filepath.IsLocal(path.Join(path.Dir(name), e.link)) {
-			err = errLeadsOut // the link's text leads out of the directory; workers refuse such a link, too
+			err = errLeadsOut // workers refuse a link whose text leads out of the directory
 		}
 		if err != nil {
 			return fmt.Errorf("%s is a symbolic link to %q, which %w", name, e.link, err)
@@ -165,10 +165,10 @@ func (t *packTree) checkLinks() error {
 
 var errLeadsOut = errors.New("leads out of the directory")
 
-// maxLinks is how many links Linux follows.
+// maxLinks is the maximum number of links that Linux follows in one path.
 const maxLinks = 40
 
-// follow resolves a path as the system does: it replaces a link anywhere in the path by its target.
+// follow resolves a path as the operating system does. It replaces a link anywhere in the path by the link's target.
 func (t *packTree) follow(name string) error {
 	done, todo := "", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -186,10 +186,10 @@ func (t *packTree) follow(name string) error {
 		case at == "" || ok && e.mode.IsDir():
 			done = at
 		case !ok:
-			return errors.New("does not exist, or is left out of the archive")
+			return errors.New("does not exist or is not part of the archive")
 		case e.mode != fs.ModeSymlink:
 			if len(todo) > 0 {
-				return errors.New("goes through a file")
+				return errors.New("uses a file as a directory")
 			}
 			done = at
 		default:
@@ -197,7 +197,7 @@ func (t *packTree) follow(name string) error {
 				return errors.New("leads in a circle")
 			}
 			if filepath.IsAbs(e.link) {
-				return errors.New("is an absolute path; a relative one can be packed")
+				return errors.New("is an absolute path; use a relative path")
 			}
 			todo = append(strings.Split(e.link, "/"), todo...)
 		}
@@ -227,12 +227,12 @@ func (e packEntry) write(w *tar.Writer, root *os.Root, name string) error {
 	defer f.Close()
 	n, err := io.Copy(w, f)
 	if errors.Is(err, tar.ErrWriteTooLong) || err == nil && n != e.size {
-		return fmt.Errorf("%s has changed while it was packed; try again", name)
+		return fmt.Errorf("%s changed while Pack read it; try again", name)
 	}
 	return err
 }
 
-// largest names the three largest files.
+// largest returns the names and sizes of the three largest files.
 func (t *packTree) largest() string {
 	names := slices.SortedStableFunc(slices.Values(t.names()), func(a, b string) int {
 		return cmp.Compare(t.entries[b].size, t.entries[a].size)

@@ -9,13 +9,13 @@ import (
 
 // A Pushed is a program that Push has stored.
 type Pushed struct {
-	Program string // its name, for manager.Definition
-	Source  string // its source, for manager.Definition
+	Program string // the program's name, for manager.Definition
+	Source  string // the program's source, for manager.Definition
 	Files   int
-	Bytes   int64 // of the archive
+	Bytes   int64 // size of the archive
 }
 
-// Push packs a program's directory ([Pack]) and stores it in the namespace's Redis.
+// Push packs a program's directory with [Pack], and stores the archive in the namespace's Redis.
 func Push(ctx context.Context, m *manager.Manager, dir string) (Pushed, error) {
 	p, err := Pack(dir)
 	if err != nil {
@@ -24,7 +24,7 @@ func Push(ctx context.Context, m *manager.Manager, dir string) (Pushed, error) {
 	return PushPacked(ctx, m, p)
 }
 
-// PushPacked stores a packed program.
+// PushPacked stores the archive of a packed program in the namespace's Redis.
 func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, error) {
 	source, err := Put(ctx, m, p.Archive)
 	if err != nil {
@@ -33,8 +33,8 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 	return Pushed{Program: p.Name, Source: source, Files: p.Files, Bytes: int64(len(p.Archive))}, nil
 }
 
-// Put stores an archive of up to 64 MiB that has run.sh at its top, and returns its source, redis:SHA256 (docs/programs.md, "Sources").
-// Storing the same archive again changes nothing.
+// Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources"). The
+// archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
 func Put(ctx context.Context, m *manager.Manager, archive []byte) (source string, err error) {
 	s, err := friend.StoreOf(ctx, m)
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 
 // A Stored is a program that is stored in the namespace (docs/tdf.md, "Programs").
 type Stored struct {
-	SHA256 string // of the archive
-	Bytes  int64  // of the archive
+	SHA256 string // SHA-256 of the archive
+	Bytes  int64  // size of the archive
 }
 
-// A Use says which tasks use a stored program.
+// A Use is the number of tasks that use a stored program, with examples.
 type Use struct {
-	Names      []string // the names of the program in these tasks, at most 3
+	Names      []string // the names that these tasks give the program, at most 3
 	Tasks      int64    // how many tasks use it
-	Unfinished int64    // how many of them are open, running or executed
+	Unfinished int64    // how many of these tasks are open, running or executed
 	ID         int64    // the id of one of the tasks
 }
 
-// mostNames is how many names a [Use] has at most.
+// mostNames is the maximum number of names in a [Use].
 const mostNames = 3
 
-// A UsedError is the error of removing a program that unfinished tasks use.
+// A UsedError means that a program cannot be removed because unfinished tasks use it.
 type UsedError struct {
 	SHA256 string
 	Use
@@ -38,16 +38,16 @@ func (e *UsedError) Error() string {
 	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
 }
 
-// Bounds of one call that reads tasks.
+// Limits for one call that reads tasks.
 const (
 	tasksPerPage = 1000
 	bytesPerPage = 4 << 20
 )
 
-// unfinished are the states of tasks that need their programs.
+// unfinished lists the states of tasks that need their programs.
 var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
-// List returns the programs that are stored in the namespace, the smallest first.
+// List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {
@@ -61,8 +61,9 @@ func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	return programs, err
 }
 
-// Uses counts the tasks that use stored programs, by the SHA-256 of the program: tasks in some states, or all tasks. It reads all tasks page by
-// page; a million tasks take some seconds. A task that moves meanwhile may count twice.
+// Uses returns how many tasks use each stored program, by the program's SHA-256. It counts tasks in the given states, or
+// all tasks if no state is given. It reads the tasks page by page, which takes some seconds for a million tasks. If a task
+// moves meanwhile, it may count twice.
 func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {
@@ -76,7 +77,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // a task that moves goes to the end of the lists
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // oldest first, because a task that moves goes to the end of its new list
 	for last := false; !last; {
 		var places []redisstate.ListEntry
 		var err error
@@ -85,7 +86,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 			err = countUses(ctx, s, places, uses)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look for tasks that name stored programs: %w", err)
+			return nil, fmt.Errorf("find tasks that use stored programs: %w", err)
 		}
 	}
 	return uses, nil
@@ -124,8 +125,9 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 	return u
 }
 
-// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes none, and the error is a
-// *[UsedError]. Until a removed program is stored again, its finished tasks cannot be retried, and new tasks of it cannot run. Storing the same directory again gives the same source.
+// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes no program, and
+// the error is a *[UsedError]. While a removed program is not stored again, its finished tasks cannot be retried, and new
+// tasks cannot run it. If the same directory is stored again, it has the same source.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {

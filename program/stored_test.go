@@ -13,7 +13,7 @@ import (
 
 const source = "https://example.org/run.sh"
 
-// Uses counts the tasks of a program over many pages, and Remove keeps a program that an unfinished task uses.
+// Uses counts the tasks of a program over many pages. Remove keeps a program that an unfinished task uses.
 func TestRemove(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
@@ -51,7 +51,7 @@ func TestRemove(t *testing.T) {
 	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
 		t.Errorf("after all were cancelled: %+v, %v", uses, err)
 	}
-	for range 2 { // removing it again is no error
+	for range 2 { // a second removal of the same program is not an error
 		if err := program.Remove(t.Context(), m, needed); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ const (
 // servers may walk at once.
 type ahead struct {
 	page redisstate.FuturePage
-	back tdf.Time // Redis's time at the last step; if the clock is set back after it, the walk restarts
+	back tdf.Time // Redis's time at the last step; if the clock is set back later, the walk restarts
 	busy bool     // the walk is not finished
 }
 

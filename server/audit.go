@@ -29,9 +29,9 @@ const (
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
-// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, or edits by
-// hand, leave such tasks behind. A task that may be in the middle of a move is a suspect: the audit repairs it only if
-// it has not changed for audit_grace (docs/guarantees.md, "The audit").
+// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF and edits by hand
+// may cause such tasks. If a task may be in the middle of a move, it is a suspect. The audit repairs a suspect only if it
+// has not changed for audit_grace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds
@@ -77,8 +77,8 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	return done, s.removeGhosts(ctx, done)
 }
 
-// removeGhosts removes ids without a hash from a page of the groups' indexes. A manager that runs until its groups are
-// finished would wait for these ids for ever.
+// removeGhosts removes ids without a hash from a page of the groups' indexes. Otherwise a manager that runs until its
+// groups are finished would never end.
 func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	ghosts, next, _, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) error {
 	var moves []tdf.Move
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
-		if !twice { // if an id is in two groups, the next walk removes it from the second one
+		if !twice { // if an id is in two groups, the next walk removes it from the second group
 			moves = append(moves, f.Repair)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// archiveByHand archives a task as the original's manager does, which leaves the hash unchanged.
+// archiveByHand archives a task as the manager of the original TDF does, without changing the hash.
 func (s *site) archiveByHand(id int, from string, at tdf.Time) {
 	s.Helper()
 	s.do("ZREM", "$"+from, id)
 	s.do("ZADD", "$archived", at.String(), id)
 }
 
-// Tasks that the original's manager archived are consistent. The audit adds the properties that this project's manager
-// writes.
+// Tasks that the manager of the original TDF archived are consistent. The audit adds the properties that this project's
+// manager writes.
 func TestTasksArchivedByTheOriginal(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
@@ -60,7 +60,7 @@ func TestGroupWithGhostsIsFinished(t *testing.T) {
 		for id := 1; id <= 3; id++ {
 			s.do("DEL", "$task:"+itoa(id))
 		}
-		s.claimable() // a claim removes ids without a task from the list
+		s.claimable() // a claim removes ids without a task from the open list
 		s.round()
 		if counts, err := s.store.Counts(s.Context(), "g"); err != nil || counts.Total() != 0 {
 			s.Errorf("the group has %v, %v", counts, err)

@@ -20,11 +20,11 @@ import (
 type leaper struct {
 	*site
 	leap func(by tdf.Seconds)
-	tick func() // updates an artificial clock
-	runs bool   // the clock is real; an artificial clock may stand still between two calls
+	tick func() // updates the artificial clock
+	runs bool   // whether the clock is real; an artificial clock may stand still between two calls
 }
 
-// claim and claimable update the clock first. The opening times of tasks opened by one call differ by microseconds, and
+// claim and claimable update the clock first. The opening times of tasks that one call opened differ by microseconds, and
 // must all be in the past.
 
 func (s *leaper) claim(lease tdf.Seconds) redisstate.Claim {
@@ -145,7 +145,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
-		soon.StartAfter = s.now().Add(-1800) // now in the past; in the future after the clock is set back
+		soon.StartAfter = s.now().Add(-1800) // in the past now, but in the future after the clock is set back
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
@@ -178,7 +178,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// If a server dies while it looks at tasks with times in the future, another server continues.
+// If a server dies during the walk through tasks with times in the future, another server continues the walk.
 func TestRescoringIsResumed(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -191,7 +191,7 @@ func TestRescoringIsResumed(t *testing.T) {
 		}
 		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		all := first["rescored"]
-		for range 4 { // both servers work, because the first one is still alive
+		for range 4 { // both servers walk, because the first server is still alive
 			for _, server := range []*Server{second, s.server} {
 				done, err := server.RunOnce(s.Context())
 				if err != nil {
@@ -218,8 +218,8 @@ func TestRescoringIsResumed(t *testing.T) {
 	})
 }
 
-// The clock leaps forward and back again. No open task expires, neither by a claim nor by the server. No task waits
-// until the clock reaches the leapt time again.
+// The clock leaps forward and back again. No open task expires by a claim or by the server. No task waits until the clock
+// again reaches the time of the leap.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -234,7 +234,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 			}
 		}
 		s.leap(3600)
-		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // the claim comes before the server's round
+		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // this claim happens before the server's round
 			s.Errorf("claimed %v", ids)
 		}
 		expiredOnly("after a claim before the server noticed the leap")
@@ -270,7 +270,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		s.leap(3600)
 		s.round()
 		s.endGrace()
-		s.round() // a heartbeat
+		s.round() // sends a heartbeat
 		s.do("ZADD", "$due", s.now().Add(60).String(), 1)
 		if ids := s.claimable(); len(ids) > 0 {
 			s.Errorf("claimed %v", ids)

@@ -67,7 +67,7 @@ func newSite(t *testing.T, addr string) *site {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// do sends a command to Redis, as redis-cli does. It replaces $ at the start of a key by the namespace.
+// do sends a command to Redis, as redis-cli does. If a key begins with $, do replaces the $ by the namespace.
 func (s *site) do(args ...any) any {
 	s.Helper()
 	for i, a := range args {
@@ -131,7 +131,8 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// The method is ends the test unless the task has this state and round in its hash, and its id is in the right list.
+// The method is reads a task. It ends the test unless the hash has this state and round, and the list of this state
+// contains the id.
 func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})

@@ -11,7 +11,7 @@ import (
 // These tests send the same commands to Redis as managers and workers of the original TDF. Both versions may share a
 // namespace (docs/redis.md, "Beside the original").
 
-// byHand opens a task as the original's manager does.
+// byHand opens a task as the manager of the original TDF does.
 func (s *site) byHand(id int, fields ...any) {
 	s.Helper()
 	s.do("SET", "$task_id", id)
@@ -24,7 +24,7 @@ func (s *site) byHand(id int, fields ...any) {
 	s.do("ZADD", "$open", "0", id)
 }
 
-// claimByHand claims a task in two steps, as the original's worker does.
+// claimByHand claims a task in two steps, as the worker of the original TDF does.
 func (s *site) claimByHand(id int, round string, at tdf.Time) {
 	s.Helper()
 	s.do("ZREM", "$open", id)
@@ -97,7 +97,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 		if err != nil || tdf.Time(due).String() != claimed.Add(50).String() {
 			s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
 		}
-		s.do("HSET", "$task:1", "0:running", (claimed - 100).String()) // pretend that 100 s have passed
+		s.do("HSET", "$task:1", "0:running", (claimed - 100).String()) // as if 100 s had passed
 		s.do("ZADD", "$due", tdf.Time(due-100).String(), "1")
 		if _, err := s.server.settleDue(s.Context()); err != nil { // the task is due, so no audit is needed
 			s.Fatal(err)
@@ -178,8 +178,7 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 	})
 }
 
-// A worker of the original TDF loses its round. It then commits a result into the next round, which another worker
-// runs.
+// A worker of the original TDF loses its round. It then writes its result into the next round, which another worker runs.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
@@ -298,7 +297,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.do("ZADD", "$failed", "5", "no number")
 		s.byHand(2)
 		s.do("HSET", "$task:2", "state", "confused")
-		s.do("ZADD", "$due", "1", "2") // it is harmless to settle this task again
+		s.do("ZADD", "$due", "1", "2") // settling this task again does no harm
 		s.byHand(3)
 		s.do("ZADD", "$succeeded", "5", "3")
 		s.repairedAfterGrace()
@@ -313,7 +312,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 	})
 }
 
-// A stale entry in the original's transient lists does no harm to a consistent task.
+// If the original's transient lists contain a consistent task, the entry does no harm.
 func TestStaleEntryInTransientLists(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define(), define())
@@ -329,8 +328,8 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	})
 }
 
-// A task that a worker of the original TDF claimed times out on time, even if end_before gave the task a due time, and
-// if many other tasks were claimed after it.
+// A task that a worker of the original TDF claimed times out on time. This holds even if end_before gave the task a due
+// time, and if many other tasks are claimed later.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
@@ -376,7 +375,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 	})
 }
 
-// Task keys of a wrong Redis type, and members of lists that are not ids, do not stop workers or the server.
+// Task keys of a wrong Redis type, and list members that are not ids, do not stop workers or the server.
 func TestBrokenKeys(t *testing.T) {
 	onEach(t, func(s *site) {
 		for _, id := range []string{"991", "992", "no id", "7\n8"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Store has the methods of the redisstate store that a server uses.
+// Store lists the methods of the redisstate store that a server uses.
 type Store interface {
 	settleStore
 	auditStore
@@ -37,8 +37,8 @@ type Server struct {
 // An Option of [New].
 type Option func(*Server)
 
-// WithClock replaces the clock of this process, which the server compares with Redis's clock to notice leaps. Tests use it
-// with a Redis whose clock they set.
+// WithClock replaces the clock of this process. The server compares this clock with Redis's clock to notice leaps. Tests
+// use WithClock together with a Redis whose clock they set.
 func WithClock(now func() time.Time) Option { return func(s *Server) { s.watch.clock = now } }
 
 // New returns a server. Its name identifies it in logs and in $ns:servers.
@@ -52,7 +52,7 @@ func New(name string, cfg config.Server, store Store, log *slog.Logger, options 
 	return s
 }
 
-// Run settles and audits again and again until ctx ends. After an error of Redis, Run goes on.
+// Run settles and audits repeatedly until ctx ends. After an error of Redis, Run continues.
 func (s *Server) Run(ctx context.Context) error {
 	waker := s.store.WakeServer()
 	defer waker.Close()
@@ -79,15 +79,15 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause returns the longest wait of an idle server. It is at least 10 ms, so that the server does not spin.
+// pause returns the maximum wait of an idle server. It is at least 10 ms, so that the server does not run a busy loop.
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
 
-// heartbeatPause is the longest time between two heartbeats, whatever round_duration is. It is shorter than [absence],
-// so that a new server notices this one. Managers and tdf report a missing server after 10 s.
+// heartbeatPause is the maximum time between two heartbeats. It does not depend on round_duration. It is shorter than
+// [absence], so that a new server notices this server. Managers and tdf report a missing server after 10 s.
 const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
 
-// heartbeat stores when the watch last looked at Redis. The server has noticed every event in Redis before that time
-// (docs/operations.md, "Names of workers").
+// heartbeat stores the time of the watch's last look at Redis. The server has noticed every event in Redis before that
+// time (docs/operations.md, "Names of workers").
 func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
@@ -96,7 +96,7 @@ func (s *Server) heartbeat(ctx context.Context) error {
 // stuckPause is how long the server waits after it could not settle a due task.
 const stuckPause = 50 * time.Millisecond
 
-// wait waits until a task is due, and returns true. It returns false at the end of the server's round.
+// wait returns true when a task is due, and false when the server's round must end.
 func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time, busy bool) bool {
 	left := s.pause() - time.Since(begun)
 	if left <= 0 {
@@ -148,7 +148,7 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 	return done, s.heartbeat(ctx)
 }
 
-// settle settles due tasks. After Redis's clock was set back, it also looks at tasks with times in the future.
+// settle settles due tasks. If Redis's clock was set back, it also corrects tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (Done, error) {
 	done, err := s.settleDue(ctx)
 	if err != nil {

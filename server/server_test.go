@@ -24,7 +24,7 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.claim(1e-6)
 		s.open(late)
 		s.open(lost)
-		s.cli.ZRem(s.Context(), s.ns+":open", 4) // hide the late task from the claim
+		s.cli.ZRem(s.Context(), s.ns+":open", 4) // remove the late task from the open list, so that no claim expires it
 		s.claim(1e-6)
 		s.do("ZADD", "$open", "0", "4")
 		s.open(waiting)
@@ -131,7 +131,7 @@ func TestSeveralServers(t *testing.T) {
 	s.consistent()
 }
 
-// endOf waits for the end of a server's Run.
+// endOf waits until Run of a server ends, and returns its error.
 func endOf(t *testing.T, ended <-chan error) (err error) {
 	t.Helper()
 	expect.Eventually(t, "the server's end", func() bool {
@@ -145,7 +145,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// Results and due times wake a waiting server. With a round_duration of an hour, nothing else can wake it.
+// Results and due times wake a waiting server. The round_duration of an hour excludes other reasons.
 func TestServerIsWoken(t *testing.T) {
 	onEach(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())

@@ -14,13 +14,13 @@ type settleStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
-// The server settles at most maxBatches batches of batchSize tasks before it sends a heartbeat and audits.
+// The limits of one round. After maxBatches batches of batchSize tasks, the server sends a heartbeat and audits.
 const (
 	batchSize  = 500
 	maxBatches = 40
 )
 
-// Done counts the Moves of a server's round by kind. A kind is a new state, or reopened, lost, repaired or rescored.
+// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, repaired or rescored.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -47,7 +47,7 @@ func (d Done) attrs() []any {
 	return attrs
 }
 
-// settleDue settles due tasks in batches, until none is due, or after maxBatches batches.
+// settleDue settles due tasks in batches, until no task is due, or until it has settled maxBatches batches.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -70,8 +70,8 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// decide returns a Move for each due task. A Move is void if the task's due time changes before the Move is applied,
-// for example by a renewal.
+// decide returns a Move for each due task. If a task's due time changes before its Move is applied, for example by a
+// renewal, the Move is void.
 func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {
@@ -106,7 +106,7 @@ func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.G
 	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
-// apply applies the Moves, and counts those that were not void.
+// apply applies the Moves, and adds those that were not void to done.
 func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 	units := make([]redisstate.Unit, len(moves))
 	for i := range moves {

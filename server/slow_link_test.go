@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Due tasks with large inputs are settled even over a slow link.
+// The server settles due tasks with large inputs even over a slow connection.
 func TestSettlesOverASlowLink(t *testing.T) {
 	s := newSite(t, redistest.Shared(t))
 	large := tdf.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
@@ -19,7 +19,7 @@ func TestSettlesOverASlowLink(t *testing.T) {
 	proxy := redistest.NewProxy(t, s.addr)
 	slow := New("server", settings, connect(t, proxy.Addr, s.ns), quiet())
 	proxy.Limit(32 << 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a failing test must end
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // limits the test if it hangs
 	defer cancel()
 	done, err := slow.RunOnce(ctx)
 	if err != nil || done["expired"] != 2 {

@@ -20,9 +20,9 @@ type watchStore interface {
 	Dials() int64
 }
 
-// watch begins grace periods. A grace period begins after Redis was away or restarted, after Redis's clock leapt, and
-// after a time without a server. Workers can then renew their leases before a task is declared lost
-// (docs/guarantees.md, "After an outage").
+// watch begins grace periods after three kinds of events: Redis was away or restarted, Redis's clock leapt, or no server
+// ran for a while. In a grace period, workers can renew their leases before a task is declared lost (docs/guarantees.md,
+// "After an outage").
 type watch struct {
 	store watchStore
 	grace tdf.Seconds
@@ -45,13 +45,13 @@ type observation struct {
 
 // An event begins a grace period.
 type event struct {
-	why  string // "": no event
+	why  string // "" means no event
 	leap bool   // Redis's clock leapt, or may have leapt
 	back bool   // Redis's clock was set back
 }
 
-// A reading is a time of Redis's clock, and the times of this process's clock before and after the call. If Redis or
-// the server is slow, these two times are far apart, although no clock has leapt.
+// A reading is a time of Redis's clock, with the times of this process's clock before and after the call. If Redis or the
+// server is slow, these two times are far apart, although no clock has leapt.
 type reading struct {
 	at            tdf.Time
 	before, after time.Time
@@ -65,10 +65,10 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 	return back || passed >= longest+leap, back
 }
 
-// A smaller difference is not an event.
+// Times that are events only if they are exceeded.
 const (
-	absence = tdf.ServerAbsence // time without a server
-	leap    = tdf.ServerAbsence // difference between Redis's clock and this process's clock, between two looks
+	absence = tdf.ServerAbsence // seconds without a server
+	leap    = tdf.ServerAbsence // seconds by which Redis's clock and this process's clock diverge between two looks
 )
 
 // look returns the time of Redis's clock, and the current grace period.
@@ -95,7 +95,7 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 }
 
 // begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period.
-// Otherwise the earlier one would last until the clock reaches its end again.
+// Otherwise the earlier grace period would last until the clock reaches its end again.
 func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e event) (redisstate.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e e
 	return g, nil
 }
 
-// observe returns the event since the last look, if there was one.
+// observe returns a new observation, and the event since the last look, if there was an event.
 func (w *watch) observe(ctx context.Context, clock reading) (observation, event, error) {
 	if !w.last.started {
 		return w.start(ctx, clock)
@@ -146,9 +146,9 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 	return seen, e, nil
 }
 
-// start makes the first look of a server. The first server of a namespace needs no grace period. A later server needs
-// one if the last heartbeat of any server is old, or lies in the future. A heartbeat in the future means that the clock
-// was set back. If the clock leapt forward while no server ran, the heartbeat is old.
+// start makes the first look of a server. The first server of a namespace needs no grace period. A later server needs a
+// grace period if the last heartbeat of any server is old or lies in the future. A heartbeat in the future means that the
+// clock was set back. If the clock leapt forward while no server ran, the heartbeat is old.
 func (w *watch) start(ctx context.Context, clock reading) (observation, event, error) {
 	seen := observation{started: true, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
 	info, err := w.store.Info(ctx)
@@ -160,7 +160,7 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 	if err != nil {
 		return seen, event{}, err
 	}
-	now, err := w.store.Now(ctx) // read again: another server's heartbeat may be later than the first reading
+	now, err := w.store.Now(ctx) // read the clock again, because another server's heartbeat may be later than the first reading
 	if err != nil {
 		return seen, event{}, err
 	}
@@ -168,7 +168,7 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 	case last.Sub(now) > leap:
 		return seen, event{"redis's clock was set back", true, true}, nil
 	case last > 0 && clock.at.Sub(last) > absence:
-		return seen, event{"no server for a while", true, false}, nil
+		return seen, event{"no server ran for a while", true, false}, nil
 	}
 	return seen, event{}, nil
 }

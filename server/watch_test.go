@@ -20,7 +20,7 @@ func claimOf(most int) redisstate.ClaimRequest {
 	return redisstate.ClaimRequest{Worker: "w", Most: most, Lease: 60}
 }
 
-// openThreeOverdue makes three running tasks: one to lose, one to time out and one to expire.
+// openThreeOverdue opens three tasks and lets them run: one will be lost, one will time out and one will expire.
 func (s *site) openThreeOverdue() {
 	s.Helper()
 	slow := define()
@@ -29,10 +29,10 @@ func (s *site) openThreeOverdue() {
 	for range 3 {
 		s.claim(1e-6)
 	}
-	s.do("HSET", "$task:3", "end_before", s.now().String()) // set after the claim, because a claim refuses an expired task
+	s.do("HSET", "$task:3", "end_before", s.now().String()) // set after the claim, because a claim does not return an expired task
 }
 
-// settlesNothing checks that a round leaves the tasks of openThreeOverdue running.
+// settlesNothing checks that the tasks of openThreeOverdue still run after a round.
 func (s *site) settlesNothing(situation string) {
 	s.Helper()
 	if done := s.round(); done.Total() != 0 {
@@ -60,11 +60,11 @@ func (s *site) grace() redisstate.Grace {
 	return g
 }
 
-// settlesAll checks that a round without a grace period settles the tasks of openThreeOverdue.
+// settlesAll checks that a round settles the tasks of openThreeOverdue. No grace period must hold.
 func (s *site) settlesAll() {
 	s.Helper()
 	s.endGrace()
-	if done := s.round(); done.Total() != 3 { // postponed tasks are due at the end of the grace period
+	if done := s.round(); done.Total() != 3 { // all postponed tasks are due when the grace period ends
 		for id := range int64(3) {
 			s.do("ZADD", "$due", "1", id+1)
 		}
@@ -121,7 +121,7 @@ func TestGraceAfterClockLeap(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		s.openThreeOverdue()
-		s.server.watch.last.clock.at -= 3600 // pretend that Redis's clock was an hour behind a moment ago
+		s.server.watch.last.clock.at -= 3600 // as if Redis's clock had been an hour behind at the last look
 		s.settlesNothing("the clock leapt")
 		s.settlesAll()
 	})
@@ -135,7 +135,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
 			w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
-			for look := range 7 { // the last look is quick
+			for look := range 7 { // only the last look is quick
 				store.before, store.after = 0, 0
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
@@ -153,11 +153,11 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 	}
 }
 
-// A slowStore answers late.
+// A slowStore answers after a delay.
 type slowStore struct {
 	before, after time.Duration // delays before and after Now reads the clock
-	ahead         tdf.Seconds   // added to the time that the clock shows
-	between       time.Duration // delay before LastServerHeartbeat answers; 0: there is no other server
+	ahead         tdf.Seconds   // added to the time that Redis's clock shows
+	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
 	grace         redisstate.Grace
 	fail          string // the call that fails
 }
@@ -217,7 +217,7 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	})
 }
 
-// If a look fails at any step, the next look notices the event.
+// If any call of a look fails, the next look notices the event.
 func TestFailedLookIsRepeated(t *testing.T) {
 	for _, fail := range []string{"now", "grace", "info", "lease", "set"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestGraceAfterRedisRestarted(t *testing.T) {
 	redis := redistest.Start(t, redistest.AOF("always"))
 	s := newSite(t, redis.Addr)
 	s.openThreeOverdue()
-	if _, _, err := s.server.watch.look(t.Context()); err != nil { // the server's first look, without settling
+	if _, _, err := s.server.watch.look(t.Context()); err != nil { // only the server's first look, without settling
 		t.Fatal(err)
 	}
 	redis.Kill()

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run runs the program in dir once from each source. It prints each source with the output or the error.
+// run runs the program in dir once from each source. It prints each source, and the output or the error.
 func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 	tdf, err := local.Try(ctx, 1, stderr) // Redis, a server and a worker in this process
 	if err != nil {
@@ -57,7 +57,7 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		return err
 	}
 	for _, d := range []struct{ program, source string }{
-		{"from-file", "rsync:" + path}, // a path of the worker's machine
+		{"from-file", "rsync:" + path}, // a path on the worker's machine
 		{"from-http", url + "/run.sh"},
 		{"from-redis", stored.Source}, // redis:SHA256
 		{"missing", url + "/missing.zip"},

@@ -26,14 +26,14 @@ type command struct {
 	plan    *plan
 }
 
-// parse parses the arguments. The last three are numbers, and not flags, even if they are negative.
+// parse parses the arguments. The last three arguments are always numbers. So a negative number is not a flag.
 func parse(args []string, stderr io.Writer) (*command, error) {
 	var c command
 	flags := flag.NewFlagSet("sum", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`; its Redis needs a server and workers")
-	flags.StringVar(&c.program, "program", "", "path of `RUN.SH` on the workers' machines (default: the one beside the source code)")
-	flags.StringVar(&c.run, "run", "", "`NAME` of the run; the name of an interrupted run continues it (default: a new name)")
+	flags.StringVar(&c.program, "program", "", "path of `RUN.SH` on the workers' machines (default: the file beside the source code)")
+	flags.StringVar(&c.run, "run", "", "`NAME` of the run; use the name of an interrupted run to continue that run (default: a new name)")
 	split := max(0, len(args)-3)
 	err := flags.Parse(args[:split])
 	if errors.Is(err, flag.ErrHelp) || len(args) > 0 && strings.Trim(args[len(args)-1], "-") == "h" {
@@ -90,8 +90,8 @@ func (c *command) check() error {
 	return nil
 }
 
-// group returns the group of the run's tasks. It contains the numbers, so that the same name for another sum means
-// another group.
+// group returns the name of the group of the run's tasks. It contains the numbers, so that runs of the same name for
+// different sums have different groups.
 func (c *command) group() string {
 	return fmt.Sprintf("sum-%d-%d-%d-%s", c.plan.from, c.plan.to, c.plan.bucket, c.run)
 }

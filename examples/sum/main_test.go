@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-// runIt runs the command in this process.
+// runIt runs the command in the test's process.
 func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, err testlog.Buffer
@@ -34,7 +34,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// onRedis starts a server and workers with a real Redis, and returns the manager's file.
+// onRedis starts a server and workers with a real Redis, and returns the path of the manager's configuration file.
 func onRedis(t *testing.T) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(t))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Bounds of a plan. The numbers of a bucket must fit into a task's input.
+// Limits of a plan. The numbers of a bucket must fit into a task's input.
 const (
 	maxBucket = 5000
 	maxTasks  = 1_000_000
@@ -70,15 +70,15 @@ func buckets(n, bucket int64) int64 { return (n + bucket - 1) / bucket }
 // root returns the place of the last task, whose result is the sum.
 func (p *plan) root() place { return place{Level: len(p.widths) - 1} }
 
-// holds reports whether the plan has the place.
+// holds reports whether a place is part of the plan.
 func (p *plan) holds(at place) bool {
 	return at.Level >= 0 && at.Level < len(p.widths) && at.Index >= 0 && at.Index < p.widths[at.Level]
 }
 
-// parent returns the place of the task that sums the result of at.
+// parent returns the place of the task that sums the result of the task at a place.
 func (p *plan) parent(at place) place { return place{at.Level + 1, at.Index / p.bucket} }
 
-// children returns the places whose results the task at a place above level 0 sums.
+// children returns the places of the results that a task sums. The task's level must be above 0.
 func (p *plan) children(at place) []place {
 	first := at.Index * p.bucket
 	end := min(first+p.bucket, p.widths[at.Level-1])
@@ -89,12 +89,12 @@ func (p *plan) children(at place) []place {
 	return places
 }
 
-// opens reports whether the task at the place opens its parent. The last task of each bucket does.
+// opens reports whether the task at a place opens its parent. In each bucket, only the last task does.
 func (p *plan) opens(at place) bool {
 	return at != p.root() && ((at.Index+1)%p.bucket == 0 || at.Index+1 == p.widths[at.Level])
 }
 
-// numbers returns the input of a task of level 0.
+// numbers returns the input of the task of level 0 with this index.
 func (p *plan) numbers(index int64) string {
 	first, last := p.from+index*p.bucket, p.to
 	if last-first >= p.bucket {
@@ -103,7 +103,7 @@ func (p *plan) numbers(index int64) string {
 	return fmt.Sprintf("%d..%d", first, last)
 }
 
-// join returns the input of a task of a higher level.
+// join returns the input of a task that sums these results.
 func join(results []int64) string {
 	words := make([]string, len(results))
 	for i, r := range results {

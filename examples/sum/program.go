@@ -13,7 +13,7 @@ import (
 //go:embed run.sh
 var script []byte
 
-// archive packs run.sh, to store it in Redis.
+// archive packs run.sh, so that Redis can store it.
 func archive() ([]byte, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -27,8 +27,8 @@ func archive() ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// scriptSource returns the source of run.sh for workers on this machine. If path is "", it is the run.sh beside this
-// file.
+// scriptSource returns the source of run.sh for workers on this machine. If path is "", the file beside this source code
+// is used.
 func scriptSource(path string) (string, error) {
 	if path == "" {
 		_, file, _, _ := runtime.Caller(0)
@@ -39,7 +39,7 @@ func scriptSource(path string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("find run.sh: %w; name its path with -program", err)
+		return "", fmt.Errorf("find run.sh: %w; set its path with -program", err)
 	}
 	return "rsync:" + path, nil
 }

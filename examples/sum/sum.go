@@ -14,12 +14,12 @@ import (
 
 const programName = "sum"
 
-// A sum computes a plan's sum with the tasks of a group.
+// A sum computes the sum of a plan. Its tasks belong to one group.
 //
-// Its state is in Redis. So a killed manager can be restarted, and several managers may run at once:
-//   - The meta of each task says where the task belongs in the plan. An archived task keeps its result.
-//   - The last task of a bucket is archived only when all results of the bucket exist. The same atomic step opens its
-//     parent. So each parent is opened once.
+// All state is in Redis. So a killed manager can be restarted, and several managers may run at once:
+//   - The meta of each task is its place in the plan. An archived task keeps its result.
+//   - The last task of a bucket is archived only when all results of the bucket exist. The same atomic step opens
+//     the task's parent. So each parent is opened once.
 //   - A new manager reads the results of archived tasks from Redis.
 type sum struct {
 	*plan
@@ -28,9 +28,9 @@ type sum struct {
 	group  string
 
 	results  map[place]int64
-	archived int64 // number of archived tasks in results
+	archived int64 // number of archived tasks whose results have been read
 	failure  error // why the sum cannot be computed
-	aborted  bool  // the open tasks are cancelled
+	aborted  bool  // whether the open tasks have been cancelled
 }
 
 func newSum(m *manager.Manager, p *plan, source, group string) *sum {
@@ -60,8 +60,8 @@ func (s *sum) compute(ctx context.Context) (int64, error) {
 	return total, nil
 }
 
-// begin opens the missing tasks of level 0. Two managers that begin at the same time may open a task twice. That costs
-// time, but gives the same result.
+// begin opens the missing tasks of level 0. If two managers begin at the same time, they may open a task twice. That costs
+// time, but does not change the sum.
 func (s *sum) begin(ctx context.Context) error {
 	present := map[place]bool{}
 	for t, err := range s.m.List(ctx, manager.Query{Group: s.group}) {
@@ -84,11 +84,11 @@ func (s *sum) begin(ctx context.Context) error {
 }
 
 func (s *sum) task(at place, input string) manager.Definition {
-	meta, _ := json.Marshal(at) // two numbers
+	meta, _ := json.Marshal(at) // Marshal cannot fail, because a place consists of numbers
 	return manager.Definition{Program: programName, Source: s.source, Input: input, Group: s.group, Meta: string(meta)}
 }
 
-// placeOf returns the place in the meta of a task, or an invalid place.
+// placeOf returns the place in the meta of a task. If the meta is not a place, the returned place is in no plan.
 func placeOf(t *manager.Task) place {
 	at := place{Level: -1}
 	if json.Unmarshal([]byte(t.Meta), &at) != nil {
@@ -97,7 +97,7 @@ func placeOf(t *manager.Task) place {
 	return at
 }
 
-// succeeded archives a task. The last task of a bucket also opens the parent.
+// succeeded records the result of a task. If the task is the last one of its bucket, succeeded also opens the parent.
 func (s *sum) succeeded(_ context.Context, t *manager.Finished) error {
 	s.record(t.Task)
 	at := placeOf(t.Task)
@@ -128,11 +128,11 @@ func (s *sum) record(t *manager.Task) {
 	result, err := strconv.ParseInt(strings.TrimSpace(t.Output()), 10, 64)
 	switch {
 	case !s.holds(at):
-		err = fmt.Errorf("its meta %q is not a place of this sum; use another -run, because other tasks use the group", t.Meta)
+		err = fmt.Errorf("the meta %q is not a place of this sum; use another -run, because other tasks use the group", t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
 		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Error()))
 	case err != nil:
-		err = fmt.Errorf("its output %q is not a number", t.Output())
+		err = fmt.Errorf("the output %q is not a number", t.Output())
 	}
 	if err != nil {
 		if s.failure == nil {
@@ -143,7 +143,7 @@ func (s *sum) record(t *manager.Task) {
 	s.results[at] = result
 }
 
-// endOfRound reads results that another manager has archived. After a failure it cancels the open tasks.
+// endOfRound reads the results that another manager has archived. If the sum has failed, it cancels the open tasks.
 func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 	s.archived += int64(round.Archived)
 	if round.Counts[tdf.Archived] > s.archived {

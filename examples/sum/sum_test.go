@@ -17,7 +17,7 @@ import (
 
 const source = "rsync:/programs/sum/run.sh"
 
-// adds computes the same as run.sh.
+// adds computes the same result as run.sh.
 func adds(r managertest.Run) managertest.Result {
 	var sum int64
 	for _, arg := range r.Args {
@@ -34,7 +34,7 @@ func adds(r managertest.Run) managertest.Result {
 			sum += n
 		}
 	}
-	// Results come in another order than tasks were opened in.
+	// The results arrive in another order than the order in which the tasks were opened.
 	return managertest.Result{Output: fmt.Sprintln(sum), Duration: time.Duration(r.Task.ID*7%5) * time.Second}
 }
 
@@ -98,7 +98,7 @@ func checkEachOnce(t *testing.T, tm *managertest.Tester, p *plan) {
 
 var errKilled = errors.New("killed")
 
-// After a kill in any round, a new manager continues without the memory of the killed one.
+// If a manager is killed in any round, a new manager continues without the data in the killed manager's memory.
 func TestInterrupted(t *testing.T) {
 	p := mustPlan(t, 1, 40, 4)
 	for rounds := 1; ; rounds++ {
@@ -116,7 +116,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt runs a sum for a number of rounds, and reports whether the sum is complete then.
+// interrupt runs a sum for a number of rounds, and reports whether the sum was complete after them.
 func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended bool) {
 	t.Helper()
 	s := newSum(tm.Manager, p, source, "g")
@@ -190,7 +190,7 @@ func TestNoSum(t *testing.T) {
 		want   string
 	}{
 		"fails":        {managertest.Result{Error: "fetching rsync:/x/run.sh: no such file"}, "failed: fetching rsync:/x/run.sh: no such file"},
-		"prints words": {managertest.Result{Output: "about ten\n"}, `its output "about ten\n" is not a number`},
+		"prints words": {managertest.Result{Output: "about ten\n"}, `the output "about ten\n" is not a number`},
 		"is lost":      {managertest.Result{Lost: true}, "4 times"},
 	} {
 		t.Run(name, func(t *testing.T) {

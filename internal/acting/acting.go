@@ -1,4 +1,4 @@
-// Package acting carries out what an operator wants done to tasks: retry, cancel, requeue, archive, remove, change
+// Package acting applies the actions of operators to tasks: retry, cancel, requeue, archive, remove and change
 // (docs/lifecycle.md, "By hand"). Packages manager and admin share it.
 package acting
 
@@ -12,46 +12,46 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Store has the methods of a *redisstate.Store that acting uses.
+// Store lists the methods of a *redisstate.Store that this package uses.
 type Store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
-// An Action is an operation on tasks.
+// An Action is an operation that can be applied to tasks.
 type Action struct {
 	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive or VerbRemove
-	From      []tdf.State // only tasks in one of these states; none: in any state that the verb allows
-	Changes   tdf.Changes // for VerbReopen and VerbChange
-	Elsewhere bool        // for VerbRelease: the workers that have the tasks do not get them again
+	From      []tdf.State // the states that a task must have; if empty, any state that the verb allows
+	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
+	Elsewhere bool        // for VerbRelease: the current workers of the tasks do not get them again
 }
 
-// AnyRound is the Round of a Ref that names a task in any round.
+// AnyRound is the Round of a [Ref] that matches the task in any round.
 const AnyRound = -1
 
-// A Ref names a task and the round in which it was seen. A task in another round is skipped.
+// A Ref names a task and the round in which it was seen. If the task is in another round, an action skips the task.
 type Ref struct {
 	ID    int64
 	Round int
 }
 
-// A Result says how many tasks an action changed, and why it skipped the others.
+// A Result says how many tasks an action changed, and why it skipped other tasks.
 type Result struct {
 	Done    int
-	Skipped []error // one for each task that was skipped
+	Skipped []error // an error for each task that was skipped
 }
 
-// ErrPast is the error of a retry of a task that would expire at once, because its end_before is past by Redis's clock.
-var ErrPast = errors.New("its end_before is past, so that it would expire at once")
+// ErrPast is the error if a retried task would expire at once, because its end_before is past by Redis's clock.
+var ErrPast = errors.New("its end_before is past, so the task would expire at once")
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // after a conflict the verb may still apply to the task
+	tries       = 5 // if a move conflicts with another move, the verb may still be possible in the task's new state
 )
 
-// Do carries out an action on each task by itself. The tasks' logs name who as the actor. After an error the result covers the
-// tasks that were reached.
+// Do applies an action to each task separately. The tasks' logs name the actor who. If Do fails, the result covers the
+// tasks that were handled before the error.
 func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {
@@ -73,18 +73,18 @@ func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (R
 	return h.result, nil
 }
 
-// A hand carries out one action.
+// A hand is the state of one call of Do.
 type hand struct {
 	store  Store
 	who    string
 	action Action
 	decide func(*tdf.Task) (tdf.Move, error)
-	rounds map[int64]int // the rounds in which the tasks were seen
+	rounds map[int64]int // the rounds in which the tasks were seen, by id
 	now    tdf.Time
 	result Result
 }
 
-// decider returns the function that decides the move of one task.
+// decider returns a function that decides the Move of one task.
 func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 	switch a.Verb {
 	case tdf.VerbReopen:

@@ -1,4 +1,4 @@
-// Package friend gives packages admin and program, and the command tdf, the parts of a manager that its API does not export.
+// Package friend gives other packages of TDF access to parts of a manager that the manager's API does not export.
 package friend
 
 import (
@@ -12,35 +12,37 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Parts are what a manager was made from.
+// Parts are the configuration, the log and the name of a manager.
 type Parts struct {
 	Config config.Manager
 	Log    *slog.Logger
-	Name   string // in the tasks' logs
+	Name   string // the manager's name in the logs of tasks
 }
 
-// ServerPatience is how long a server may send no heartbeat before it counts as missing. A server sends one every few seconds,
-// however long its rounds are.
+// ServerPatience is a time in seconds. If no server has sent a heartbeat for longer, the server counts as missing. A
+// server sends a heartbeat every few seconds, even during a long round.
 const ServerPatience = tdf.Seconds(10)
 
-// Package manager sets these functions. Their arguments any and results any are types of package manager.
+// Package manager sets these functions. Parameters and results of type any have types of package manager.
 var (
-	// StoreOf returns the connection to Redis of a *manager.Manager, which it makes first if there is none.
+	// StoreOf returns the connection of a *manager.Manager to Redis. If the manager is not connected, StoreOf connects it
+	// first.
 	StoreOf func(ctx context.Context, manager any) (*redisstate.Store, error)
 	// PartsOf returns the parts of a *manager.Manager.
 	PartsOf func(manager any) Parts
 
-	// QueryOf converts a manager.Query, and ChangesOf a manager.Changes.
+	// QueryOf converts a manager.Query. ChangesOf converts a manager.Changes.
 	QueryOf   func(query any) listing.Query
 	ChangesOf func(changes any) tdf.Changes
 
-	// TaskOf returns the task that a *manager.Task shows; ViewOf returns the *manager.Task of a task that was read whole or not.
+	// TaskOf returns the tdf.Task of a *manager.Task. ViewOf returns a *manager.Task for a tdf.Task, and sets whether it is
+	// whole.
 	TaskOf func(task any) *tdf.Task
 	ViewOf func(task *tdf.Task, whole bool) any
 
-	// TaskJSON returns the JSON of a *manager.Task with other members.
+	// TaskJSON returns the JSON of a *manager.Task, merged with the other members.
 	TaskJSON func(task any, others jsonview.Object) jsonview.Object
 
-	// DefinitionOf returns the manager.Definition of properties.
+	// DefinitionOf returns a manager.Definition with these properties.
 	DefinitionOf func(properties tdf.Properties) any
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A page ends at the first bound that it reaches, and the next page continues from there.
+// A page ends when it reaches any bound. The next page continues from there.
 func TestPagesEndAtTheirBounds(t *testing.T) {
 	cfg := testspace.Config(t, testspace.Embedded(t))
 	m, s := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
@@ -25,7 +25,7 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		bounds listing.Bounds
-		looked int // by the first page
+		looked int // how many tasks the first page reads
 	}{
 		"tasks": {listing.Bounds{Time: time.Hour, Tasks: 600, Bytes: 1 << 20}, 2 * mostAtOnce},
 		"bytes": {listing.Bounds{Time: time.Hour, Tasks: 1 << 20, Bytes: 5 * 700}, 700},
@@ -54,7 +54,7 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 				found++
 			}
 			if after = page.Next; c.looked == 1 && pages == 3 {
-				break // the other pages are alike
+				break // all other pages would be like this page
 			}
 		}
 		if c.looked > 1 && found != many {

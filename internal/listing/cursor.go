@@ -10,17 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A position names the last task that a walk has looked at.
+// A position is the last task that a walk has examined.
 type position struct {
 	kind  string                // the kind of the query, which decides the meaning of place.Order
-	place *redisstate.ListEntry // nil: no task yet
+	place *redisstate.ListEntry // nil before the first task
 }
 
-// Kinds of positions.
+// The kinds of positions.
 const (
 	byTime = "time"
 	byID   = "group"
-	given  = "ids" // place.Order is the index in Query.IDs
+	given  = "ids" // place.Order is the index of the task in Query.IDs
 )
 
 func (q *Query) kind() string {
@@ -41,7 +41,7 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.kind + " " + order + " " + p.place.Member))
 }
 
-// position parses a text that String wrote for the same query.
+// position parses a text that position.String returned for the same query.
 func (q *Query) position(text string) (position, error) {
 	p := position{kind: q.kind()}
 	if text == "" {
@@ -50,7 +50,7 @@ func (q *Query) position(text string) (position, error) {
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.SplitN(string(plain), " ", 3)
 	if err != nil || parts[0] != p.kind || len(parts) == 2 {
-		return p, &QueryError{fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor of its last page, or none to begin again", text)}
+		return p, &QueryError{fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor that the query's last page returned, or no cursor to begin again", text)}
 	}
 	if len(parts) == 1 {
 		return p, nil
@@ -63,7 +63,7 @@ func (q *Query) position(text string) (position, error) {
 	return p, nil
 }
 
-// among returns the places of up to most ids behind the position.
+// among returns the places of the ids that follow the position, at most most places.
 func (p position) among(ids []int64, most int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {

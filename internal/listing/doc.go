@@ -1,5 +1,5 @@
 // Package listing finds tasks by a query, page by page. Packages manager and admin share it.
 //
-// The lists in Redis give the state, the group and the time of a task. For all other conditions, a [Walk] reads one task after
-// the other, within [Bounds].
+// The lists in Redis contain the state, the group and the time of each task. To check any other condition, a [Walk] reads
+// the tasks one by one, within [Bounds].
 package listing

@@ -10,13 +10,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Fingerprint is the same for failed rounds that most likely failed for the same reason.
+// A Fingerprint identifies a kind of failure. Two failed rounds have the same Fingerprint if they most likely failed for
+// the same reason.
 type Fingerprint struct {
 	How  string
 	Line string // the most informative line of stderr, with placeholders for the parts that differ between rounds
 }
 
-// failureIDLength is how many hex digits name a fingerprint.
+// failureIDLength is the number of hex digits in the id of a fingerprint.
 const failureIDLength = 8
 
 func (s Fingerprint) ID() string {
@@ -24,7 +25,7 @@ func (s Fingerprint) ID() string {
 	return hex.EncodeToString(sum[:])[:failureIDLength]
 }
 
-// A Failure is a round that failed.
+// A Failure is a failed round.
 type Failure struct {
 	Task  *tdf.Task
 	Round int
@@ -33,11 +34,11 @@ type Failure struct {
 
 func (f *Failure) Fingerprint() Fingerprint { return f.FingerprintOf(f.Line()) }
 
-// FingerprintOf returns the fingerprint for a Line that the caller has read already.
+// FingerprintOf returns the fingerprint of the failure. Its parameter is the result of Line, which the caller already has.
 func (f *Failure) FingerprintOf(line string) Fingerprint { return Fingerprint{f.How, normalise(line)} }
 
-// Line returns the most informative line of the round's stderr. It is "" for a lost round, where TDF has written the names
-// of workers to stderr.
+// Line returns the most informative line of the round's stderr. For a lost round it returns "", because TDF itself wrote
+// this stderr, with the names of workers.
 func (f *Failure) Line() string {
 	if f.How == HowLost {
 		return ""
@@ -51,19 +52,19 @@ func (f *Failure) At() tdf.Time {
 	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
 
-// The values of Failure.How beside exit statuses and signals.
+// The values of Failure.How, besides exit statuses and signals.
 const (
 	HowTimedOut   = "timed out"
 	HowLost       = "lost with its worker"
 	HowNotRun     = "could not be run"
-	HowRefused    = "ran, and what it left was refused" // the worker refused its result.json or its files, or Redis could not store them
-	HowNoExit     = "no exit status"                    // reported by a worker of the original TDF, which does not report it
+	HowRefused    = "ran, and what it left was refused" // a worker refused its result.json or files, or Redis could not store them
+	HowNoExit     = "no exit status"                    // a worker of the original TDF ran the round, and does not report exit statuses
 	HowNeverRan   = "expired before it ran"
 	HowRanTooLong = "expired while it ran"
 	HowLate       = "executed after end_before"
 )
 
-// FailuresOf returns the failed rounds of a task, oldest first, among the rounds that were read.
+// FailuresOf returns the failed rounds of a task, oldest first. It knows only the rounds that were read.
 func FailuresOf(t *tdf.Task) []Failure {
 	var all []Failure
 	for i := range t.Rounds.All() {
@@ -74,7 +75,7 @@ func FailuresOf(t *tdf.Task) []Failure {
 	return all
 }
 
-// LastFailure returns the last failed round that was read; nil if there is none.
+// LastFailure returns the last failed round that was read, or nil if no such round failed.
 func LastFailure(t *tdf.Task) *Failure {
 	all := FailuresOf(t)
 	if len(all) == 0 {
@@ -83,7 +84,7 @@ func LastFailure(t *tdf.Task) *Failure {
 	return &all[len(all)-1]
 }
 
-// HowFailed returns how a round failed; "" if it did not fail.
+// HowFailed returns how a round failed, or "" if it did not fail.
 func HowFailed(t *tdf.Task, round int) string {
 	r := t.Rounds.At(round)
 	ended := ""
@@ -127,16 +128,17 @@ func howExpired(r *tdf.Round) string {
 	return HowNeverRan
 }
 
-// Limits of what tellingLine reads of a text: its two ends, and the beginning of each line.
+// Limits for tellingLine: the bytes at each end of a text, and the lines that it reads.
 const (
 	endsLooked  = 64 << 10
-	linesLooked = 100 // lines with text
+	linesLooked = 100 // lines that are not blank
 	lineLooked  = 1000
 	lineKept    = 200
 )
 
-// tellingLine returns the line of a program's stderr that says most about why it failed. That is the last line without
-// indentation, because tracebacks are indented. For a Go program it is the line of the panic, because the traces follow it.
+// tellingLine returns the line of a program's stderr that best explains the failure. This is the last line without
+// indentation, because tracebacks are indented. For a Go program, it is the line of the panic, because the traces follow
+// that line.
 func tellingLine(text string) string {
 	if line := panicLine(text); line != "" {
 		return clean(line)
@@ -162,12 +164,12 @@ func tellingLine(text string) string {
 	return strings.TrimSpace(indented)
 }
 
-// isRemark recognises lines that runtimes add below the error.
+// isRemark reports whether a line is one that runtimes print below the error.
 func isRemark(line string) bool {
 	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
 }
 
-// panicLine returns the first line of a Go program's trace; "" if there is no trace.
+// panicLine returns the first line of a Go program's trace, or "" if the text contains no trace.
 func panicLine(text string) string {
 	for _, end := range []string{text[max(0, len(text)-endsLooked):], text[:min(len(text), endsLooked)]} {
 		if !strings.Contains(end, "\ngoroutine ") {
@@ -184,8 +186,8 @@ func panicLine(text string) string {
 
 var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
 
-// clean returns a line as plain text. It removes colour codes and text that a carriage return has overwritten, such as progress
-// bars, and replaces unprintable characters with blanks.
+// clean returns a line as plain text. It removes colour codes. It also removes text that a carriage return overwrote, such
+// as progress bars. It replaces unprintable characters with blanks.
 func clean(line string) string {
 	line = strings.TrimRight(line, "\r\n")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
@@ -199,7 +201,8 @@ func clean(line string) string {
 	}, line), " ")
 }
 
-// Patterns of text that differs between alike failures, and their placeholders. They apply in this order.
+// placeholders lists patterns of text that differs between similar failures, and what replaces it. They apply in this
+// order.
 var placeholders = []struct {
 	what  *regexp.Regexp
 	stand string
@@ -213,7 +216,7 @@ var placeholders = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// normalise replaces the parts of a line that differ between rounds with placeholders.
+// normalise replaces the parts of a line that differ between similar failures with placeholders.
 func normalise(line string) string {
 	for _, p := range placeholders {
 		line = p.what.ReplaceAllString(line, p.stand)

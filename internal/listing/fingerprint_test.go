@@ -58,7 +58,7 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// The fingerprint of any text is short, valid UTF-8 in one line, and has no digits.
+// The fingerprint of any text is one short line of valid UTF-8 without digits.
 func FuzzFingerprint(f *testing.F) {
 	for _, text := range []string{"", "a\nb", "\x1b[", "\xff'", `"`, "panic: \n\ngoroutine ", strings.Repeat("é", 900), "/tmp/"} {
 		f.Add(text)

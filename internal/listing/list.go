@@ -9,10 +9,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// idsPerPage is how many tasks one page of a list of all tasks has.
+// idsPerPage is the number of tasks that one page of all tasks contains.
 const idsPerPage = 1000
 
-// Find returns a page of the tasks that a query selects, from the cursor after; "" begins with the first task.
+// Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor is
+// "".
 func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page, error) {
 	if limit < 1 {
 		return Page{}, &QueryError{fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
@@ -24,8 +25,8 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 	return w.Page(limit)
 }
 
-// ByID calls take with every task that a query selects, once each and by ascending id, until take returns false. texts names the
-// texts to read of a task, beside those that the query searches.
+// ByID calls take with each task that a query selects, by ascending id, until take returns false. It reads the texts that
+// the query searches, and those that the function texts returns.
 func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	q.OldestFirst = true
 	if _, err := q.prepared(); err != nil {
@@ -48,14 +49,14 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 	return nil
 }
 
-// Each calls take with every task that a query selects, in the query's order, until take returns false. texts names the texts to
-// read of a task, beside those that the query searches.
+// Each calls take with each task that a query selects, in the query's order, until take returns false. It reads the texts
+// that the query searches, and those that the function texts returns.
 func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err
 }
 
-// each calls take with the tasks of all pages until take returns false.
+// each does the work of Each, and reports whether take wants more tasks.
 func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A QueryError says why a [Query] or its cursor is invalid.
+// A QueryError is the reason why a [Query] or its cursor is invalid.
 type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
@@ -19,13 +19,13 @@ func (e *QueryError) Error() string { return e.Problem }
 // prepared returns the query with its defaults, or a *[QueryError].
 func (q Query) prepared() (Query, error) {
 	if _, err := path.Match(q.Program, ""); err != nil {
-		return q, &QueryError{fmt.Sprintf("invalid pattern %q for the program: * and ? stand for characters, and a [ needs a ]", q.Program)}
+		return q, &QueryError{fmt.Sprintf("invalid pattern %q for the program: * and ? are wildcards, and each [ needs a ]", q.Program)}
 	}
 	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, anySignal) && (err != nil || strconv.Itoa(int(n)) != q.Exit) {
 		return q, &QueryError{fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'", q.Exit)}
 	}
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > failureIDLength {
-		return q, &QueryError{fmt.Sprintf("invalid failure group %q: want its ID of 8 hex digits, or the beginning of it", q.Failure)}
+		return q, &QueryError{fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it", q.Failure)}
 	}
 	for _, s := range q.States {
 		if !slices.Contains(tdf.States, s) {
@@ -39,7 +39,7 @@ func (q Query) prepared() (Query, error) {
 	return q, nil
 }
 
-// ascending orders ids so that IsSortedFunc refuses equal ids.
+// ascending compares two ids. It returns -1 for equal ids too, so that IsSortedFunc rejects duplicates.
 func ascending(a, b int64) int {
 	if a > b {
 		return 1
@@ -47,7 +47,7 @@ func ascending(a, b int64) int {
 	return -1
 }
 
-// withoutRepeats removes repeated ids and keeps the first of each.
+// withoutRepeats keeps only the first occurrence of each id.
 func withoutRepeats(ids []int64) []int64 {
 	seen := make(map[int64]bool, len(ids))
 	var first []int64
@@ -60,7 +60,7 @@ func withoutRepeats(ids []int64) []int64 {
 	return first
 }
 
-// states returns the states that selected tasks can be in, each once, in the order of a task's life.
+// states returns the states that selected tasks can have, without duplicates, in the order of a task's life.
 func (q *Query) states() []tdf.State {
 	return slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool {
 		return len(q.States) > 0 && !slices.Contains(q.States, s) || len(q.Outcomes) > 0 && !q.endsIn(s)
@@ -82,7 +82,7 @@ func (q *Query) head(t *tdf.Task) bool {
 		(q.Program == "" || program)
 }
 
-// facts reports whether a task meets all other conditions that need no texts.
+// facts reports whether a task meets all other conditions for which no text must be read.
 func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
@@ -94,15 +94,15 @@ func (q *Query) facts(t *tdf.Task) bool {
 
 const anySignal = "signal"
 
-// OfTask names the texts of the task itself, which are read of every selected task.
+// OfTask selects the input and the meta of a task, which are read for every selected task.
 var OfTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput | tdf.TextMeta}
 
-// texts returns the texts to read of a selected task.
+// texts returns which texts of a selected task must be read.
 func (q *Query) texts(t *tdf.Task) []redisstate.TextsOf {
 	return append([]redisstate.TextsOf{OfTask}, q.Searched(t)...)
 }
 
-// Searched returns the texts that the query searches.
+// Searched returns which texts of a task the query searches.
 func (q *Query) Searched(t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	if q.Output != "" {
@@ -124,7 +124,7 @@ func (q *Query) textsMatch(t *tdf.Task) bool {
 		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint().ID(), q.Failure))
 }
 
-// Literal returns a pattern for Query.Program that matches only the name itself.
+// Literal returns a pattern for Query.Program that matches only the given name.
 func Literal(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }

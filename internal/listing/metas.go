@@ -9,11 +9,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// bytesAtOnce limits how many bytes of texts one call reads.
+// bytesAtOnce is the maximum number of bytes of texts in one call.
 const bytesAtOnce = 4 << 20
 
-// Metas returns the meta of each task of a group, in any state, newest first. A task that moves meanwhile comes once. A task that
-// is opened meanwhile may be missing. After an error no more metas come.
+// Metas returns the meta of each task of a group, newest first. The tasks may have any state. If a task moves meanwhile,
+// its meta still comes once. If a task is opened meanwhile, its meta may be missing. After an error, the sequence ends.
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Every task of a group comes once, even while tasks move from state to state.
+// Metas returns each task of a group once, even while tasks move between states.
 func TestMetasWhileTasksMove(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
@@ -24,7 +24,7 @@ func TestMetasWhileTasksMove(t *testing.T) {
 		d := testspace.Define("p", "rsync:/p/run.sh", "")
 		d.Group, d.Meta = "g", fmt.Sprintf(`{"i":%d,"x":%q}`, i, strings.Repeat("x", i%4000))
 		want = append(want, d.Meta)
-		if i%3 == 0 { // tasks of another group between them
+		if i%3 == 0 { // every third task belongs to another group
 			other := d
 			other.Group = "h"
 			all = append(all, other)
@@ -76,7 +76,7 @@ func TestMetasOfNobody(t *testing.T) {
 		if n++; meta != "" || err != nil {
 			t.Errorf("got %q, %v", meta, err)
 		}
-		break // a caller may stop
+		break // the caller may stop early
 	}
 	if n != 1 {
 		t.Errorf("%d tasks", n)

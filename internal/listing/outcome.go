@@ -6,14 +6,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Settled are the states in which tasks wait for a manager, in the order in which a manager handles them.
+// Settled lists the states in which tasks wait for a manager, in the order in which a manager handles them.
 var Settled = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Settled() })
 
-// Finished are the states of finished tasks.
+// Finished lists the states of finished tasks.
 var Finished = append(slices.Clone(Settled), tdf.Archived)
 
-// Outcome returns how a task ended; "" if it has not ended. Components of the original TDF write no outcome; for their tasks the
-// state is the outcome.
+// Outcome returns how a task ended, or "" if it has not ended. Components of the original TDF store no outcome. For a task
+// that they settled, the outcome is the state.
 func Outcome(t *tdf.Task) string {
 	if t.Outcome == "" && t.State.Settled() {
 		return string(t.State)
@@ -21,7 +21,8 @@ func Outcome(t *tdf.Task) string {
 	return t.Outcome
 }
 
-// LastOutcome is Outcome, but also finds the outcome of an archived task that a component of the original TDF settled.
+// LastOutcome returns the same as Outcome. It also finds the outcome of an archived task that a component of the original
+// TDF settled.
 func LastOutcome(t *tdf.Task) string {
 	for _, state := range Settled {
 		if Outcome(t) == "" && t.Current().Entered[state] > 0 {

@@ -4,26 +4,26 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Query selects the tasks that meet all of its conditions. The zero Query selects all tasks. The last run of a task is its
-// current round if a worker has claimed it, otherwise the round before.
+// A Query selects the tasks that meet all of its conditions. The zero Query selects all tasks. The last run of a task is
+// its current round or, if no worker has claimed that round, the previous round.
 type Query struct {
-	IDs      []int64     // one of these
-	States   []tdf.State // in one of these
-	Group    string      // of this group
-	Outcomes []string    // that ended in one of these ways: [tdf.Task].Outcome
-	Program  string      // of this program; * and ? stand for characters, as in path.Match
-	Worker   string      // last run by this worker
-	Exit     string      // whose last run ended so: "0" to "255", "signal: killed", or "signal" for any signal
-	After    tdf.Time    // that entered their state at this time or later
-	Before   tdf.Time    // that entered their state before this time; 0: at any time
-	Output   string      // whose last run printed this text to stdout
-	Error    string      // whose last run printed this text to stderr
-	Failure  string      // whose last failure has this [Fingerprint] ID, or an ID that begins so
+	IDs      []int64     // tasks with one of these ids
+	States   []tdf.State // tasks in one of these states
+	Group    string      // tasks of this group
+	Outcomes []string    // tasks with one of these outcomes: [tdf.Task].Outcome
+	Program  string      // tasks of this program; * and ? are wildcards as in path.Match
+	Worker   string      // tasks whose last run was on this worker
+	Exit     string      // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
+	After    tdf.Time    // tasks that entered their state at this time or later
+	Before   tdf.Time    // tasks that entered their state before this time; 0 means no limit
+	Output   string      // tasks whose last run printed this text to stdout
+	Error    string      // tasks whose last run printed this text to stderr
+	Failure  string      // tasks whose last failure has this [Fingerprint] ID, or an ID that begins with these digits
 
-	OldestFirst bool // otherwise newest first
+	OldestFirst bool // the oldest tasks come first, instead of the newest
 }
 
-// Validate returns a *[QueryError] if the query or the cursor after is invalid. It does not use Redis.
+// Validate checks the query and the cursor, without Redis. If one of them is invalid, it returns a *[QueryError].
 func (q Query) Validate(after string) error {
 	prepared, err := q.prepared()
 	if err == nil {
@@ -32,13 +32,13 @@ func (q Query) Validate(after string) error {
 	return err
 }
 
-// A Page is a part of the tasks that a query selects.
+// A Page is one part of the tasks that a query selects.
 type Page struct {
-	// Tasks are summaries. Of their texts they have the input, the meta, and those that the query searches. Task.Unread and
+	// Tasks are summaries. They contain the input, the meta, and the texts that the query searches. Task.Unread and
 	// Round.Unread name the other texts.
 	Tasks []*tdf.Task
-	// Looked is how many tasks were read for this page. The lists in Redis give only the state, the group and the time. For
-	// all other conditions one task after the other is read.
+	// Looked is the number of tasks that were read for this page. The lists in Redis contain only the state, the group and
+	// the time. To check any other condition, the walk reads each task.
 	Looked int
-	Next   string // the cursor of the next page; "": this is the last page
+	Next   string // the cursor of the next page; "" on the last page
 }

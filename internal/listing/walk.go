@@ -10,18 +10,18 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Store has the methods of a *redisstate.Store that listing uses.
+// Store lists the methods of a *redisstate.Store that this package uses.
 type Store interface {
 	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 }
 
-// Bounds limit what one page reads. The first bound that is reached ends the page.
+// Bounds limit the work for one page. A page ends when it reaches any of them.
 type Bounds struct {
 	Time  time.Duration
 	Tasks int
-	Bytes int64 // of texts
+	Bytes int64 // size of the texts
 }
 
 // PageBounds are the bounds of an ordinary page.
@@ -29,21 +29,21 @@ var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 64 
 
 const (
 	leastAtOnce = 50
-	mostAtOnce  = 300 // of each of up to eight lists in one call, because Redis has other clients
+	mostAtOnce  = 300 // the limit for each of up to eight lists in one call, so that other clients of Redis do not wait long
 
-	// SummaryRounds is how many rounds a summary has: the current one and the one before.
+	// SummaryRounds is the number of rounds in a summary: the current round and the previous one.
 	SummaryRounds = 2
-	// FailureRounds is how many rounds of a task are searched for failures, from the last one backwards.
+	// FailureRounds is the number of rounds that are searched for failures, from the last round backwards.
 	FailureRounds = 10
 )
 
-// A Walk reads tasks one after the other, within its bounds. Its exported fields may be set before the first call of Each.
+// A Walk reads tasks one by one, within its bounds. Set its exported fields before the first call of Each.
 type Walk struct {
-	Query  Query                                // with defaults filled in
+	Query  Query                                // the query with its defaults
 	Bounds Bounds                               // default: PageBounds
-	Rounds int                                  // how many rounds of each task to read
-	Texts  func(*tdf.Task) []redisstate.TextsOf // the texts to read of each selected task
-	Looked int                                  // how many tasks were read so far
+	Rounds int                                  // the number of rounds that are read of each task
+	Texts  func(*tdf.Task) []redisstate.TextsOf // returns which texts of a selected task are read
+	Looked int                                  // the number of tasks that were read so far
 
 	ctx    context.Context
 	store  Store
@@ -54,8 +54,8 @@ type Walk struct {
 	bytes  int64
 }
 
-// New returns a walk over the tasks of a query, from the cursor after; "" begins with the first task. An invalid query or
-// cursor is a *[QueryError].
+// New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is "".
+// If the query or the cursor is invalid, the error is a *[QueryError].
 func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	q, err := q.prepared()
 	if err != nil {
@@ -63,7 +63,7 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}
 	at, err := q.position(after)
 	rounds := SummaryRounds
-	if q.Failure != "" { // search as many rounds as the failure groups do
+	if q.Failure != "" { // failure groups also search this number of rounds
 		rounds = FailureRounds
 	}
 	return &Walk{
@@ -72,12 +72,12 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}, err
 }
 
-// Add sets the texts to read of each task, beside those that the query searches.
+// Add sets which texts of each task are read, besides those that the query searches.
 func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
 	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
 }
 
-// Page returns the next selected tasks, at most most of them.
+// Page returns the next selected tasks, up to the number most.
 func (f *Walk) Page(most int) (Page, error) {
 	var page Page
 	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)
@@ -89,7 +89,7 @@ func (f *Walk) Page(most int) (Page, error) {
 	return page, err
 }
 
-// Next returns the cursor behind the last task that the walk has looked at; "" at the end.
+// Next returns the cursor after the last task that the walk has examined, or "" at the end.
 func (f *Walk) Next() string {
 	if f.ended {
 		return ""
@@ -138,12 +138,12 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	}, f.atOnce)
 }
 
-// look reads the tasks at some places; nil stands for a task that is not selected. It returns fewer tasks than places if the
-// texts exceed the bound.
+// look reads the tasks at the given places. If a task is not selected, its element is nil. If the texts exceed the bound,
+// look returns fewer tasks than places.
 func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	ids := make([]int64, len(places))
 	for i, p := range places {
-		ids[i], _ = p.ID() // an invalid member has the id 0, which no task has
+		ids[i], _ = p.ID() // an invalid member gives the id 0, which no task has
 	}
 	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.Query.head})
 	if err != nil {

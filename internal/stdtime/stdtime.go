@@ -1,4 +1,5 @@
-// Package stdtime converts between the times of package tdf, as they stand in Redis, and the times of package time.
+// Package stdtime converts between the times of package tdf and those of package time. Redis contains times of package
+// tdf.
 package stdtime
 
 import (
@@ -11,13 +12,13 @@ import (
 // farthest is the latest time that a tdf.Time can hold, in seconds (the year 5138). Any later time is tdf.Never.
 const farthest = 1e11
 
-// Never is the time.Time that stands for tdf.Never.
+// Never returns the time.Time that corresponds to tdf.Never.
 func Never() time.Time { return time.Unix(farthest, 0) }
 
-// Forever is the time.Duration that stands for tdf.Forever.
+// Forever is the time.Duration that corresponds to tdf.Forever.
 const Forever = time.Duration(math.MaxInt64)
 
-// Time converts a moment; 0 becomes the zero time.
+// Time converts a tdf.Time. 0 becomes the zero time.
 func Time(t tdf.Time) time.Time {
 	switch {
 	case t == 0:
@@ -28,7 +29,7 @@ func Time(t tdf.Time) time.Time {
 	return t.Std()
 }
 
-// TDF converts a time back; the zero time becomes 0.
+// TDF converts a time.Time into a tdf.Time. The zero time becomes 0.
 func TDF(t time.Time) tdf.Time {
 	switch {
 	case t.IsZero():
@@ -39,7 +40,7 @@ func TDF(t time.Time) tdf.Time {
 	return tdf.At(t)
 }
 
-// Duration converts a span, to the microsecond.
+// Duration converts a number of seconds. The result is exact to the microsecond.
 func Duration(s tdf.Seconds) time.Duration {
 	if float64(s) >= math.MaxInt64/1e9 {
 		return Forever
@@ -47,7 +48,7 @@ func Duration(s tdf.Seconds) time.Duration {
 	return time.Duration(math.Round(float64(s)*1e6)) * time.Microsecond
 }
 
-// Seconds converts a span back.
+// Seconds converts a time.Duration into a number of seconds.
 func Seconds(d time.Duration) tdf.Seconds {
 	if d == Forever {
 		return tdf.Forever

@@ -1,4 +1,4 @@
-// Package testspace gives tests a namespace of their own, with a manager, connections, and a way to move tasks.
+// Package testspace gives each test its own namespace, with a manager and connections. It also moves tasks.
 package testspace
 
 import (
@@ -38,7 +38,7 @@ func Config(t testing.TB, addr string) config.Manager {
 	return cfg
 }
 
-// Embedded returns the address of an embedded Redis that ends with the test.
+// Embedded returns the address of an embedded Redis that stops when the test ends.
 func Embedded(t testing.TB) string {
 	t.Helper()
 	r, err := embedded.Start("127.0.0.1:0")
@@ -49,7 +49,7 @@ func Embedded(t testing.TB) string {
 	return r.Addr()
 }
 
-// Manager returns a manager that ends with the test. change may change its options.
+// Manager returns a manager that is closed when the test ends. The functions in change may change its options.
 func Manager(t testing.TB, cfg config.Manager, change ...func(*manager.Options)) *manager.Manager {
 	t.Helper()
 	o := manager.OptionsOf(cfg)
@@ -65,15 +65,15 @@ func Manager(t testing.TB, cfg config.Manager, change ...func(*manager.Options))
 	return m
 }
 
-// Log returns a change of options that sets the log.
+// Log returns a function for Manager that sets the log.
 func Log(l *slog.Logger) func(*manager.Options) { return func(o *manager.Options) { o.Log = l } }
 
-// Define returns a definition.
+// Define returns a definition with this program, source and input.
 func Define(program, source, input string) manager.Definition {
 	return manager.Definition{Program: program, Source: source, Input: input}
 }
 
-// Connect returns a new connection to the namespace, which ends with the test.
+// Connect returns a new connection to the namespace. It is closed when the test ends.
 func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	s, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, Silent)
@@ -84,14 +84,14 @@ func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 	return s
 }
 
-// Client returns a plain client of the Redis, which ends with the test.
+// Client returns a plain client of the namespace's Redis. It is closed when the test ends.
 func Client(t testing.TB, cfg config.Manager) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), Protocol: 2})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// Apply makes a move. It fails the test if err, the error of deciding the move, is not nil.
+// Apply applies a move. The parameter err is the error of deciding the move; if it is not nil, the test fails.
 func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 	t.Helper()
 	if err != nil {
@@ -113,7 +113,7 @@ func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	return stored.Task
 }
 
-// IDs returns the ids of opened tasks, and the error.
+// IDs returns the ids of opened tasks, and passes the error on. Its parameters are the results of Manager.Open.
 func IDs(tasks []*manager.Task, err error) ([]int64, error) {
 	var ids []int64
 	for _, t := range tasks {
