@@ -23,7 +23,7 @@ func (c *situation) open() []Check {
 }
 
 // turn returns the checks of the queue and of the workers. If an earlier check blocks the task, a long queue and busy
-// slots do not block it: they will have changed when that check passes.
+// slots do not block it. They will have changed when that check passes.
 func (c *situation) turn(start CheckState) []Check {
 	queue, worker := c.queue(), c.free()
 	if start == Blocked && c.place.Listed {
@@ -136,9 +136,9 @@ func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
 	case from >= tdf.Never:
-		return Check{"start", Blocked, "the task never starts (start_after is inf)", "change its start_after"}
+		return Check{"start", Blocked, "the task never starts (start_after is inf)", "change the task's start_after"}
 	case c.task.StartAfter > c.at:
-		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change its start_after"}
+		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change the task's start_after"}
 	case from > c.at:
 		return Check{"start", Blocked, "not before " + c.moment(from) + ": a worker released the task, so it waits before it runs again", "wait"}
 	}
@@ -272,7 +272,7 @@ func (c *situation) holder() Check {
 	name := c.task.Current().Worker
 	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
 	if i < 0 && c.task.Current().Claim == "" {
-		return Check{"worker", Passed, fmt.Sprintf("%s sends no heartbeats; it may be a worker of the original TDF", name), ""}
+		return Check{"worker", Passed, fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name), ""}
 	}
 	if i < 0 {
 		return Check{"worker", Blocked, name + " has not been seen in this namespace for a week; the task may come from a dump", "wait until the lease runs out: then the server reopens the task"}
@@ -294,7 +294,7 @@ func (c *situation) lease() Check {
 	case c.grace.Running > c.at:
 		return Check{"lease", Blocked, fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), "wait"}
 	}
-	return Check{"lease", Blocked, "the lease ran out: the server declares the round lost", "wait for the server"}
+	return Check{"lease", Blocked, "the lease ran out: the server declares the round lost", "wait until the server declares the round lost"}
 }
 
 // run returns the check of the running program, which compares its run time with that of other runs.

@@ -104,7 +104,7 @@ func (v *vitals) access(d *diagnoses) {
 
 func (v *vitals) replica(d *diagnoses) {
 	if v.info["role"] == "slave" {
-		d.problem("redis", "this Redis is a replica, and a replica accepts no writes", "set [redis] host and port to its master")
+		d.problem("redis", "this Redis is a replica, and a replica accepts no writes", "set [redis] host and port to the replica's master")
 	}
 }
 
@@ -136,7 +136,7 @@ func (v *vitals) serverHealth(d *diagnoses) {
 	case v.fleet.serverMissing():
 		v.worse(d, "server", fmt.Sprintf("no server has been seen for %.0f s: executed tasks do not finish", silent), fix)
 	case v.dueLag > behind:
-		d.problem("server", fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag), "read the server's log; run a server closer to Redis, or on a faster machine")
+		d.problem("server", fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag), "read the server's log; start a server closer to Redis, or on a faster machine")
 	default:
 		d.ok("server", "a server was seen %.0f s ago", max(0, silent))
 	}
@@ -198,12 +198,12 @@ func (v *vitals) paused(d *diagnoses) {
 }
 
 // openTasks reports a problem if open tasks wait although slots are free. Slots are also free for a moment between two
-// tasks. If a task was claimed or executed lately, openTasks therefore reports nothing.
+// tasks. So openTasks reports nothing if a task was claimed or executed lately.
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
 		d.problem("tasks", fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)),
-			"run tdf explain for one of the open tasks")
+			"explain one of the open tasks")
 	}
 }
 

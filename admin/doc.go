@@ -1,4 +1,4 @@
-// Package admin looks after a namespace: it explains tasks, diagnoses problems, groups failures, counts and estimates, lists
-// workers, checks and repairs tasks, and dumps and loads them. Use it for dashboards and HTTP APIs; the command tdf uses
+// Package admin observes and repairs a namespace. It explains tasks, diagnoses problems, groups failures, and estimates the
+// remaining time. It lists workers, and checks, repairs, dumps and loads tasks. Use it for dashboards and HTTP APIs; the command tdf uses
 // it too.
 package admin

@@ -38,7 +38,7 @@ type vitals struct {
 	schema   string
 	loading  bool        // a dump is being loaded, or the load was interrupted
 	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's clock
-	moved    tdf.Time    // when a task was last claimed or executed; 0 if no task was lately
+	moved    tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
 	taskSize int64       // size of one open task in bytes; 0 if unknown
 	long     []longRun
 }

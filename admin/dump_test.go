@@ -84,7 +84,7 @@ func dumped(t testing.TB, m *manager.Manager) string {
 	return b.String()
 }
 
-// body returns a dump without its first line, and with the name of its namespace removed.
+// body returns a dump without its first line and without the name of its namespace.
 func body(dump string, cfg config.Manager) string {
 	_, rest, _ := strings.Cut(dump, "\n")
 	return strings.ReplaceAll(rest, cfg.Namespace, "NAMESPACE")

@@ -25,7 +25,7 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader calls do once, before it reads beyond the position in after.
+// A meddled reader calls the function do once, as soon as the first after bytes have been read.
 type meddled struct {
 	*strings.Reader
 	after int64
@@ -41,7 +41,7 @@ func (m *meddled) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek lets the next Read call do, if it seeks to the beginning.
+// Seek also makes the next Read call the function do, if it seeks to the beginning.
 func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
 		m.after -= 1 << 40

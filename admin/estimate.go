@@ -18,13 +18,13 @@ type Estimate struct {
 // work holds the facts from which estimate predicts the remaining time.
 type work struct {
 	waiting int64         // tasks that may run now
-	running int64         // tasks that run now; the estimate assumes that half of each is done
+	running int64         // tasks that run now; on average, half of each task is done
 	slots   int           // slots of the workers that claim tasks
-	runs    []tdf.Seconds // how long similar tasks ran
+	runs    []tdf.Seconds // run times of similar tasks
 	later   int64         // open tasks that may not run yet; the estimate excludes them
 
-	done int64       // tasks that finished during over
-	over tdf.Seconds // the time in which done tasks finished
+	done int64       // tasks that finished in the time over
+	over tdf.Seconds // the length of the time in which the tasks of done finished
 
 	still tdf.Seconds // how long no task has finished although a task could have
 }

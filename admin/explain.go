@@ -15,7 +15,7 @@ import (
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
-	Text  string     `json:"text"`          // what the check found
+	Text  string     `json:"text"`          // the fact that the check found
 	Fix   string     `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
 }
 

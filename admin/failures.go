@@ -18,7 +18,7 @@ import (
 
 // A FailureGroup is a group of failed rounds that ended in the same way and printed a similar last line.
 type FailureGroup struct {
-	ID   string `json:"id"`             // 8 hex digits, equal in all namespaces and at all times; Query.Failure selects by it
+	ID   string `json:"id"`             // 8 hex digits, the same in all namespaces; Query.Failure selects by this ID
 	How  string `json:"how"`            // how the rounds ended: "exit status 3", "signal: killed" or "timed out", for example
 	Line string `json:"line,omitempty"` // the most informative line of stderr, with placeholders for numbers, names and paths
 

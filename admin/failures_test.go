@@ -61,7 +61,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 1, func(_ int, h tdf.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
-		for round := 1; round <= 5; round++ { // released, but the last round was not
+		for round := 1; round <= 5; round++ { // release all rounds except the last one
 			h[tdf.RoundField(round, "worker")] = "good"
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]

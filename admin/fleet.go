@@ -77,12 +77,12 @@ func (f *fleet) claims(w *redisstate.WorkerStatus) bool {
 	return w.Alive(f.at) && w.State == workerWorking && w.Drained == ""
 }
 
-// A census is the numbers of workers and slots in a fleet.
-type census struct { // numbers of workers
-	alive, claiming int            // number of workers by state, without workers that have ended
-	states          map[string]int // workers by state, without those that are gone
+// A census holds the numbers of workers and slots in a fleet.
+type census struct {
+	alive, claiming int            // numbers of workers
+	states          map[string]int // number of workers by state, without workers that have ended
 	slots, busy     int
-	free            int // free slots: the lower of the numbers by heartbeats and by running tasks, since either may be late
+	free            int // free slots, according to both the heartbeats and the running tasks, because either may be late
 }
 
 func (f *fleet) count() census {

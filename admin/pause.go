@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Pause is a program for which workers claim no tasks for a while, because its rounds fail there (docs/operations.md,
+// A Pause is a program for which some workers claim no tasks for a while, because its rounds fail on them (docs/operations.md,
 // "Programs that a worker pauses").
 type Pause struct {
 	Program string    `json:"program"`

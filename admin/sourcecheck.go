@@ -43,7 +43,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 func (c *situation) noProgramCheck() Check {
 	check := Check{"source", Ahead, "the source names no program: only a worker that runs rounds in its own process can run the task", ""}
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
-		check.State, check.Fix = Blocked, "start a worker that runs rounds in its own process, or change the source"
+		check.State, check.Fix = Blocked, "run a worker with a handler for the program, or change the task's source"
 	}
 	return check
 }
@@ -66,15 +66,15 @@ func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Chec
 	}
 	return Check{
 		"source", Blocked, src.String() + " is not stored in this namespace: a worker that lacks the program cannot get it",
-		"store the program, and change the source to the stored program",
+		"store the program, and change the source of the task to the stored program",
 	}, nil
 }
 
 // headTimeout limits how long httpCheck waits for a web server.
 const headTimeout = 5 * time.Second
 
-// httpCheck requests the headers of an http source. It blocks the task only if the server answers "not found". On other
-// errors it does not, because workers may reach servers that this machine cannot reach.
+// httpCheck requests the headers of an http source. It blocks the task only if the server answers "not found". Another
+// error does not block the task, because workers may reach servers that this machine cannot reach.
 func httpCheck(ctx context.Context, src tdf.Source) Check {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A timed store has a clock that only the test advances. A server was last seen before as many seconds as silent holds.
+// A timed store has a clock that only the test advances. The field silent is the number of seconds since the last heartbeat
+// of a server.
 type timed struct {
 	store
 	now    tdf.Time

@@ -20,7 +20,7 @@ type Stats struct {
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished per second, over the last minute
 	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0 if unknown, or if no task is open
-	DueLag time.Duration `json:"due_lag_seconds"`          // how late the server is with the task that is due first
+	DueLag time.Duration `json:"due_lag_seconds"`          // how long ago the first due task became due
 
 	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero if never
 	Workers map[string]int `json:"workers"`               // number of workers by state: starting, working, draining, silent
@@ -34,9 +34,9 @@ type Stats struct {
 }
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
-type Memory struct { // memory that Redis uses
-	Used   int64 // maxmemory; 0 means no limit
-	Limit  int64 // maxmemory; 0: no limit
+type Memory struct {
+	Used   int64 // memory that all data in Redis uses
+	Limit  int64 // maxmemory; 0 means no limit
 	System int64 // memory of the machine
 }
 
@@ -65,7 +65,7 @@ func allStates(c tdf.Counts) map[tdf.State]int64 {
 
 const rateSpan = tdf.Seconds(60)
 
-// Stats reads the metrics. It takes the same time however many tasks there are.
+// Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	s, err := a.redis(ctx)
 	if err != nil {

@@ -35,9 +35,9 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 	return updates, err
 }
 
-// Follow asks the worker of a running task for frequent reports. For the next 15 s, the worker reports the end of the
-// output (Round.Tail), the progress and the updates every second, instead of at each renewal of the lease. The worker
-// begins with its next renewal. To continue, call Follow again.
+// Follow asks the worker of a running task for frequent reports. The worker begins with its next
+// renewal of the lease. For 15 s, it then reports every second, instead of at each renewal. It reports the end of the
+// output (Round.Tail), the progress and the updates. To continue, call Follow again.
 func (a *Admin) Follow(ctx context.Context, id int64) error {
 	s, err := a.redis(ctx)
 	if err != nil {

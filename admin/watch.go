@@ -117,7 +117,7 @@ const (
 	watchWindow  = tdf.Seconds(30)
 	sampledRuns  = 200
 	sampledOpen  = 200             // tasks with the lowest ids, and as many with the highest
-	samplePauses = tdf.Seconds(10) // seconds between two reads of the samples
+	samplePauses = tdf.Seconds(10) // the time between two reads of the samples
 	soon         = tdf.Seconds(1)  // a task that starts this soon counts as waiting, because it may have been opened just now
 )
 
@@ -130,7 +130,7 @@ type look struct {
 	pauses []Pause
 }
 
-// Look reads the progress. The number of tasks does not affect how long it takes.
+// Look reads the progress. The number of tasks hardly affects how long this takes.
 func (w *Watch) Look(ctx context.Context) (Status, error) {
 	l, err := w.look(ctx)
 	if err != nil {
@@ -237,7 +237,7 @@ func (l *look) unsettled() bool {
 	return l.counts.Unfinished() > 0 && l.fleet.serverMissing() || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
 }
 
-// note records how many tasks have finished, and stores in left the recent rate and how long no task has finished. If
+// note records how many tasks have finished. It stores the recent rate in left, and how long no task has finished. If
 // tasks were reopened or removed, they count as unfinished.
 func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	if len(w.seen) == 0 {

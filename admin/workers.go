@@ -19,7 +19,7 @@ type Worker struct {
 	Version string        `json:"version"`
 	State   string        `json:"state"` // starting, working, draining or gone, or silent if its lease ran out
 	Slots   int           `json:"slots"`
-	Runs    []int64       `json:"runs"`  // the ids of the tasks that it ran
+	Runs    []int64       `json:"runs"`  // the ids of the tasks that the worker ran
 	Seen    time.Time     `json:"seen"`  // when the last heartbeat arrived
 	Lease   time.Duration `json:"lease"` // a heartbeat is due after each third of the lease
 
@@ -35,9 +35,9 @@ type Worker struct {
 }
 
 // A WorkerPause is a program that a worker pauses.
-type WorkerPause struct { // when the worker tries one round
+type WorkerPause struct {
 	Program string    `json:"program"`
-	Until   time.Time `json:"until"` // when it tries one round
+	Until   time.Time `json:"until"` // when the worker tries one round
 	Why     string    `json:"why"`
 }
 

@@ -50,7 +50,7 @@ var ErrPast = acting.ErrPast
 // change.
 type Changes struct {
 	Program, Source, Input           *string
-	StartAfter, EndBefore            *time.Time     // NoEnd() removes the limit EndBefore
+	StartAfter, EndBefore            *time.Time     // EndBefore: NoEnd() removes this limit
 	Timeout                          *time.Duration // NoTimeout removes the limit
 	MaxFails, MaxTimeouts, MaxLosses *int
 	Meta                             *string

@@ -33,7 +33,7 @@ func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 // notYet makes the task wait for the next round. It resets the length of later pauses.
 func (b backoff) notYet(id int64, round int) { b[id] = &retry{round: round} }
 
-// waits reports whether the task must still wait, and records that the task was seen in this round.
+// waits reports whether the task must still wait. It records that the task was seen in this round.
 func (b backoff) waits(id int64, round int, now tdf.Time) bool {
 	r := b[id]
 	if r == nil {

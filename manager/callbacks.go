@@ -33,8 +33,8 @@ type Callbacks struct {
 	Stop func(ctx context.Context, s Summary) bool
 }
 
-// A callback returns ErrNotYet if its task must wait for other tasks. Run keeps the task, and calls the callback again in
-// the next round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task
+// ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls the
+// callback again in the next round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task
 // finishes, or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 

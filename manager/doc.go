@@ -4,7 +4,7 @@
 // each finished task. When the callback returns nil, Run archives the task. When all tasks are archived, Run returns.
 //
 // A callback opens further tasks with [Finished.Open]. One atomic step archives the callback's task and opens these tasks.
-// So each of them is opened once, even if the manager is killed and restarted, or runs twice. Other effects of a callback
+// So each of these tasks is opened once, even if the manager is killed and restarted, or runs twice. Other effects of a callback
 // happen at least once.
 //
 // [Manager.Get], [Manager.List], [Manager.Page] and [Manager.Counts] read tasks. [Manager.Retry], [Manager.Cancel],

@@ -42,7 +42,7 @@ func Load(path string) (*Manager, error) {
 }
 
 // Connect connects to Redis, unless an earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
-// like every call. If Redis answers but cannot be used, Connect returns an error at once. A wrong password is an example.
+// like every call. If Redis answers but cannot be used, for example after a wrong password, Connect returns an error at once.
 func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx) }
 
 // Close ends the connection to Redis. Calls after Close return an error.

@@ -14,7 +14,7 @@ import (
 // times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
-// *[tdf.PropertyError]. One atomic step opens up to 250 tasks; Open needs several steps for more. After any other error,
+// *[tdf.PropertyError]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
 // Open returns the tasks that it has opened.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, (*redisstate.Store).Open)

@@ -60,14 +60,14 @@ func OptionsOf(cfg config.Manager) Options {
 		TaskDefaults: definitionOf(cfg.TaskDefaults), AddRandomStartOffset: cfg.AddRandomStartOffset,
 		Log: cfg.Log.Logger(os.Stderr),
 	}
-	if cfg.RoundDuration == 0 { // Options.RoundDuration 0 would mean the default
+	if cfg.RoundDuration == 0 { // 0 in Options.RoundDuration would mean the default
 		o.RoundDuration = leastRound
 	}
 	return o
 }
 
-// settings are options with their defaults, as the rest of the package uses them.
-type settings struct { // settings are the options in the form that the rest of the package uses, with defaults.
+// settings are the options with their defaults, in the form that the rest of the package uses.
+type settings struct {
 	cfg      config.Manager
 	log      *slog.Logger
 	name     string
@@ -117,7 +117,7 @@ type Definition struct {
 	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
 	StartAfter time.Time `json:"start_after,omitzero" only:"whole"`
 
-	// EndBefore is the time at which the task expires, unless it has been executed. Default: NoEnd().
+	// EndBefore is the time at which the task expires, unless it is finished before. Default: NoEnd().
 	EndBefore time.Time `json:"end_before,omitzero" only:"whole"`
 
 	// Timeout is the maximum run time of a round. Default: NoTimeout.

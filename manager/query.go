@@ -23,7 +23,7 @@ type Query struct {
 	Before   time.Time   // tasks that entered their state before this time
 	Output   string      // tasks whose last run printed this text to stdout
 	Error    string      // tasks whose last run printed this text to stderr
-	Failure  string      // tasks whose last failure belongs to this failure group; the id of the group, or its beginning
+	Failure  string      // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
 
 	Order Order
 	Read  Read
@@ -41,7 +41,7 @@ const (
 	ByID // by ascending id, for any query; only List supports ByID
 )
 
-// Read selects the texts of the last run that are read. The other fields of a summary are always read.
+// Read selects which texts of the last run are read. All other fields of a summary are always read.
 type Read int
 
 // The values of Read. Each value includes the texts of the values above it.

@@ -122,8 +122,11 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 	return ripe, nil
 }
 
-// ids returns the tasks that this audit examines: the suspects, new tasks that are not in $ns:due, the head of the open
-// list, and the next page of the walk through all tasks.
+// ids returns the ids of the tasks that this audit examines:
+//   - the suspects
+//   - new tasks that are not in $ns:due
+//   - the head of the open list
+//   - the next page of the walk through all tasks
 func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
 	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))

@@ -328,8 +328,8 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	})
 }
 
-// A task that a worker of the original TDF claimed times out on time. This holds even if end_before gave the task a due
-// time, and if many other tasks are claimed later.
+// If a worker of the original TDF claimed a task, the task times out on time. A due time from end_before does not prevent
+// this, and many later claims of other tasks do not prevent it.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()

@@ -57,7 +57,7 @@ type reading struct {
 	before, after time.Time
 }
 
-// leapt reports whether Redis's clock leapt between two readings. back reports whether it was set back.
+// leapt reports whether Redis's clock leapt between two readings, and whether it was set back.
 func (r reading) leapt(before reading) (leapt, back bool) {
 	passed := r.at.Sub(before.at)
 	shortest, longest := tdf.For(r.before.Sub(before.after)), tdf.For(r.after.Sub(before.before))
@@ -65,10 +65,10 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 	return back || passed >= longest+leap, back
 }
 
-// Times that are events only if they are exceeded.
+// Limits in seconds. If an observation exceeds a limit, it is an event.
 const (
-	absence = tdf.ServerAbsence // seconds without a server
-	leap    = tdf.ServerAbsence // seconds by which Redis's clock and this process's clock diverge between two looks
+	absence = tdf.ServerAbsence // the time without a server
+	leap    = tdf.ServerAbsence // the divergence of Redis's clock and this process's clock between two looks
 )
 
 // look returns the time of Redis's clock, and the current grace period.

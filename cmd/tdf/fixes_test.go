@@ -26,7 +26,7 @@ func TestFixesAreThoseOfAdmin(t *testing.T) {
 			t.Errorf("package admin has no fix %q", c.fix)
 		}
 	}
-	if got := withCommands("wait, or change its start_after", 7); got != "wait, or change its start_after (tdf set 7 --start-after 0)" {
+	if got := withCommands("wait, or change the task's start_after", 7); got != "wait, or change the task's start_after (tdf set 7 --start-after 0)" {
 		t.Errorf("got %s", got)
 	}
 }

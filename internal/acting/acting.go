@@ -47,7 +47,7 @@ var ErrPast = errors.New("its end_before is past, so the task would expire at on
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // if a move conflicts with another move, the verb may still be possible in the task's new state
+	tries       = 5 // after a conflict with another move, the verb may still be possible
 )
 
 // Do applies an action to each task separately. The tasks' logs name the actor who. If Do fails, the result covers the

@@ -32,7 +32,7 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 	if _, err := q.prepared(); err != nil {
 		return err
 	}
-	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is sorted by id
+	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is already sorted by id
 		q.IDs = slices.Sorted(slices.Values(q.IDs))
 		_, err := each(ctx, s, q, texts, take)
 		return err

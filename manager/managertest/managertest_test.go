@@ -232,7 +232,8 @@ func TestResultsComeByID(t *testing.T) {
 	}
 }
 
-// Tasks that finish at the same time come in the order of their ids as numbers. Redis would compare the ids as strings.
+// Tasks that finish at the same time come by ascending id. The test compares ids as numbers, but Redis compares them as
+// strings.
 func TestOrderOfResults(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {

@@ -66,7 +66,7 @@ func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.S
 // A Run is the execution of a program in one round of a task.
 type Run struct {
 	Task  *manager.Task
-	Args  []string // the arguments of run.sh: the words of the input
+	Args  []string // the arguments of run.sh, which are the words of the input
 	Round int      // the number of the round; the first is 0
 }
 

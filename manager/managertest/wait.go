@@ -67,7 +67,7 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 	}
 }
 
-// nextRound returns the latest time of a manager's next round. If nothing happens for longer, rounds become rarer.
+// nextRound returns the latest time of a manager's next round. The longer no event happens, the rarer rounds become.
 // Otherwise an hour without an event would take thousands of rounds.
 func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	idle := w.now.Sub(w.changed) / 8

@@ -16,8 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// The begin and the end of the test's time. Leases last until this end, unless the worker is to be lost. So the clock can
-// jump over the renewals.
+// The beginning and the end of the test's time. Each lease lasts until this end, unless its worker will be lost. So the
+// clock need not stop for renewals.
 var (
 	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
 	end   = begin.Add(1e10)
