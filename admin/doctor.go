@@ -148,7 +148,7 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 const (
 	sampledEnded   = 1000
 	sampledRunning = 500
-	leastEnded     = 10 // finished tasks of a program from which its usual run time is known
+	leastEnded     = 10 // the minimum number of finished tasks from which a program's usual run time is known
 	farLonger      = 10 // the multiple of the usual run time
 	leastLong      = tdf.Seconds(60)
 )

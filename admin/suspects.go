@@ -24,8 +24,8 @@ type Suspect struct {
 	P            float64 `json:"p"` // the probability of this difference if all workers were alike
 }
 
-// The conditions that make a worker suspect. The probability is the one that any worker of the program has such a result
-// by chance. So a larger number of workers does not raise the number of false suspects.
+// The conditions that make a worker suspect. The probability is that any of the program's workers has this result by
+// chance. So a larger number of workers does not raise the number of false suspects.
 const (
 	suspectFailures = 3     // the minimum number of failed rounds
 	suspectRatio    = 2     // the minimum multiple of the failure rate of the other workers

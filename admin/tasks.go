@@ -24,8 +24,8 @@ func (a *Admin) LastID(ctx context.Context) (int64, error) {
 }
 
 // Metas returns the meta of each task of a group, newest first. The tasks may have any state. Metas reads no other
-// properties. If a task moves meanwhile, its meta still comes once. If a task is opened meanwhile, its meta may be
-// missing. After an error, the sequence ends.
+// properties. If a task moves during the call, its meta still comes once. If a task is opened during the call, its meta
+// may be missing. After an error, the sequence ends.
 func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		s, err := a.redis(ctx)

@@ -56,7 +56,7 @@ func (b *batch) take(t *Finished) {
 }
 
 func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
-	f := b.of(t.State)
+	f := b.forState(t.State)
 	if f == nil {
 		b.warn(t)
 		return nil

@@ -47,7 +47,7 @@ type Finished struct {
 }
 
 // Open opens tasks when t is archived, in the same atomic step. If the callback returns an error, no task is opened. An
-// invalid definition, or more than [MaxFollowUps] tasks, count as an error of the callback.
+// invalid definition counts as an error of the callback. So do more than [MaxFollowUps] tasks.
 func (t *Finished) Open(definitions ...Definition) { t.followUp = append(t.followUp, definitions...) }
 
 // MaxFollowUps is the maximum number of tasks that one callback can open. Their sources, inputs and metas together can
@@ -75,8 +75,8 @@ func (t *Finished) prepare() error {
 	return nil
 }
 
-// of returns the callback for tasks in state s, or nil.
-func (c *Callbacks) of(s tdf.State) func(context.Context, *Finished) error {
+// forState returns the callback for tasks in state s, or nil if none is set.
+func (c *Callbacks) forState(s tdf.State) func(context.Context, *Finished) error {
 	switch s {
 	case tdf.Succeeded:
 		return c.Succeeded

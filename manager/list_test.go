@@ -51,8 +51,8 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	}
 }
 
-// takeOn handles a claimed task at random: it keeps running, or is executed and settled, or is then also archived or
-// cancelled.
+// takeOn chooses at random what happens to a claimed task. It may keep the task running, or execute and settle it. It
+// may then also archive or cancel the task.
 func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	t.Helper()
 	if rand.IntN(8) == 0 {

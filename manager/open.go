@@ -11,7 +11,7 @@ import (
 )
 
 // Open opens tasks and returns them in the order of the definitions, with ascending ids. The returned tasks contain no
-// times.
+// times, because Redis sets the times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
 // *[tdf.PropertyError]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,

@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // LoadOptions reads a configuration file, such as manager.cfg. Environment variables override the file
-// (docs/configuration.md). Log writes to stderr, as section [log] of the file configures. The error is a *[config.Error].
+// (docs/configuration.md). Log writes to stderr with the settings of section [log]. The error is a *[config.Error].
 func LoadOptions(path string) (Options, error) {
 	cfg, err := config.LoadManager(path)
 	if err != nil {
@@ -117,7 +117,7 @@ type Definition struct {
 	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
 	StartAfter time.Time `json:"start_after,omitzero" only:"whole"`
 
-	// EndBefore is the time at which the task expires, unless it is finished before. Default: NoEnd().
+	// EndBefore is the time at which the task expires, unless it has been executed by then. Default: NoEnd().
 	EndBefore time.Time `json:"end_before,omitzero" only:"whole"`
 
 	// Timeout is the maximum run time of a round. Default: NoTimeout.
@@ -126,8 +126,8 @@ type Definition struct {
 	// FailOn is the condition under which a round fails. Default: tdf.FailOnStderr.
 	FailOn tdf.FailOn `json:"fail_on" only:"whole"`
 
-	// The maximum numbers of further rounds after failed, timed out and lost rounds. The defaults, which nil selects, are 0,
-	// 0 and 3. For example, new(2) allows two more rounds.
+	// MaxFails, MaxTimeouts and MaxLosses are how often the task runs again after a failed, timed out or lost round. Nil
+	// means the default: 0, 0 and 3. For example, new(2) allows two more rounds.
 	MaxFails    *int `json:"max_fails" only:"whole"`
 	MaxTimeouts *int `json:"max_timeouts" only:"whole"`
 	MaxLosses   *int `json:"max_losses" only:"whole"`

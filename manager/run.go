@@ -16,9 +16,9 @@ const leastRound = 10 * time.Millisecond
 // errRunning is the error of a Run that starts while another Run of the same manager is running.
 var errRunning = errors.New("run callbacks: this manager already runs callbacks; create a manager for each Run")
 
-// Run calls the callbacks of finished tasks and archives the tasks, in rounds. It returns nil when all tasks of
-// Callbacks.Groups are archived, or when Callbacks.Stop returns true. A round starts when a task finishes, but at the
-// latest a RoundDuration after the start of the previous round.
+// Run works in rounds: it calls the callbacks of finished tasks and archives these tasks. It returns nil when all tasks
+// of Callbacks.Groups are archived, or when Callbacks.Stop returns true. A round starts when a task finishes, but at
+// the latest a RoundDuration after the start of the previous round.
 //
 // If EndOfRound returns an error, Run returns this error. If ctx ends, Run archives the tasks whose callbacks have
 // returned nil, and returns the cause of ctx. If Redis does not answer, Run waits. Several managers may handle the same
@@ -110,7 +110,7 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 	switch {
 	case r.again || min(most, held) <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // passes no most, because a test's clock stands still during a round
+		err = r.Manager.wait(ctx, r.pause(), held) // the duration most is not passed, because a test's clock stands still during a round
 	default:
 		err = r.attend(ctx, min(most, held))
 	}

@@ -32,8 +32,8 @@ func (s Summary) String() string {
 	return line
 }
 
-// PrintSummary writes a table of the numbers of tasks by state. It counts the tasks of the groups, or all tasks if no
-// group is given.
+// PrintSummary writes a table with the number of tasks in each state. It counts the tasks of the groups, or all tasks
+// if no group is given.
 func (m *Manager) PrintSummary(ctx context.Context, w io.Writer, groups ...string) error {
 	counts, err := m.Counts(ctx, groups...)
 	if err != nil {

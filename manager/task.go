@@ -11,7 +11,7 @@ import (
 // open it again.
 //
 // [Manager.List] and [Manager.Page] read summaries. A summary lacks Log and Checkpoint, and contains only the last two
-// rounds. Read of the [Query] selects which texts of the rounds it contains.
+// rounds. The field Read of the [Query] selects the texts of rounds in the summary.
 type Task struct {
 	ID int64 `json:"id"`
 	Definition
@@ -23,7 +23,8 @@ type Task struct {
 	Entered time.Time `json:"entered,omitzero"` // when the task entered its state
 	Opened  time.Time `json:"opened,omitzero"`
 
-	// Numbers of rounds that failed, timed out, were lost and were released, then numbers of retries and of changes.
+	// Fails, Timeouts, Losses and Releases count rounds that failed, timed out, were lost or were released. Reopens counts
+	// retries. Revision counts changes.
 	Fails    int `json:"fails" only:"whole"`
 	Timeouts int `json:"timeouts" only:"whole"`
 	Losses   int `json:"losses" only:"whole"`
@@ -34,8 +35,8 @@ type Task struct {
 	NotOn      []string `json:"not_on,omitempty" only:"whole"`     // workers that must not run the task
 	Checkpoint string   `json:"checkpoint,omitempty" only:"whole"` // data that the program saved for its next round
 
-	// Both are set while the task runs: when the round times out or the task expires, and until when the worker's claim
-	// holds.
+	// Deadline and LeaseUntil are set while the task runs. At the Deadline, the round times out or the task expires. The
+	// worker's claim holds until LeaseUntil.
 	Deadline   time.Time `json:"deadline,omitzero" only:"running"`
 	LeaseUntil time.Time `json:"lease_until,omitzero" only:"running"`
 
@@ -51,8 +52,8 @@ type Task struct {
 type Round struct {
 	Number int `json:"round"` // the first is 0
 
-	// Entered contains when the task entered its states in this round. TimedOut, Failed or Lost is set if the round ended in
-	// this way.
+	// Entered contains the times at which the task entered its states in this round. TimedOut, Failed or Lost is set if
+	// the round ended in this way.
 	Entered  map[tdf.State]time.Time `json:"entered,omitempty"`
 	TimedOut time.Time               `json:"-"`
 	Failed   time.Time               `json:"-"`

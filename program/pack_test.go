@@ -210,7 +210,7 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{`a\b`: ""}), "cannot be packed"},
 		{script(map[string]string{"a\xff": ""}), "cannot be packed"},
 		{script(map[string]string{".tdfignore": "a\n!b\n"}), `.tdfignore, line 2: "!b" begins with !`},
-		{script(map[string]string{".tdfignore": "a/**/b\n"}), "line 1: \"a/**/b\" has **"},
+		{script(map[string]string{".tdfignore": "a/**/b\n"}), "line 1: \"a/**/b\" contains **"},
 		{script(map[string]string{".tdfignore": "[a\n"}), "line 1: \"[a\" is not a valid pattern"},
 		{script(map[string]string{".tdfignore": "/\n"}), "line 1: \"/\" is not a valid pattern"},
 		{script(map[string]string{".tdfignore": "run.sh\n"}), "contains no run.sh"},
@@ -304,7 +304,8 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	}
 }
 
-// A worker refuses an archive that unpacks to far more than its size, because it could be an attack. Pack avoids this.
+// A worker refuses an archive that unpacks to far more than its size, because the archive could be an attack. Pack
+// makes no such archive.
 func TestPackedWellIsFetched(t *testing.T) {
 	zeros := strings.Repeat("\x00", 8<<20)
 	p, err := program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))

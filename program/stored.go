@@ -17,7 +17,7 @@ type Stored struct {
 	Bytes  int64  // size of the archive
 }
 
-// A Use is the number of tasks that use a stored program, with examples.
+// A Use says how many tasks use a stored program, and names examples.
 type Use struct {
 	Names      []string // the names that these tasks give the program, at most 3
 	Tasks      int64    // how many tasks use it
@@ -125,9 +125,9 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 	return u
 }
 
-// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes no program, and
-// the error is a *[UsedError]. While a removed program is not stored again, its finished tasks cannot be retried, and new
-// tasks cannot run it. If the same directory is stored again, it has the same source.
+// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes no program,
+// and the error is a *[UsedError]. Until a removed program is stored again, its finished tasks cannot be retried, and
+// new tasks cannot run it. If the same directory is stored again, it has the same source.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	redis, err := friend.StoreOf(ctx, m)
 	if err != nil {

@@ -29,9 +29,9 @@ const (
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
-// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF and edits by hand
-// may cause such tasks. If a task may be in the middle of a move, it is a suspect. The audit repairs a suspect only if it
-// has not changed for audit_grace (docs/guarantees.md, "The audit").
+// audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
+// hand, may cause both. If a task may be in the middle of a move, it is a suspect. The audit repairs a suspect only if
+// it has not changed for audit_grace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds

@@ -37,7 +37,7 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 			s.Errorf("the audit did %v", done)
 		}
 		for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
-			if task := s.is(int64(i+1), tdf.Archived, 0); task.Outcome != string(want) {
+			if task := s.mustBe(int64(i+1), tdf.Archived, 0); task.Outcome != string(want) {
 				s.Errorf("the outcome of task %d is %q", i+1, task.Outcome)
 			}
 		}

@@ -165,7 +165,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
 			s.Errorf("left in open: %v; its start_after is %v", left, start)
 		}
-		if entered := s.is(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
+		if entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
 			s.Errorf("stamps %v", entered)
 		}
 		if s.grace().CheckFuture || s.server.ahead.busy {
@@ -218,8 +218,8 @@ func TestRescoringIsResumed(t *testing.T) {
 	})
 }
 
-// The clock leaps forward and back again. No open task expires by a claim or by the server. No task waits until the clock
-// again reaches the time of the leap.
+// The clock leaps forward and back again. Neither a claim nor the server expires an open task. No task waits until the
+// clock again reaches the time of the leap.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -250,7 +250,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		if grace := s.grace(); grace.Running > s.now().Add(31) || grace.Open > s.now().Add(31) {
 			s.Errorf("the grace period of the first leap has not ended: %+v", grace)
 		}
-		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.is(1, tdf.Open, 0).EndBefore.Add(1) {
+		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.mustBe(1, tdf.Open, 0).EndBefore.Add(1) {
 			s.Errorf("task 1 is due at %v, %v after its end", due, tdf.Time(due).Sub(late.EndBefore))
 		}
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 3 4]" {
@@ -276,7 +276,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 			s.Errorf("claimed %v", ids)
 		}
 		for id := range int64(2) {
-			s.is(id+1, tdf.Expired, 0)
+			s.mustBe(id+1, tdf.Expired, 0)
 		}
 		s.consistent()
 	})
@@ -303,22 +303,22 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		if renewed, err := s.store.Renew(s.Context(), 30, renewal); err != nil || renewed.Lost[0] != nil {
 			s.Fatal(renewed, err)
 		}
-		kept := s.is(4, tdf.Running, 0).LeaseUntil
+		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		if done := s.round(); done["rescored"] != 3 {
-			s.Errorf("the round did %v, and lease_until of task 1 lies %v s ahead", done, float64(s.is(1, tdf.Running, 0).LeaseUntil.Sub(s.now())))
+			s.Errorf("the round did %v, and lease_until of task 1 lies %v s ahead", done, float64(s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())))
 		}
 		for _, c := range dead {
-			if lease := s.is(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 || lease < 20 {
+			if lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 || lease < 20 {
 				s.Errorf("task %d: the lease ends in %v", c.Task.ID, lease)
 			}
 		}
-		if deadline := s.is(2, tdf.Running, 0).Deadline.Sub(s.now()); deadline > 510 || deadline < 400 {
+		if deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now()); deadline > 510 || deadline < 400 {
 			s.Errorf("the deadline is in %v", deadline)
 		}
-		if entered := s.is(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]; entered > s.now() {
+		if entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]; entered > s.now() {
 			s.Errorf("the original's round began at %v", entered)
 		}
-		if lease := s.is(4, tdf.Running, 0).LeaseUntil; lease != kept {
+		if lease := s.mustBe(4, tdf.Running, 0).LeaseUntil; lease != kept {
 			s.Errorf("the living worker's lease was %v, and is %v", kept, lease)
 		}
 		if again := s.round(); again.Total() != 0 || s.grace().CheckFuture {
@@ -382,7 +382,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 			s.Fatal(findings, err)
 		}
 		s.round()
-		if lease := s.is(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
+		if lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
 			s.Errorf("the lease ends in %v", lease)
 		}
 		s.consistent()

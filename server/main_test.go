@@ -131,9 +131,9 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// The method is reads a task. It ends the test unless the hash has this state and round, and the list of this state
-// contains the id.
-func (s *site) is(id int64, state tdf.State, round int) *tdf.Task {
+// mustBe returns a task. It ends the test unless the hash has this state and round, and the list of this state contains
+// the id.
+func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})
 	if err != nil {

@@ -53,12 +53,12 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.round()
-		m, err := s.is(1, tdf.Succeeded, 0).Archive()
+		m, err := s.mustBe(1, tdf.Succeeded, 0).Archive()
 		if err != nil {
 			s.Fatal(err)
 		}
 		s.server.apply(s.Context(), []tdf.Move{m}, Done{})
-		s.is(1, tdf.Archived, 0)
+		s.mustBe(1, tdf.Archived, 0)
 		s.consistent()
 	})
 }
@@ -75,13 +75,13 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 		s.executeByHand(2, "0", "boom")
 		s.executeByHand(3, "0", "boom")
 		s.round()
-		s.is(1, tdf.Succeeded, 0)
-		s.is(2, tdf.Failed, 0)
-		s.is(3, tdf.Open, 1)
-		s.is(4, tdf.TimedOut, 0)
-		s.is(5, tdf.Open, 1)
-		s.is(6, tdf.Expired, 0)
-		s.is(7, tdf.Running, 0)
+		s.mustBe(1, tdf.Succeeded, 0)
+		s.mustBe(2, tdf.Failed, 0)
+		s.mustBe(3, tdf.Open, 1)
+		s.mustBe(4, tdf.TimedOut, 0)
+		s.mustBe(5, tdf.Open, 1)
+		s.mustBe(6, tdf.Expired, 0)
+		s.mustBe(7, tdf.Running, 0)
 		s.consistent()
 	})
 }
@@ -92,7 +92,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 		claimed := s.now()
 		s.claimByHand(1, "0", claimed)
 		s.round()
-		s.is(1, tdf.Running, 0)
+		s.mustBe(1, tdf.Running, 0)
 		due, err := s.cli.ZScore(s.Context(), s.ns+":due", "1").Result()
 		if err != nil || tdf.Time(due).String() != claimed.Add(50).String() {
 			s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
@@ -102,7 +102,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 		if _, err := s.server.settleDue(s.Context()); err != nil { // the task is due, so no audit is needed
 			s.Fatal(err)
 		}
-		s.is(1, tdf.TimedOut, 0)
+		s.mustBe(1, tdf.TimedOut, 0)
 	})
 }
 
@@ -131,7 +131,7 @@ func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
 		s.byHand(1)
 		s.do("ZREM", "$open", "1")
 		s.repairedAfterGrace()
-		s.is(1, tdf.Open, 0)
+		s.mustBe(1, tdf.Open, 0)
 		if c := s.claim(60); c.Task.ID != 1 {
 			s.Error("the repaired task cannot be claimed")
 		}
@@ -144,7 +144,7 @@ func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
 		s.do("ZREM", "$open", "1")
 		s.do("ZADD", "$running", s.now().String(), "1")
 		s.repairedAfterGrace()
-		s.is(1, tdf.Open, 0)
+		s.mustBe(1, tdf.Open, 0)
 	})
 }
 
@@ -154,7 +154,7 @@ func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
 		s.claimByHand(1, "0", s.now())
 		s.do("ZREM", "$running", "1")
 		s.repairedAfterGrace()
-		if task := s.is(1, tdf.Open, 1); task.Losses != 1 {
+		if task := s.mustBe(1, tdf.Open, 1); task.Losses != 1 {
 			s.Errorf("losses %d", task.Losses)
 		}
 	})
@@ -174,7 +174,7 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 		s.do("HSET", "$task:1", "0:error", "boom")
 		s.do("ZADD", "$due", "1", "1")
 		s.round()
-		s.is(1, tdf.Failed, 0)
+		s.mustBe(1, tdf.Failed, 0)
 	})
 }
 
@@ -184,7 +184,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(1, "0", s.now()-100)
 		s.round()
-		s.is(1, tdf.Open, 1)
+		s.mustBe(1, tdf.Open, 1)
 		c := s.claim(60)
 		s.executeByHand(1, "0", "")
 		s.server.audit.grace = 60
@@ -199,7 +199,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.round()
-		if task := s.is(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
+		if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
 			s.Errorf("settled by %+v", task.Rounds.At(1))
 		}
 		s.consistent()
@@ -214,7 +214,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 		s.claim(600)
 		s.executeByHand(1, "0", "")
 		s.repairedAfterGrace()
-		s.is(1, tdf.Running, 1) // the lease of the claim still holds
+		s.mustBe(1, tdf.Running, 1) // the lease of the claim still holds
 
 		s.byHand(2, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(2, "0", s.now()-100)
@@ -222,7 +222,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 		s.round()
 		s.executeByHand(2, "0", "") // round 1 is not claimed yet
 		s.repairedAfterGrace()
-		if task := s.is(2, tdf.Open, 2); task.Losses != 1 {
+		if task := s.mustBe(2, tdf.Open, 2); task.Losses != 1 {
 			s.Errorf("losses %d", task.Losses)
 		}
 	})
@@ -233,10 +233,10 @@ func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
 		s.byHand(1, "timeout", "50")
 		s.claimByHand(1, "0", s.now()-100)
 		s.round()
-		s.is(1, tdf.TimedOut, 0)
+		s.mustBe(1, tdf.TimedOut, 0)
 		s.executeByHand(1, "0", "")
 		s.repairedAfterGrace()
-		s.is(1, tdf.TimedOut, 0)
+		s.mustBe(1, tdf.TimedOut, 0)
 	})
 }
 
@@ -255,11 +255,11 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 		stuck(4, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom", "max_fails", "2")
 		stuck(5, "failure", "fails", "1") // the failure is already counted
 		s.round()
-		s.is(1, tdf.TimedOut, 0)
-		s.is(2, tdf.Open, 1)
-		s.is(3, tdf.Failed, 0)
-		s.is(4, tdf.Open, 1)
-		if task := s.is(5, tdf.Failed, 0); task.Fails != 1 {
+		s.mustBe(1, tdf.TimedOut, 0)
+		s.mustBe(2, tdf.Open, 1)
+		s.mustBe(3, tdf.Failed, 0)
+		s.mustBe(4, tdf.Open, 1)
+		if task := s.mustBe(5, tdf.Failed, 0); task.Fails != 1 {
 			s.Errorf("counted twice: %d", task.Fails)
 		}
 		s.consistent()
@@ -280,7 +280,7 @@ func TestInvalidOriginalTasksFail(t *testing.T) {
 		} {
 			s.byHand(i+1, c.property, c.value)
 			s.round()
-			task := s.is(int64(i+1), tdf.Failed, 0)
+			task := s.mustBe(int64(i+1), tdf.Failed, 0)
 			if !strings.HasPrefix(task.Rounds.At(0).Error, c.words) {
 				s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds.At(0).Error)
 			}
@@ -301,18 +301,18 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.byHand(3)
 		s.do("ZADD", "$succeeded", "5", "3")
 		s.repairedAfterGrace()
-		if task := s.is(1, tdf.Archived, 0); task.Outcome != "succeeded" {
+		if task := s.mustBe(1, tdf.Archived, 0); task.Outcome != "succeeded" {
 			s.Errorf("outcome %q", task.Outcome)
 		}
-		s.is(2, tdf.Open, 0)
-		s.is(3, tdf.Open, 0)
+		s.mustBe(2, tdf.Open, 0)
+		s.mustBe(3, tdf.Open, 0)
 		if n := s.do("ZSCORE", "$running", "99"); n != nil {
 			s.Error("the id without a task is still in running")
 		}
 	})
 }
 
-// If the original's transient lists contain a consistent task, the entry does no harm.
+// If a consistent task is in one of the original's transient lists, this entry does no harm.
 func TestStaleEntryInTransientLists(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define(), define())
@@ -323,8 +323,8 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 		s.do("ZADD", "$timeout", s.now().String(), "1")
 		s.do("ZADD", "$failure", s.now().String(), "2")
 		s.repairedAfterGrace()
-		s.is(1, tdf.Running, 0)
-		s.is(2, tdf.Succeeded, 0)
+		s.mustBe(1, tdf.Running, 0)
+		s.mustBe(2, tdf.Succeeded, 0)
 	})
 }
 
@@ -352,7 +352,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 		for end := s.now().Add(0.3); s.now() < end; {
 		}
 		s.round()
-		s.is(int64(id), tdf.TimedOut, 0)
+		s.mustBe(int64(id), tdf.TimedOut, 0)
 	})
 }
 
@@ -371,7 +371,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 			s.open(define())
 			s.round()
 		}
-		s.is(1, tdf.Open, 0)
+		s.mustBe(1, tdf.Open, 0)
 	})
 }
 
@@ -388,7 +388,7 @@ func TestBrokenKeys(t *testing.T) {
 		c := s.claim(60)
 		s.execute(c, tdf.Result{Exit: "0"})
 		s.round()
-		s.is(c.Task.ID, tdf.Succeeded, 0)
+		s.mustBe(c.Task.ID, tdf.Succeeded, 0)
 		if left := s.do("ZCARD", "$due"); left != int64(0) {
 			s.Errorf("%v are still due", left)
 		}

@@ -31,14 +31,14 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.execute(good1, tdf.Result{Exit: "0"})
 		s.execute(bad1, tdf.Result{Exit: "1", Error: "boom"})
 		done := s.round()
-		s.is(1, tdf.Succeeded, 0)
-		s.is(2, tdf.Failed, 0)
-		s.is(3, tdf.TimedOut, 0)
-		s.is(4, tdf.Expired, 0)
-		if task := s.is(5, tdf.Open, 1); task.Losses != 1 || !strings.Contains(task.Log, "lost with its worker w") {
+		s.mustBe(1, tdf.Succeeded, 0)
+		s.mustBe(2, tdf.Failed, 0)
+		s.mustBe(3, tdf.TimedOut, 0)
+		s.mustBe(4, tdf.Expired, 0)
+		if task := s.mustBe(5, tdf.Open, 1); task.Losses != 1 || !strings.Contains(task.Log, "lost with its worker w") {
 			s.Errorf("lost: %+v", task)
 		}
-		s.is(6, tdf.Open, 0)
+		s.mustBe(6, tdf.Open, 0)
 		if done.Total() != 5 || done["reopened"] != 1 {
 			s.Errorf("the round did %v", done)
 		}
@@ -85,7 +85,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
 			s.Errorf("%v %v", done, err)
 		}
-		s.is(1, tdf.Running, 0)
+		s.mustBe(1, tdf.Running, 0)
 	})
 }
 
@@ -124,7 +124,7 @@ func TestSeveralServers(t *testing.T) {
 		expect.NoError(t, endOf(t, ended))
 	}
 	for id := range int64(tasks) {
-		if task := s.is(id+1, tdf.Failed, 1); task.Fails != 2 {
+		if task := s.mustBe(id+1, tdf.Failed, 1); task.Fails != 2 {
 			t.Errorf("task %d failed %d times", id+1, task.Fails)
 		}
 	}
@@ -145,7 +145,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// Results and due times wake a waiting server. The round_duration of an hour excludes other reasons.
+// Results and due times wake a waiting server. With a round_duration of an hour, nothing else can wake it.
 func TestServerIsWoken(t *testing.T) {
 	onEach(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())

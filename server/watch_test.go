@@ -39,7 +39,7 @@ func (s *site) settlesNothing(situation string) {
 		s.Errorf("%s: the round did %v", situation, done)
 	}
 	for id := range int64(3) {
-		s.is(id+1, tdf.Running, 0)
+		s.mustBe(id+1, tdf.Running, 0)
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *site) grace() redisstate.Grace {
 	return g
 }
 
-// settlesAll checks that a round settles the tasks of openThreeOverdue. No grace period must hold.
+// settlesAll checks that a round settles the tasks of openThreeOverdue, if no grace period holds.
 func (s *site) settlesAll() {
 	s.Helper()
 	s.endGrace()
@@ -70,9 +70,9 @@ func (s *site) settlesAll() {
 		}
 		s.round()
 	}
-	s.is(1, tdf.Open, 1)
-	s.is(2, tdf.TimedOut, 0)
-	s.is(3, tdf.Expired, 0)
+	s.mustBe(1, tdf.Open, 1)
+	s.mustBe(2, tdf.TimedOut, 0)
+	s.mustBe(3, tdf.Expired, 0)
 }
 
 func TestNoGraceForTheFirstServer(t *testing.T) {
@@ -312,6 +312,6 @@ func TestGraceHoldsForTheAudit(t *testing.T) {
 		}
 		s.endGrace()
 		s.round()
-		s.is(1, tdf.Open, 1)
+		s.mustBe(1, tdf.Open, 1)
 	})
 }

@@ -50,8 +50,8 @@ const (
 	tries       = 5 // after a conflict with another move, the verb may still be possible
 )
 
-// Do applies an action to each task separately. The tasks' logs name the actor who. If Do fails, the result covers the
-// tasks that were handled before the error.
+// Do applies an action to each task separately. In the tasks' logs, the parameter who is the actor. If Do fails, the
+// result covers the tasks that were handled before the error.
 func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {

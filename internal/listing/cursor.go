@@ -63,7 +63,7 @@ func (q *Query) position(text string) (position, error) {
 	return p, nil
 }
 
-// among returns the places of the ids that follow the position, at most most places.
+// among returns the places of the ids that follow the position. The parameter most limits their number.
 func (p position) among(ids []int64, most int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {

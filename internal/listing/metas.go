@@ -12,8 +12,9 @@ import (
 // bytesAtOnce is the maximum number of bytes of texts in one call.
 const bytesAtOnce = 4 << 20
 
-// Metas returns the meta of each task of a group, newest first. The tasks may have any state. If a task moves meanwhile,
-// its meta still comes once. If a task is opened meanwhile, its meta may be missing. After an error, the sequence ends.
+// Metas returns the meta of each task of a group, newest first. The tasks may have any state. If a task moves during
+// the call, its meta still comes once. If a task is opened during the call, its meta may be missing. After an error,
+// the sequence ends.
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}

@@ -59,8 +59,8 @@ func (x *Tester) Another() *manager.Manager {
 	return m.(*manager.Manager)
 }
 
-// Program sets the function that replaces the program of this name in each round. If a task needs a program that is not
-// set, the test fails.
+// Program sets the function that replaces the program of this name. The function is called once for each round. If a
+// task needs a program that is not set, the test fails.
 func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.Store(name, run) }
 
 // A Run is the execution of a program in one round of a task.
