@@ -45,7 +45,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at, elsewhere = at.Add(probePause), true
 	fail(1)
 	is(false, "p")
-	why := "103 rounds of it failed in a row, and another worker succeeds with it; the last: exit 1"
+	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
 	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -118,7 +118,7 @@ var ends = map[string]fault{
 		set:    func(w *world) { w.script("p", "\x7fELF\x02\x01\x01\x00") },
 		want:   ended{State: tdf.Open},
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "released: run.sh is a binary that this machine cannot execute: it was built for another one")
+			has(t, task.Log, "released: run.sh is a binary that this machine cannot execute: it was built for another kind of machine")
 		},
 	},
 	"killed by KILL": {

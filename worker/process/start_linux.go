@@ -13,7 +13,7 @@ import (
 // own has the parts of a Process that depend on the system.
 type own struct {
 	key
-	group     *group // nil: the program has no cgroup
+	group     *group // nil if the program has no cgroup
 	status    syscall.WaitStatus
 	reaped    bool // the program itself was reaped
 	oomBefore int64
@@ -44,8 +44,8 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise starts the program, and waits for its end. It stays on one thread, because the kernel ends a child when
-// the thread that started it ends, and only that thread may trace the child.
+// supervise starts the program, and waits for its end. It stays on one thread for two reasons: the kernel ends a child
+// when the thread that started it ends, and only that thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -137,7 +137,7 @@ func (p *Process) limit() error {
 		return err
 	}
 	p.started = time.Now()
-	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH { // ESRCH: it was killed
+	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH { // ESRCH means that the program was killed
 		p.discard()
 		return os.NewSyscallError("ptrace", err)
 	}
@@ -153,7 +153,7 @@ func (p *Process) applyLimits() error {
 	return nil
 }
 
-// discard ends a program that did not begin.
+// discard ends a program whose limits could not be set.
 func (p *Process) discard() {
 	_ = p.os.Kill()
 	p.await()
@@ -182,7 +182,7 @@ func (p *Process) reap() {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // other code of this process has reaped it, which it must not
+		if err != nil { // other code of this process has reaped the program, although it must not
 			p.host.log.Error("the exit status of a program is unknown", "pid", p.pid, "error", err)
 			e.status = 255 << 8
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Record has the open files of one round. Several goroutines may call its methods.
+// A Record holds the open files of one round. Several goroutines may call its methods.
 type Record struct {
 	Stdout, Stderr *os.File // the program inherits these files
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A round has the files that one round left.
+// A round holds the files that one round left.
 type round struct {
 	files  []file
 	newest time.Time
@@ -28,7 +28,7 @@ type file struct {
 
 func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.name) }
 
-// A place is a directory below one that the administrator controls.
+// A place is the directory below within base, a directory that the administrator controls.
 type place struct{ base, below string }
 
 // A target is a pattern of the names to search for. tree says that the entries are directories.
@@ -79,8 +79,8 @@ func text(parts []part) string {
 type search struct {
 	ctx     context.Context
 	measure bool            // also measure the sizes of directories
-	own     map[string]bool // paths of files that came with programs: no output files, whatever their names
-	cutoff  time.Time       // empty directories of tasks are removed if they are older
+	own     map[string]bool // paths of files that came with programs; they are not output files, even if their names match
+	cutoff  time.Time       // empty directories of tasks are removed if they are older than this time
 	fail    func(error)
 
 	*hunt
@@ -213,7 +213,7 @@ func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	return child, info, nil
 }
 
-// foreign reports whether a directory is another user's, such as lost+found. No worker leaves files there.
+// foreign reports whether a directory belongs to another user, like lost+found. No worker leaves files there.
 func foreign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) != os.Geteuid()

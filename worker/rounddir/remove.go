@@ -61,8 +61,8 @@ type clearing struct {
 	moved int // numbers the directories that were moved up
 }
 
-// pass goes through the entries of the top directory once. It removes as much as it can. It returns an error if it
-// made no progress.
+// pass goes through the entries of the top directory once. It removes as much as it can. done says that there were no
+// entries. pass returns an error if it made no progress.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error

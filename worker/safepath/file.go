@@ -11,7 +11,7 @@ import (
 )
 
 // OpenFile opens a file below base for reading. It makes no directories. The error is [fs.ErrNotExist] if there is no
-// entry with that name. For a link to a missing file, it is another error.
+// entry with that name. For a link to a missing file, OpenFile returns a different error.
 //
 // OpenFile returns an error for a file with several names in a directory that another user controls: that user may
 // have made a hard link to a file of root there.

@@ -78,7 +78,8 @@ func parse(data []byte) (env []string, err error) {
 	return env, nil
 }
 
-// checkLine returns the name in a line. Its errors show nothing of an invalid line, which may be a part of a secret.
+// checkLine returns the name in a line. Its errors show nothing of an invalid line, because the line may be a part of a
+// secret.
 func checkLine(line string) (name string, err error) {
 	name, _, found := strings.Cut(line, "=")
 	switch {
