@@ -63,7 +63,7 @@ func TestProgramsByRule(t *testing.T) {
 	}
 }
 
-// Directories of programs that cannot be run, and some that only just can.
+// Some of these program directories cannot be run. The others are odd, but can be run.
 func TestOddPrograms(t *testing.T) {
 	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestOddPrograms(t *testing.T) {
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
-			if c.want.Exit == "-" { // the error is a text of the shell
+			if c.want.Exit == "-" { // the shell wrote the error
 				if !strings.Contains(got.Error, "not found") && !strings.Contains(got.Error, "No such file") || got.Exit == "" {
 					t.Errorf("got %+v", got)
 				}

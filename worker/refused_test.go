@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A guarded world has a Redis of its own. Its tests change the rights of Redis users, as an administrator does.
+// A guarded world has a Redis of its own, so that tests can change the rights of Redis users.
 type guarded struct {
 	*world
 	operator *redis.Client
@@ -78,7 +78,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // runs out long before the first attempt
+			g.cfg.Lease = time.Microsecond // runs out long before the worker first reports the result
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -150,7 +150,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	g.logged("executed, but its result is refused")
 }
 
-// If the report of a running round is too large for Redis, the leases of all rounds are renewed without it.
+// If the report of a running round is too large for Redis, the leases of all rounds are renewed without the report.
 func TestAReportThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20

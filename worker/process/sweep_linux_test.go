@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// aSweep returns a sweep that gets its processes from find, pass by pass. It also returns the log and the recorded
+// aSweep returns a sweep that calls find in each pass to get its processes. It also returns the log and the recorded
 // pauses.
 func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog.Buffer, *[]time.Duration) {
 	log, pauses := &testlog.Buffer{}, &[]time.Duration{}
@@ -71,8 +71,7 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 	}
 }
 
-// If the kernel keeps processes, the pauses between passes grow. The processes are logged once, and not stopped
-// again.
+// If the kernel keeps processes, the pauses between passes grow. The processes are logged once.
 func TestPausesGrowWhileProcessesStay(t *testing.T) {
 	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {
