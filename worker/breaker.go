@@ -104,8 +104,8 @@ func (bs *breakers) nothingToProbe() {
 	}
 }
 
-// claimed records that the worker has claimed a task of the program. If the program's breaker is half-open, this round
-// tries the program.
+// claimed records that the worker has claimed a task of the program. If the program's breaker is half-open, the round
+// of this task tries the program.
 func (bs *breakers) claimed(program string) {
 	bs.Lock()
 	defer bs.Unlock()

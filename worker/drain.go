@@ -15,8 +15,8 @@ type drain struct {
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey follows the order in the answer to a heartbeat. The user by gave the order; "" means that there is no order.
-// obey returns whether the order has changed.
+// obey follows the order in the answer to a heartbeat. by is the name of the user who gave the order, or "" if there is
+// no order. obey returns whether the order has changed.
 func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by

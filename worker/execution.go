@@ -32,11 +32,11 @@ type execution struct {
 	held    bool                      // HoldTimeout has stopped the task's timeout
 
 	mu           sync.Mutex
-	roundIO      *roundIO // while the round runs
+	roundIO      *roundIO // nil unless the round runs
 	reportedLive bool     // Redis stores properties of the round that are valid only while the round runs
 
 	number   atomic.Int64 // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
-	followed atomic.Bool  // a user watches the round
+	followed atomic.Bool  // whether a user watches the round
 	result   tdf.Result   // the round's result, once the round has ended
 	cause    error        // why the round was cut short; nil if it was not
 	sound    bool         // the task is valid, so the program is at fault if the round fails

@@ -29,7 +29,7 @@ const (
 )
 
 // start starts ./run.sh as a shell would: if run.sh is a text without #!, /bin/sh runs it (docs/programs.md, "How a
-// program is run"). The error says what the program's author, or the host's administrator, can do.
+// program is run"). The error names the problem for the program's author or the host's administrator.
 func (s *script) start(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
 	args := c.Args
 	c.Path, c.Dir = runScript, dir

@@ -137,8 +137,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	return err
 }
 
-// renewWithoutReport renews a lease without a report that Redis refuses. The report is not sent again, since Redis would refuse
-// it again.
+// renewWithoutReport renews a lease, and drops the report that Redis has refused. Redis would refuse this report again.
 func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
 	if err != nil {

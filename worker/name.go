@@ -13,7 +13,7 @@ import (
 const maxName = 200 // bytes
 
 // CheckName returns an error if a worker cannot have the name. A name has 1 to 200 bytes of UTF-8, no slash, no control character, and no dot at its
-// beginning, because it is used in Redis, in logs and in file names.
+// beginning. It is used in Redis, in logs and in file names.
 func CheckName(name string) error {
 	problem := ""
 	switch {

@@ -46,7 +46,7 @@ func WithVersion(version string) Option {
 }
 
 // WithSole says that this process runs nothing but workers. An orphaned process may become a child of this process
-// without a known origin. A worker then ends it, because a program must have started it.
+// without a known origin. A worker then ends that process, because a program must have started it.
 func WithSole() Option {
 	return func(o *options) { o.sole = true }
 }

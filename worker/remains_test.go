@@ -27,7 +27,7 @@ type runningWorker struct {
 	pids   string // path of the file in which programs record their processes, $PIDS for programs
 }
 
-// traces are goroutines, descriptors and other things that rounds might leave in this process.
+// traces are the children and descriptors of this process, which rounds might leave behind.
 type traces struct {
 	children    []int
 	descriptors map[string]int // number of descriptors of each kind, without connections, since a pool keeps some open

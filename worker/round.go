@@ -38,7 +38,7 @@ type Round struct {
 	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil if they set none
 	LastError  string // the error of the task's previous round; "" if it had no error
 
-	Dir    string    // the round's directory; programs get it as TDF_DIR
+	Dir    string    // the round's directory; programs get its path as TDF_DIR
 	Env    []string  // the environment for a process of this round
 	Stdout io.Writer // for the round's output; in a worker it is an *os.File, which os/exec passes directly to a process
 	Stderr io.Writer // for the round's error output; in a worker it is also an *os.File
@@ -101,8 +101,8 @@ func (r *Round) SetCheckpoint(data []byte) error {
 	return nil
 }
 
-// Progress reports how far the round is, for people who watch it: a fraction from 0 to 1, and a text of up to 200 bytes.
-// Progress is best effort: an error is only logged.
+// Progress reports how far the round is, for people who watch the round: a fraction from 0 to 1, and a text of up to
+// 200 bytes. Progress is best effort: an error is only logged.
 func (r *Round) Progress(fraction float64, text string) {
 	line := fmt.Sprintf("%.6f %s\n", max(0, min(1, fraction)), strings.Join(strings.Fields(text), " "))
 	if err := r.replace("progress", []byte(line)); err != nil {
@@ -110,7 +110,7 @@ func (r *Round) Progress(fraction float64, text string) {
 	}
 }
 
-// Update adds a line to the task's updates, for people who watch it. Each line of a text becomes an update of its
+// Update adds a line to the task's updates, for people who watch the task. Each line of a text becomes an update of its
 // own. A line may have up to 4 KiB. Update is best effort: an error is only logged.
 func (r *Round) Update(line string) {
 	f, err := os.OpenFile(filepath.Join(r.Dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
@@ -140,8 +140,8 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. It is for a [Preparer] that needs more
-// time. If HoldTimeout returns an error, Prepare must return that error, because the round must not run.
+// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. It is for a [Preparer] whose work may
+// take long. If HoldTimeout returns an error, Prepare must return that error, because the round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {
@@ -154,7 +154,7 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// ReportPID reports the process that runs the round, for people who watch it.
+// ReportPID reports the PID of the process that runs the round, for people who watch the round.
 func (r *Round) ReportPID(pid int) {
 	e := r.execution
 	if e == nil {

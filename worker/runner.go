@@ -99,7 +99,7 @@ func failed(ended Ended, reason string) Ended {
 // maxReason bounds the text of a Runner's error, and of a panic, in bytes.
 const maxReason = 32 << 10
 
-// panicText returns the text about a panic. The message comes first, as in a Go program, because it is the
+// panicText returns the round's error after a panic. The message comes first, as in a Go program, because it is the
 // fingerprint of the failure.
 func panicText(message string, stack []byte) string {
 	return "panic: " + cut(message, maxReason/2) + "\n\n" + cut(string(stack), maxReason/2-100)

@@ -23,7 +23,7 @@ type session struct {
 	endPrograms context.CancelCauseFunc // ends alive
 
 	mu    sync.Mutex
-	held  map[*execution]bool // claimed, and not yet reported
+	held  map[*execution]bool // executions that are not yet reported
 	busy  int                 // slots that have an execution or pause after an execution
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet

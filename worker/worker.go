@@ -132,8 +132,7 @@ func (w *Worker) slots() int {
 }
 
 // Run connects to Redis, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more, waits up to
-// the grace of the configuration for the rounds that still run, and releases the rest
-// (docs/operations.md, "Stopping a worker").
+// the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping a worker").
 //
 // Run waits while Redis is away. It returns an error if
 //   - Redis refuses the worker, for example because of a wrong password,

@@ -20,7 +20,7 @@ const (
 	subtree    = "cgroup.subtree_control"
 )
 
-// controllers are the cgroup controllers that limits need, by the kernel's names.
+// controllers are the cgroup controllers that limits need. Their names are those of the kernel.
 var controllers = []string{"memory", "pids"}
 
 // A cgroups manages the directory in which a Host makes a cgroup for each program.
@@ -32,8 +32,8 @@ type cgroups struct {
 	lock    *os.File
 	enabled []string          // controllers that this Host enabled in own
 	has     map[string]bool   // controllers that the cgroups of programs have
-	lacks   map[string]string // why controllers are missing, by name
-	stale   int               // processes of an earlier Host that were ended
+	lacks   map[string]string // for each missing controller, why it is missing
+	stale   int               // number of processes of an earlier Host that were ended
 	stuck   []proc            // processes of an earlier Host that did not end
 	count   atomic.Uint64
 }
@@ -60,7 +60,8 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	return c, nil
 }
 
-// cgroupDir returns the directory of a cgroup. The file system cgroup2 may be mounted anywhere.
+// cgroupDir returns the directory of a cgroup. It searches the mounts, because the file system cgroup2 may be mounted
+// anywhere.
 func cgroupDir(path string) (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -104,10 +105,10 @@ func safe(name string) string {
 	return fmt.Sprintf("%.*s.%x", most, clean, sha256.Sum256([]byte(name)))[:min(most, len(clean))+1+8]
 }
 
-// made numbers the directories of this process.
+// made counts the directories that this process has made. The count is a part of their names.
 var made atomic.Uint64
 
-// make makes the directory of this Host. The Host holds a lock on the directory until it is closed.
+// make makes the directory of this Host. The Host holds a lock on the directory until the Host is closed.
 func (c *cgroups) make(prefix string) error {
 	for {
 		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1)))

@@ -22,7 +22,7 @@ const (
 // Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit, the
 // stricter limit holds.
 type Limits struct {
-	Memory    int64         // bytes: with a cgroup, of all processes of the program together; without a cgroup, of each process's address space
+	Memory    int64         // bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's address space
 	CPU       time.Duration // CPU time of each process, rounded up to seconds
 	FileSize  int64         // size of each file that the program writes, in bytes
 	OpenFiles int           // open descriptors of each process
@@ -32,8 +32,8 @@ type Limits struct {
 
 // Config configures a Host. The zero Config is valid.
 type Config struct {
-	Name    string   // the worker's name; the cgroup is named after it
-	Limits  Limits   // of each program
+	Name    string   // the worker's name; the name of the Host's cgroup contains it
+	Limits  Limits   // limits of each program
 	User    string   // name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of this process
 	Slots   int      // how many programs may run at once; slots are numbered from 1
 	Require []string // kinds of isolation without which New fails

@@ -51,7 +51,7 @@ func (p *Process) settle() {
 	}
 }
 
-// outOfMemory returns a sentence about a lack of memory, or "" if none is known.
+// outOfMemory returns a sentence about a lack of memory, or "" if no lack is known.
 func (p *Process) outOfMemory() string {
 	if p.group != nil {
 		if n, ok := p.group.number("memory.events", "oom_kill"); ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The pause between two searches for processes that have not ended. It grows from firstPause to lastPause.
+// The pause between two searches for remaining processes grows from firstPause to lastPause.
 const (
 	firstPause = 500 * time.Microsecond
 	lastPause  = 50 * time.Millisecond
@@ -97,8 +97,8 @@ func (p *Process) members() []proc {
 
 func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 
-// kill kills all processes of a running program, again and again, until the program itself has ended. Then finish
-// ends the remaining processes.
+// kill repeatedly kills all processes of a running program, until the program itself has ended. Then finish ends the
+// remaining processes.
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {

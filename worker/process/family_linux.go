@@ -41,8 +41,8 @@ type family struct {
 // A view is the result of a scan.
 type view struct {
 	living map[*Process][]proc
-	// ended has the programs whose orphans ended during the scan. Such an orphan may have started processes after the
-	// scan had listed all processes. living lacks these processes; the next view contains them.
+	// ended contains the programs whose orphans ended during the scan. Such an orphan may have started processes after
+	// the scan had listed all processes. living lacks these processes; the next view contains them.
 	ended map[*Process]bool
 }
 
@@ -126,7 +126,8 @@ func (f *family) ignore(k key) {
 	f.seen[k] = foreign
 }
 
-// scan lists the processes, at some time after the call began, and reaps orphans that have ended.
+// scan lists the processes below this process, and reaps orphans that have ended. The list is never older than the
+// call.
 func (f *family) scan() view {
 	f.mu.Lock()
 	need := f.begun + 1
@@ -202,7 +203,7 @@ func (f *family) assignOwners(all []proc, quiet bool) view {
 	return who
 }
 
-// ownerOf returns the owner of a child of this process, or nil if it is unknown and cannot be guessed.
+// ownerOf returns the owner of a child of this process, or nil if the owner is unknown.
 func (f *family) ownerOf(child proc, quiet bool) *owner {
 	if p := f.programs[child.key]; p != nil {
 		return &owner{program: p}

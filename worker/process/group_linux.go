@@ -122,7 +122,7 @@ const (
 	removePause = 5 * time.Millisecond
 )
 
-// remove kills the processes in the cgroup, and removes it with all cgroups below it.
+// remove kills the processes in the cgroup. Then it removes the cgroup with all cgroups below it.
 func (g *group) remove() error {
 	var err error
 	for range removeTries {

@@ -15,7 +15,7 @@ type own struct {
 	key
 	group     *group // nil if the program has no cgroup
 	status    syscall.WaitStatus
-	reaped    bool // the program itself was reaped
+	reaped    bool // whether the program itself was reaped
 	oomBefore int64
 	inherited int64 // peak memory of this process in bytes; the kernel also counts it as the program's peak
 }
@@ -87,7 +87,7 @@ func (p *Process) start() error {
 	return err
 }
 
-// fork starts the program, and registers it before a scan can take it for an orphan.
+// fork starts the program, and registers it before a scan can mistake it for an orphan.
 func (p *Process) fork() error {
 	cmd := exec.Command(p.cmd.Path, p.cmd.Args...)
 	cmd.Dir, cmd.Env = p.cmd.Dir, append([]string{}, p.cmd.Env...)
@@ -114,7 +114,7 @@ func (p *Process) fork() error {
 	}
 	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
 	seen, err := look(cmd.Process.Pid)
-	if err != nil { // for example, no descriptor is left; the program can still be ended
+	if err != nil { // look fails if no descriptor is left, for example; the program can still be ended
 		seen.pid = cmd.Process.Pid
 	}
 	p.key = seen.key

@@ -21,7 +21,7 @@ type pattern struct {
 	file part
 }
 
-// A part of a pattern is the name of a file or a directory.
+// A part is one element of a pattern: the name of a file or of a directory.
 type part struct {
 	text   string
 	name   *regexp.Regexp // nil if only text itself matches

@@ -24,8 +24,8 @@ type Policy struct {
 	Keep          time.Duration // older files are removed (keep_files); above zero
 	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0 means no bound
 
-	// InUse reports whether a path is in use, and must stay. The path is that of an output file, of a directory beside
-	// it, or of a program. All paths are absolute. If InUse is nil, nothing is in use.
+	// InUse reports whether a path is in use, so that it must not be removed. The path is that of an output file, of a
+	// directory beside it, or of a program. All paths are absolute. If InUse is nil, nothing is in use.
 	InUse func(path string) bool
 
 	Log *slog.Logger // nil means no log
@@ -33,8 +33,8 @@ type Policy struct {
 
 // Removed counts the removed files.
 type Removed struct {
-	Files    int   // output files, and directories beside them
-	Programs int   // fetched programs
+	Files    int   // number of output files and of directories beside them
+	Programs int   // number of fetched programs
 	Bytes    int64 // size of all removed files and programs
 }
 

@@ -48,7 +48,7 @@ type Dir struct {
 	secrets *secrets.Secrets
 
 	sealed  *dir // the directory that Seal made of files/; nil before Seal
-	checked bool // Seal has checked all entries of files/
+	checked bool // whether Seal has checked all entries of files/
 
 	mu       sync.Mutex
 	seen     state

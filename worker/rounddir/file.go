@@ -44,8 +44,8 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	return f, &info, nil
 }
 
-// usable returns an error if a file is not a regular file of the program's user. A file of another user can only be a
-// hard link to a file that the program may not read.
+// usable returns an error if a file is not a regular file of the program's user. A file of another user must be a hard
+// link, perhaps to a file that the program may not read.
 func (d *Dir) usable(info *unix.Stat_t) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

@@ -37,8 +37,8 @@ type state struct {
 	updates    position
 }
 
-// News returns the data that is new since the last accepted report. final says that the program has ended. Then the
-// last line of updates counts even without a line end.
+// News returns the data that is new since the last accepted report. final says that the program has ended. If so, News
+// also returns the last line of updates if it has no line end.
 func (d *Dir) News(final bool) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -85,8 +85,8 @@ func (c *clearing) pass() (done bool, err error) {
 	return !some, err
 }
 
-// level empties a directory directly below the top directory, and removes it. It moves inner directories that have
-// entries up into the top directory.
+// level empties a directory directly below the top directory, and removes it. If an inner directory has entries, level
+// moves it up into the top directory.
 func (c *clearing) level(name string) (got bool, err error) {
 	d, err := c.top.open(name)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 // Bounds of one report's updates.
 const (
 	updatesRead  = 256 << 10 // bytes to read from the file
-	updatesLines = 1000
-	updateBytes  = 4 << 10 // bytes of a line
-	leastUpdate  = 64      // a line counts as at least this many bytes, because even a short line takes that much memory in Redis
+	updatesLines = 1000      // lines to report
+	updateBytes  = 4 << 10   // bytes to report of a line
+	leastUpdate  = 64        // a line counts as at least this many bytes, because even a short line takes that much memory in Redis
 )
 
 // A position says how much of the file updates was reported.

@@ -27,7 +27,7 @@ func OpenFile(base, below string) (*os.File, error) {
 	w := &walk{rest: split(filepath.Clean(below)), findOnly: true}
 	defer w.close()
 	err := w.start(base)
-	linked := false // the file's own name is a link
+	linked := false // whether the last part of the path is a link
 	for err == nil {
 		if len(w.rest) > 1 {
 			err = w.step()

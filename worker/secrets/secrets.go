@@ -76,8 +76,8 @@ func (s *Secrets) Env() []string {
 	return slices.Clone(s.env)
 }
 
-// Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. Code that
-// cuts a text must pass Longest - 1 more bytes to MaskPart at each cut than it keeps.
+// Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. If a
+// caller of MaskPart cuts a text, it must pass Longest - 1 more bytes at each cut than it keeps.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0

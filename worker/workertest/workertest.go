@@ -102,7 +102,7 @@ func (t Task) round() *worker.Round {
 	}
 }
 
-// run runs the handler. It returns the handler's own error, because Ended has only the text of the error.
+// run runs the handler. It returns the handler's own error, because Ended contains only the text of the error.
 func run(ctx context.Context, h worker.Handler, r *worker.Round) (worker.Ended, error) {
 	var own error
 	kept := worker.Handler(func(ctx context.Context, r *worker.Round) error {
