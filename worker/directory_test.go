@@ -124,7 +124,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		want:   ended{State: tdf.Open},
 		log:    "released: this host cannot run it",
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "p.env: its mode is 0644, so others than its owner can use it (chmod 600 "+r.path("p.env")+")")
+			has(t, task.Log, "p.env: its mode is 0644, so users other than its owner can use it (chmod 600 "+r.path("p.env")+")")
 		},
 	},
 }

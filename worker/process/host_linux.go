@@ -136,7 +136,7 @@ func (h *Host) prepareCgroups(with bool) {
 			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
 		}
 		if len(c.stuck) > 0 {
-			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
+			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(c.stuck))
 		}
 		ours.registerCgroup(c.path, true)
 	}

@@ -63,12 +63,12 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 		}
 		slow.saw(left)
 		if slow.same == sweepSamePasses || pass == sweepAllPasses {
-			s.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(left), "error", err)
+			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(left), "error", err)
 			stuck = left
 			break
 		}
 		if slow.isNews() {
-			s.log.Warn("waiting for processes that an earlier run left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
+			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
 		}
 		s.pause(ctx, slow.pause)
 	}
@@ -83,7 +83,7 @@ func (s *sweep) killPass(left []proc) {
 		s.found[pr.key] = true
 		if err := s.kill(pr); errors.Is(err, fs.ErrPermission) {
 			s.denied[pr.key] = true
-			s.log.Warn("a process that an earlier run left behind cannot be ended", "pid", pr.pid, "error", err)
+			s.log.Warn("a process that an earlier worker left behind cannot be ended", "pid", pr.pid, "error", err)
 		}
 	}
 }

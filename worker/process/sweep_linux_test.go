@@ -30,7 +30,7 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// Processes of an earlier run may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
+// Processes of an earlier worker may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
 // for long nor keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
@@ -40,7 +40,7 @@ func TestASweepIsBounded(t *testing.T) {
 	if n := len(*pauses); n != sweepSamePasses || (*pauses)[n-1] != longestPause || !slices.IsSorted(*pauses) {
 		t.Errorf("%d pauses: %v", n, *pauses)
 	}
-	for _, line := range []string{"they do not end after SIGKILL", "going on without waiting for them"} {
+	for _, line := range []string{"they do not end after SIGKILL", "continuing without waiting for them"} {
 		if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "pids=[4711]") {
 			t.Errorf("%q is not logged once with the process:\n%s", line, text)
 		}
@@ -53,7 +53,7 @@ func TestSweepOfForkingProcesses(t *testing.T) {
 	if ended := s.run(t.Context()); ended != sweepAllPasses {
 		t.Errorf("%d have ended", ended)
 	}
-	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "going on without") {
+	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "continuing without") {
 		t.Errorf("%d pauses, up to %v:\n%s", n, slices.Max(*pauses), log.String())
 	}
 }
