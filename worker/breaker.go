@@ -22,7 +22,7 @@ import (
 // a breaker only if the program succeeds on another worker.
 type breakers struct {
 	*sync.Mutex
-	maxFailures int // failed rounds in a row after which a breaker may open; 0 means that failures open no breaker
+	maxFailures int // failed rounds in a row after which a breaker may open; 0 means no limit
 	log         *slog.Logger
 	clock       func() time.Time
 	programs    map[string]*breaker

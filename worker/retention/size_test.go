@@ -54,7 +54,7 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
-		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // the program new stays, because its recorded last use may be up to an hour too old
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // new stays, because its recorded last use may be an hour too old
 	} {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)
