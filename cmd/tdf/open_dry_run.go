@@ -11,13 +11,13 @@ import (
 // dryTasks is the number of tasks that --dry-run shows.
 const dryTasks = 5
 
-// show prints the plan for --dry-run: the number of tasks that it would open, and the first few.
+// show prints the plan for --dry-run: the number of tasks that tdf open would open, and the first few tasks.
 func (p *plan) show() error {
 	if err := p.showCommon(); err != nil {
 		return err
 	}
 	if p.found.known > 0 {
-		p.a.say("skipped %s that the campaign has", counted(p.found.known, "point"))
+		p.a.say("skipped %s that the campaign already has", counted(p.found.known, "point"))
 	}
 	p.a.sayRepeated(p.found.repeated)
 	if len(p.first) > 0 {
@@ -60,7 +60,7 @@ func (p *plan) showFirst() error {
 
 var inOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// excerpt returns text, cut to half the width of the terminal. It keeps blanks, because they matter in an input.
+// excerpt returns a text, cut to half the width of the terminal. It keeps all blanks, because they matter in an input.
 func (a *app) excerpt(text string) string {
 	text = printable(inOneLine.Replace(text))
 	runes := []rune(text)

@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The commands of the terminal session in the README print the output that the README shows. The test's script starts a server
-// and workers itself, instead of the session's first command, tdf up.
+// The commands of the terminal session in the README print the output that the README shows. The first command of the
+// session is tdf up. Instead of this command, the script of the test starts a server and workers.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -35,7 +35,7 @@ func (w *watchWarnings) check(s *admin.Status) {
 	}
 }
 
-// pauseRemedy says what the user can do about a paused program.
+// pauseRemedy returns a suggestion to the user about a paused program.
 func (w *watchWarnings) pauseRemedy() string {
 	name := shellWord(w.campaign)
 	switch {
