@@ -306,7 +306,7 @@ func notRedis(t *testing.T) string {
 			go func() {
 				defer c.Close()
 				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-				io.Copy(io.Discard, c) // because Close would reset a connection with unread bytes
+				io.Copy(io.Discard, c) // read everything, because Close would reset a connection with unread bytes
 			}()
 		}
 	}()

@@ -95,7 +95,8 @@ type value struct {
 	stream     []redis.XMessage
 }
 
-// snapshot reads a namespace atomically. It skips the lists in taken, because components may take their wake tokens at any time.
+// snapshot reads a namespace atomically. It skips wake lists from which processes take tokens, because these lists can
+// change at any time.
 func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	r.Helper()
 	now := page{values: map[string]string{}}

@@ -10,8 +10,8 @@ func newDrain(a *app) *cobra.Command {
 	undo := false
 	c := &cobra.Command{
 		Use: "drain WORKER…", Short: "Stop workers from claiming tasks",
-		Long: "Stops workers from claiming tasks. A worker stops at its next heartbeat, and sends three heartbeats per lease. A drained worker\n" +
-			"finishes its running tasks. To run these tasks on other workers at once, use tdf requeue. The worker process keeps running.\n" +
+		Long: "Stops workers from claiming tasks. The drain of a worker begins with its next heartbeat. A worker sends three heartbeats per lease.\n" +
+			"A drained worker finishes its running tasks. To run these tasks on other workers at once, use tdf requeue. The worker process keeps running.\n" +
 			"The drain lasts until tdf drain --undo, even if the worker restarts.",
 		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
 		Args:              someArguments("WORKER"),

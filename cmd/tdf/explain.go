@@ -58,7 +58,7 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 	return err
 }
 
-// printChecks prints each check with its state. It prints the fix of a check in the next line.
+// printChecks prints each check with its state. It prints the fix of a check on the next line.
 func (a *app) printChecks(e admin.Explanation) error {
 	var b strings.Builder
 	state := string(e.State)

@@ -28,7 +28,7 @@ func newFailures(a *app) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
 		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also if they are archived. The rounds of a group ended in the same\n" +
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, including archived tasks. The rounds of a group ended in the same\n" +
 			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary paths. To select the tasks of a group\n" +
 			"in other commands, give its ID to --failure.\n" +
 			"The command also names workers on which a program fails far more often than on others.",

@@ -97,7 +97,7 @@ func (f *taskFlags) number(flag string, value *int) *int {
 	return nil
 }
 
-// moments reads the flags that may be relative to the current time.
+// moments reads the flags whose values may be relative to the current time.
 func (f *taskFlags) moments(now tdf.Time, all *manager.Changes) error {
 	for _, t := range []struct {
 		flag, text string

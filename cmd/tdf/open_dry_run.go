@@ -30,7 +30,7 @@ func (p *plan) show() error {
 	return nil
 }
 
-// showCommon prints the common properties of the tasks, unless they have their default values.
+// showCommon prints the common properties of the tasks. It leaves out properties with their default values.
 func (p *plan) showCommon() error {
 	t := p.a.table("property", "value")
 	t.row("tasks", number(p.found.admitted))

@@ -132,7 +132,8 @@ func (r *openRun) take(ctx context.Context, f feed) error {
 	return r.flush(ctx)
 }
 
-// admits reports whether a row needs a new task. Without --extend, every row needs one if a first walk has checked the rows.
+// admits reports whether a row needs a new task. If a first walk has checked the rows and --extend is not given,
+// every row needs a task.
 func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
@@ -193,7 +194,7 @@ func (r *openRun) sayOpened(n int64) {
 	r.a.say("opened %s in campaign %s; progress: tdf watch %s", tasks(n), name, name)
 }
 
-// sayRepeated prints the number of rows that repeat an earlier row. Each of them gets a task.
+// sayRepeated prints the number of rows that repeat an earlier row. Each of these rows gets a task.
 func (a *app) sayRepeated(rows int64) {
 	if rows > 0 {
 		a.say("repeated rows: %d; each gets a task", rows)

@@ -30,7 +30,7 @@ type call struct {
 	force     context.Context
 	out, err  testlog.Buffer
 
-	interrupt, interruptAgain context.CancelFunc // the two signals
+	interrupt, interruptAgain context.CancelFunc // send the first and the second signal
 }
 
 func newCall(t *testing.T, addr string) *call {
@@ -96,7 +96,7 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// An interrupted tdf open prints the ids of the opened tasks, and how to open the rest. --extend opens the rest.
+// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the rest. --extend opens the rest.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)

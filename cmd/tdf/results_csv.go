@@ -229,7 +229,7 @@ func fieldsOf(text string) []field {
 		key, err := d.Token()
 		var value json.RawMessage
 		if err != nil || d.Decode(&value) != nil {
-			break // does not happen: the JSON is valid
+			break // cannot happen, because the JSON is valid
 		}
 		all = append(all, field{key.(string), value})
 	}

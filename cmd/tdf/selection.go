@@ -86,7 +86,7 @@ func (s *steering) sayNotEligible(chosen *selection) {
 	}
 }
 
-// maxNamed limits how many skipped tasks are printed one by one.
+// maxNamed is the maximum number of skipped tasks that a command prints one by one.
 const maxNamed = 5
 
 func (s *steering) saySkipped(reasons []string) {

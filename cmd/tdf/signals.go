@@ -36,7 +36,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) int {
 	}
 }
 
-// awaitEnd waits after a signal until the command ends, or until its time for this has passed. It returns the exit status.
+// awaitEnd waits after a signal until the command ends, or until its time limit has passed. It returns the exit status.
 func (a *app) awaitEnd(ended <-chan int) int {
 	grace := time.NewTimer(time.Duration(a.grace.Load()))
 	defer grace.Stop()

@@ -38,7 +38,7 @@ func newStats(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&prometheus, "prometheus", false, "Prometheus's text format")
-	c.Flags().StringVar(&output, "output", "", "`FILE` file that the metrics replace, instead of stdout")
+	c.Flags().StringVar(&output, "output", "", "`FILE` output file, instead of stdout")
 	return c
 }
 

@@ -147,7 +147,7 @@ func (u *up) log(tool config.Tool) *slog.Logger {
 	return u.a.log
 }
 
-// workDirectory returns the directory for programs, or "" for a temporary one.
+// workDirectory returns the directory for programs, or "" for a temporary directory.
 func (u *up) workDirectory(configured string) string {
 	switch {
 	case u.directory != "":
@@ -160,7 +160,7 @@ func (u *up) workDirectory(configured string) string {
 	return ""
 }
 
-// announce prints the components that run, their places, and an example of a next command.
+// announce prints the running components with their addresses and directories, and an example of a next command.
 func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
@@ -212,7 +212,7 @@ func (u *up) next() string {
 	return strings.Join(append(words, "open --program DIR --input 'WORDS'"), " ")
 }
 
-// await returns nil when ctx ends. If Redis or a component ends before that, await returns the error of this part.
+// await returns nil when ctx ends. If Redis or a component ends before that, await returns its error.
 func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -43,7 +43,7 @@ func keepPassword(at config.Redis) (*localpass.File, error) {
 }
 
 func addressTaken(at config.Redis) error {
-	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if it is your Redis", at.Addr())
+	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if your own Redis runs there", at.Addr())
 }
 
 // letIn opens the directory --data for programs that run as [worker] user, because their files are below this directory. Without

@@ -1,4 +1,4 @@
-// Package deploytest tests scripts/dist and deploy/ (docs/install.md). It has only tests.
+// Package deploytest tests scripts/dist and deploy/ (docs/install.md). It contains only tests.
 package deploytest
 
 import (

@@ -70,7 +70,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// convert turns a value into another that encoding/json writes in the form of this package.
+// convert turns a value into one that encoding/json writes in the form of this package.
 func convert(v reflect.Value, unix bool) any {
 	switch value := v.Interface().(type) {
 	case time.Time:

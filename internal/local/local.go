@@ -32,7 +32,7 @@ type TDF struct {
 
 	cfg       Config
 	temporary bool              // Stop removes Directory
-	store     *redisstate.Store // of the server
+	store     *redisstate.Store // connection of the server to Redis
 	workers   []*worker.Worker
 
 	working, serving         sync.WaitGroup

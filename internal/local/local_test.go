@@ -167,7 +167,7 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// If a worker cannot start, Start or Failed returns its error. Stop still ends everything.
+// If a worker cannot start, Start or Failed returns its error. Then Stop still ends all components.
 func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)

@@ -88,7 +88,7 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-") // configuration by stdin, because other users can see arguments
+	cmd := exec.Command(path, "-") // pass the configuration on stdin, because other users can see arguments
 	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, apart()
 	cmd.ExtraFiles = []*os.File{lock}

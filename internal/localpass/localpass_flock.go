@@ -143,7 +143,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// nameOf returns the name of the file. It contains the machine's name, because machines may share a home directory.
+// nameOf returns the name of the password file for an address. The name contains the machine's name, because machines may share a home directory.
 func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
