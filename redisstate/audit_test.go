@@ -41,7 +41,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				zadd(tdf.Expired, 4444)
 				return 4444
 			}, tdf.None},
-			{"the server would not look at it in time", func() int64 {
+			{"its entry in due is missing or too late", func() int64 {
 				id := put(t, s, tdf.Running)
 				s.rdb.ZRem(ctx, s.keys.Due(), id)
 				return id

@@ -42,10 +42,10 @@ func TestTLS(t *testing.T) {
 	s.Close()
 
 	for words, change := range map[string]func(){
-		"x509":                      func() { secure.TLSServerName = "another.example" },
-		"certificate":               func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
-		"tls_ca: open":              func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
-		"has no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
+		"x509":                           func() { secure.TLSServerName = "another.example" },
+		"certificate":                    func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
+		"tls_ca: open":                   func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
+		"contains no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
 	} {
 		change()
 		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
