@@ -36,13 +36,13 @@ func TestConnectRefuses(t *testing.T) {
 			r.Password = "wrong"
 			return r
 		}},
-		{name: "no password", words: "it wants a password", redis: func() config.Redis { return redisAt(t, locked.Addr) }},
-		{name: "wrong database", words: "it has no database of that number", redis: func() config.Redis {
+		{name: "no password", words: "it requires a password", redis: func() config.Redis { return redisAt(t, locked.Addr) }},
+		{name: "wrong database", words: "it has no database with this number", redis: func() config.Redis {
 			r := redisAt(t, locked.Addr)
 			r.Password, r.DB = "right", 7
 			return r
 		}},
-		{name: "not a Redis", words: "what answers there is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
+		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
 		{
 			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) },

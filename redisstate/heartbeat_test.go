@@ -59,7 +59,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.ServerHeartbeat(t.Context(), "s", now))
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
-		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive; try again in ") {
+		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so that worker may be alive; try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))

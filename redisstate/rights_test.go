@@ -32,7 +32,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
 		var forbidden *ForbiddenError
-		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant it") {
+		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant the right") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
