@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Check returns one finding for each inconsistency, with its name. Repair repairs it.
+// Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -69,7 +69,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			if c.want != tdf.None && task(t, s, id).State != c.want {
 				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
 			}
-			for _, open := range mustClaim(t, s, 1000) { // so that these tasks do not affect the next case
+			for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})
 				mustSettle(t, s, open.Task.ID)
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Keys returns the names of the keys of a namespace (docs/redis.md).
+// Keys builds the names of the keys of a namespace (docs/redis.md).
 type Keys struct{ ns string }
 
 func (k Keys) key(name string) string { return k.ns + ":" + name }

@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker() // this uses another connection
+	w := s.WakeWorker() // a Waker has its own connection
 	if !w.Wait(t.Context(), ever) {
 		t.Error("not woken over TLS")
 	}
@@ -58,7 +58,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// selfSigned makes a self-signed certificate for a name. It writes the certificate and its key to files.
+// selfSigned makes a self-signed certificate for a host name. It writes the certificate and its key to files.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
