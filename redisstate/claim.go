@@ -30,7 +30,7 @@ type ClaimRequest struct {
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
 	Task    *tdf.Task // the task, now running, without the texts of earlier rounds
-	ID      string    // identifies this run; the fence of the worker's reports
+	ID      string    // identifies this run in the worker's reports
 	Invalid error     // the reason why the task is invalid, or nil; the round then gets this error text
 }
 

@@ -75,7 +75,7 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	return s, nil
 }
 
-// Dials returns how many connections the Store has made so far.
+// Dials returns the number of connections that the Store has made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
 // silenceDriver stops go-redis from writing connection errors to stderr. The Store logs these errors itself.

@@ -78,9 +78,9 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 	return groups, next, nil
 }
 
-// scanIndex returns the next ids in the index of a group whose scores are valid. If a score is invalid, another program
-// has added the member, or the key belongs to another namespace. The name of such a namespace begins with the name of
-// this namespace and ":group".
+// scanIndex returns the next ids in the index of a group. It skips ids with an invalid score. If a score is invalid,
+// another program has added the member, or the key belongs to another namespace. The name of such a namespace begins
+// with the name of this namespace and ":group".
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {

@@ -6,6 +6,9 @@
 // nothing. So a Store repeats a call until Redis has answered it. During an outage, a call takes longer, and the log
 // has a warning.
 //
-// The other scripts read (counts, fields, names, find, rights), store a worker's heartbeat (heartbeat), write tasks
-// from a dump (restore), and carry out small commands that a full Redis would refuse (besteffort).
+// The other scripts do this:
+//   - counts, fields, names, find and rights read,
+//   - heartbeat stores a worker's heartbeat,
+//   - restore writes tasks from a dump,
+//   - besteffort carries out small commands that a full Redis would refuse.
 package redisstate

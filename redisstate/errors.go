@@ -52,7 +52,7 @@ var passing = map[string]string{
 
 const tooManyClients = "ERR max number of clients reached"
 
-// outage reports whether err is an outage of Redis, which will pass. It also describes err for the log.
+// outage reports whether err counts as an outage of Redis. It also describes err for the log.
 func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error

@@ -16,8 +16,8 @@ const groupIDs = 1 << 40
 // MaxID is the highest id that the index of a group can hold.
 const MaxID int64 = groupIDs - 1
 
-// groupCode returns the number that stands for a state in the indexes of groups and in the scripts. It is at least 1.
-// For an unknown state, it is 0.
+// groupCode returns the code of a state: its number in the indexes of groups and in the scripts. It is at least 1. For
+// an unknown state, it is 0.
 func groupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
 
 // groupScore returns the score of a task in the index of its group.

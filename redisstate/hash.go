@@ -171,7 +171,7 @@ var namesSource string
 
 var namesScript = newScript(namesSource)
 
-// namesPerScan is about how many names one call reads of a task with very many properties.
+// namesPerScan is the approximate number of names that one call reads of a task with very many properties.
 const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {

@@ -1,4 +1,4 @@
--- heartbeat: stores a worker's heartbeat. With it, the worker takes its name, or keeps its name.
+-- heartbeat: stores a worker's heartbeat. With its first heartbeat, a worker takes its name. Later heartbeats keep it.
 --
 -- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter for numbers of names
 --       5 number of this name   6 calm: the end of the grace period   7 servers

@@ -26,7 +26,7 @@ func (k Keys) followPrefix() string  { return k.key("follow:") }
 // Group returns the key of the index of a group: the group's tasks, ordered by state and id.
 func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 
-// Due returns the key of the sorted set of the times at which the server must settle tasks.
+// Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
 func (k Keys) Due() string { return k.key("due") }
 
 func (k Keys) taskID() string                  { return k.key("task_id") }

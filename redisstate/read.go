@@ -23,7 +23,7 @@ type Want struct {
 	// not select a task, its Stored.Task is nil.
 	Keep func(*tdf.Task) bool
 
-	// Texts returns which texts to read of a selected task. If Texts is nil, no texts are read, unless Fields includes
+	// Texts returns the texts to read of a selected task. If Texts is nil, no texts are read, unless Fields includes
 	// Whole.
 	Texts func(*tdf.Task) []TextsOf
 	// MaxBytes limits the bytes of the texts of all tasks together; 0 means no limit. If the texts exceed the limit,
@@ -304,7 +304,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	return nil
 }
 
-// textsOf returns which texts to read of a task.
+// textsOf returns the texts to read of a task.
 func (w *Want) textsOf(x *Stored) []TextsOf {
 	if x.Task == nil || w.Texts == nil {
 		return nil

@@ -74,7 +74,7 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 	return nil
 }
 
-// reported reports which of the tasks have updates.
+// reported returns, for each task, whether it has updates.
 func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -58,7 +58,7 @@ type Renewed struct {
 // that the server settles the tasks as lost.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
 	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
-	pieces, of := renewalPieces(renewals)
+	pieces, owners := renewalPieces(renewals)
 	for len(pieces) > 0 {
 		answers, now, sent, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
 		if err != nil {
@@ -66,10 +66,10 @@ func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewa
 		}
 		all.Now = now
 		for i, answer := range answers {
-			all.read(of[i], answer)
-			all.Sent[of[i]] = sent
+			all.read(owners[i], answer)
+			all.Sent[owners[i]] = sent
 		}
-		pieces, of = pieces[len(answers):], of[len(answers):]
+		pieces, owners = pieces[len(answers):], owners[len(answers):]
 	}
 	return all, nil
 }
@@ -78,22 +78,22 @@ func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewa
 // costs Redis more than a renewal.
 const maxUpdatesPerCall = 500
 
-// renewalPieces splits renewals that have too many updates for one call. The result of contains, for each piece, the
-// index of the renewal to which it belongs.
-func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
+// renewalPieces splits renewals that have too many updates for one call. For each piece, owners contains the index of
+// its renewal.
+func renewalPieces(renewals []Renewal) (pieces []Renewal, owners []int) {
 	for i, r := range renewals {
 		for len(r.Report.Updates) > maxUpdatesPerCall {
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
-			pieces, of = append(pieces, piece), append(of, i)
+			pieces, owners = append(pieces, piece), append(owners, i)
 			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
 		}
-		pieces, of = append(pieces, r), append(of, i)
+		pieces, owners = append(pieces, r), append(owners, i)
 	}
-	return pieces, of
+	return pieces, owners
 }
 
 // renewalBatch returns how many of the renewals fit into the next call. It returns at least 1.

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// clockSlack is the tolerance for times in the future: a heartbeat that is later than now by more than clockSlack means
-// that the clock was set back.
+// clockSlack is the tolerance for times in the future. If a heartbeat is later than now by more than clockSlack, the
+// clock was set back.
 const clockSlack = tdf.Seconds(5)
 
 // ServerHeartbeat records that a server is alive. It removes the heartbeats of servers that have been silent for a day.

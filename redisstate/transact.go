@@ -66,7 +66,7 @@ func (p *pace) next() int {
 	return maxTasksPerCall
 }
 
-// did records how many units of a call Redis has carried out.
+// did records the number of units that Redis has carried out in a call.
 func (p *pace) did(done, of int) {
 	if done < of {
 		p.most.Store(int64(max(done, slowestPace)))

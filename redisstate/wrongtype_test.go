@@ -153,8 +153,8 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// If the id of a task is higher than MaxID, the task is not in the index of its group, because its score would belong
-// to another state.
+// If the id of a task is higher than MaxID, the index of its group does not contain the task. Its score would belong to
+// another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

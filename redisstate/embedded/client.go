@@ -131,8 +131,8 @@ func (c *client) answer(name string, request []string) bool {
 }
 
 // mayRun reports whether the client may send this request, which may run a script. If there is a password, a client that has
-// logged in may run any script, so that several versions of TDF can use the Redis at the same time. Without a password, every
-// user of the machine can connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
+// logged in may run any script. So several versions of TDF can use the Redis at the same time. Without a password, every user of
+// the machine can connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
 	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
