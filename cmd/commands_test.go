@@ -236,10 +236,10 @@ func TestRefused(t *testing.T) {
 	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
 	must(t, rdb.Set(t.Context(), foreign+":running", "mine", 0).Err())
 	for name, c := range map[string]struct{ addr, more, namespace, want string }{
-		"no password":    {locked, "", "N", "it wants a password: see [redis] password"},
+		"no password":    {locked, "", "N", "it requires a password: see [redis] password"},
 		"wrong password": {locked, "password=wrong", "N", "the password (or the username) is wrong"},
-		"wrong db":       {shared, "db=4711", "N", "it has no database of that number: see [redis] db"},
-		"not a Redis":    {notRedis(t), "", "N", "what answers there is not a Redis: see [redis] host and port"},
+		"wrong db":       {shared, "db=4711", "N", "it has no database with this number: see [redis] db"},
+		"not a Redis":    {notRedis(t), "", "N", "the server at this address is not a Redis: see [redis] host and port"},
 		"newer schema":   {shared, "", newer, "has layout version 99, and this release knows version"},
 		"other keys":     {shared, "", foreign, "the key " + foreign + ":running is a string and not a zset"},
 	} {

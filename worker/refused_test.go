@@ -69,11 +69,11 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 		refuse, admit []string
 		why           string
 	}{
-		"a password":      {[]string{"CONFIG SET requirepass secret", drop}, []string{"ACL SETUSER default on nopass"}, "it wants a password"},
-		"no rights":       {[]string{"ACL SETUSER default -@scripting"}, []string{"ACL SETUSER default +@all"}, "the user may not do what TDF needs"},
-		"no writes":       {[]string{"ACL SETUSER default -hset"}, []string{"ACL SETUSER default +@all"}, "the user may not do what TDF needs"},
-		"no keys":         {[]string{"ACL SETUSER default resetkeys"}, []string{"ACL SETUSER default allkeys"}, "the user may not do what TDF needs"},
-		"user turned off": {[]string{"ACL SETUSER default off", drop}, []string{"ACL SETUSER default on"}, "it wants a password"},
+		"a password":      {[]string{"CONFIG SET requirepass secret", drop}, []string{"ACL SETUSER default on nopass"}, "it requires a password"},
+		"no rights":       {[]string{"ACL SETUSER default -@scripting"}, []string{"ACL SETUSER default +@all"}, "the user lacks a right that TDF needs"},
+		"no writes":       {[]string{"ACL SETUSER default -hset"}, []string{"ACL SETUSER default +@all"}, "the user lacks a right that TDF needs"},
+		"no keys":         {[]string{"ACL SETUSER default resetkeys"}, []string{"ACL SETUSER default allkeys"}, "the user lacks a right that TDF needs"},
+		"user turned off": {[]string{"ACL SETUSER default off", drop}, []string{"ACL SETUSER default on"}, "it requires a password"},
 		"a replica":       {[]string{"REPLICAOF 127.0.0.1 1"}, []string{"REPLICAOF NO ONE"}, "it is a read-only replica"},
 	} {
 		t.Run(name, func(t *testing.T) {
