@@ -114,11 +114,11 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 	}
 }
 
-// If the clock is set back, a task that a worker had put off waits for its delay once more, and no longer.
+// If the clock is set back, a task that a worker had put off waits for its delay once more, but not for longer.
 func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, entered, ready, score Time
-		want                         Time // 0: the score is right
+		want                         Time // 0 if the score needs no correction
 		wantReady                    string
 	}{
 		"no leap":                    {0, 90, 4000, 4000, 0, ""},
