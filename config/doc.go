@@ -5,10 +5,10 @@
 // the environment and the search for unknown keys use the table. Tests compare it with the page in docs/ and with
 // the files in configs/. A new key needs a row in the table and a field of a struct.
 //
-// A file may have the sections of several components, so that one file is enough for a project. Every component checks
-// all sections.
+// A file may contain the sections of several components, so that one file is enough for a project. Every component
+// checks all sections.
 //
 // gopkg.in/ini.v1 parses the files. Before that, file.go checks each line and quotes its value, because a password may
-// contain any character. ini.v1 alone would change values with backquotes, a backslash at the end, or a #. Its errors
-// would repeat whole lines.
+// contain any character. Without the quotes, ini.v1 changes values with backquotes, with a backslash at the end, or
+// with a #. Without the checks, the errors of ini.v1 quote whole lines, and so they could show a password.
 package config
