@@ -50,7 +50,7 @@ type Worker struct {
 	MaxOutput    int64         // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	Limits       Limits
 
-	MaxCheckpoint, MaxResult, MaxUpdates int64 // maximum size in bytes of the file that a program writes for this purpose; default: 1 MiB
+	MaxCheckpoint, MaxResult, MaxUpdates int64 // maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
 
 	Env      []string // names of environment variables that programs inherit in addition to the usual ones
 	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file

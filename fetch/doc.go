@@ -1,7 +1,7 @@
 // Package fetch turns a source into a program's directory on a worker (docs/programs.md).
 //
-// A fetch completes ./$program/ or leaves it unchanged. This promise holds after every error and crash. It also holds
-// if many workers share the directory. The package follows four rules to keep the promise:
+// A fetch completes ./$program/ or leaves it unchanged. This holds after every error and every crash, and also if many
+// workers share the directory. Four rules make sure of this:
 //
 //   - A fetch moves run.sh into place last, by a rename. A directory without run.sh is not a program.
 //   - Each program has a lock, by flock (lock.go). Only the lock's holder writes to $program/ and to the staging
@@ -19,5 +19,5 @@
 //  3. unpack.go unpacks the archive (stream.go, tar.go, zip.go, links.go) within the limits of limits.go.
 //  4. install.go moves the unpacked files into place, runs setup.sh (setup.go), and writes the record (record.go).
 //
-// Archives may be hostile: this package checks every name in them, and writes only through os.Root.
+// An archive may be hostile. This package checks every name in it, and writes only through os.Root.
 package fetch
