@@ -68,8 +68,8 @@ func (p Placement) Repair(now Time) (Move, bool) {
 	return Move{}, false
 }
 
-// rightState returns the state that the task should have. This is usually the state in its hash. If the original TDF
-// moved the task only in part, the outcome or the lists decide.
+// rightState returns the state that the task should have. This is usually the state in its hash. If a component of the
+// original TDF stopped in the middle of a move, the outcome or the lists decide.
 func (p Placement) rightState() State {
 	t := p.Task
 	switch {
@@ -90,7 +90,7 @@ func (p Placement) rightState() State {
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-// neverEnds reports whether no component would ever end the current round of a running task.
+// neverEnds reports whether no component will end the current round of a running task.
 func (p Placement) neverEnds(now Time) bool {
 	r := p.Task.Current()
 	if r.Claim != "" {
@@ -144,13 +144,13 @@ func (p Placement) LeftByOriginalServer() bool {
 }
 
 // ArchivedByOriginal reports whether a manager of the original TDF archived the task. The list archived then holds the
-// id, while the hash keeps the state in which the task ended. This task is not inconsistent.
+// id, while the hash keeps the state in which the task ended. This task is consistent.
 func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// completeArchive sets the state and the outcome of a task that a manager of the original TDF archived. A manager of
-// this project sets both. The id keeps its score.
+// completeArchive sets the state and the outcome of a task that a manager of the original TDF archived. That manager
+// sets neither. The id keeps its score.
 func (p Placement) completeArchive() Move {
 	t := p.Task
 	m, _ := t.Archive()

@@ -58,8 +58,8 @@ func (t *Task) Change(c Changes) (Move, error) {
 	return m, err
 }
 
-// ReopenWith returns a Move that reopens a finished task and changes its properties. The error is one of [Task.Reopen],
-// or a *[PropertyError] if the changed task would be invalid.
+// ReopenWith returns a Move that reopens a finished task and changes its properties. The error is an error of
+// [Task.Reopen], or a *[PropertyError] if the changed task would be invalid.
 func (t *Task) ReopenWith(c Changes) (Move, error) {
 	m, err := t.Reopen()
 	if err != nil {

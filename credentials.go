@@ -13,7 +13,7 @@ func HideCredentials(s string) string {
 	sep := "://"
 	head, rest, found := strings.Cut(s, sep)
 	if !found {
-		sep = ":" // a URL that lacks slashes
+		sep = ":" // a URL without slashes
 		if head, rest, found = strings.Cut(s, sep); !found || head == SchemeRsync || head == SchemeRedis {
 			return s
 		}

@@ -33,7 +33,7 @@ type splitter struct {
 	rest   string
 	words  []string
 	word   strings.Builder
-	inWord bool // a word has begun; it may still be empty, as after ''
+	inWord bool // whether a word has begun; the word may still be empty, as after ''
 }
 
 func (s *splitter) step() error {

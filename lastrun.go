@@ -2,8 +2,9 @@ package tdf
 
 import "fmt"
 
-// LastRun returns the number of the round that ran last. If a worker has claimed the current round, this is the current
-// round. Otherwise it is the round before. LastRun returns 0 if the task never ran.
+// LastRun returns the number of the round that ran last. Usually this is the current round. If the task is open,
+// expired or cancelled, and no worker has claimed the current round, it is the round before. LastRun returns 0 if the
+// task never ran.
 func (t *Task) LastRun() int {
 	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
 		return t.Round - 1

@@ -17,8 +17,8 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 }
 
 // putOff returns the delay that [Task.ReleaseLater] gave the current round. The delay begins when the round becomes
-// open. putOff returns 0 if there is no delay, or if the delay ends before start_after. If the clock is set back, the
-// property ready is too late, but the delay is still right.
+// open. putOff returns 0 if there is no delay, or if the delay ends before start_after. After the clock was set back,
+// the time in the property ready is wrong, but the delay is right.
 func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {
 		return 0 // the property ready then only keeps the order of tasks with the same start_after

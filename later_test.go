@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Workers can claim a task that was put off after the delay. The property ready is the end of the delay
+// If a task was put off, workers can claim it at the end of the delay. The property ready holds this time
 // (docs/lifecycle.md, "Put off").
 func TestReleaseLater(t *testing.T) {
 	task := taskIn(Running)

@@ -13,8 +13,8 @@ type Move struct {
 	To    State // None if the Move deletes the task
 	Next  int   // the round after the Move: Round or Round + 1
 
-	Claim string // fence: the claim that the round must have, or NoClaim; "" means that any claim will do
-	Due   string // fence: the score that the task must have in $ns:due; "" means that any score will do
+	Claim string // fence: the claim that the round must have, or NoClaim; "" if the claim is not checked
+	Due   string // fence: the score that the task must have in $ns:due; "" if the score is not checked
 
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get the time of a Moment
@@ -50,7 +50,7 @@ type Moment struct {
 // Now is the time at which Redis carries out the Move.
 var Now = Moment{}
 
-// noEarlierThan returns the later one of t and the time of the Move.
+// noEarlierThan returns the Moment that is t or, if this is later, the time of the Move.
 func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
 // move returns a Move for the row (v, t.State, to) of [Transitions]. It returns a *StateError if there is no such row.

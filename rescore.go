@@ -1,7 +1,7 @@
 package tdf
 
-// An open task's score is the time from which a worker may claim it. This is the later one of start_after and the time
-// when the task became open. If the score is higher, Redis's clock has been set back since then. If a running task's
+// An open task's score is the time from which a worker may claim it. It is start_after or the time when the task became
+// open, whichever is later. If the score is higher, Redis's clock has been set back since then. If a running task's
 // lease is longer than the longest possible lease, Redis's clock has been set back, too.
 
 // scoreSlack is the difference by which a score may be too high without a correction. A claim postpones an invalid task
@@ -72,7 +72,7 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	return m, err == nil
 }
 
-// clockSetBackBy returns the time by which the clock was set back at least. The argument lease is the latest possible
+// clockSetBackBy returns the minimum time by which the clock was set back. The argument lease is the latest possible
 // end of the task's lease by the present clock.
 func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
@@ -93,5 +93,5 @@ func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// exactly returns the Moment that is t at whatever time Redis carries out the Move.
+// exactly returns the Moment that is always t, whenever Redis carries out the Move.
 func exactly(t Time) Moment { return Moment{Min: t, Max: t} }

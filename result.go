@@ -80,7 +80,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost adds the resource usage. If the program could not be run, there is none.
+// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing.
 func (m *Move) addCost(r Result) {
 	if r.Exit == "" {
 		return

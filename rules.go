@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Settle returns the Move that the server decides on at the time now (docs/lifecycle.md, "What the server decides").
-// The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to decide yet.
-// [Task.NextDue] then returns when to call Settle again.
+// Settle returns the Move that the server makes with the task at the time now (docs/lifecycle.md, "What the server
+// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to
+// settle yet. [Task.NextDue] then returns when to call Settle again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -104,7 +104,7 @@ func (t *Task) deadline() Time {
 	return max(r.Entered[Running], r.Started).Add(t.Timeout)
 }
 
-// HasFailed reports whether the rule f says that an executed round has failed.
+// HasFailed reports whether an executed round counts as failed under the rule f.
 func (r *Round) HasFailed(f FailOn) bool {
 	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
 		return r.HasError || strings.HasPrefix(r.Exit, exitSignal)
@@ -143,8 +143,8 @@ func (t *Task) TimeOut() (Move, error) {
 	return m, err
 }
 
-// lose ends the current round because its lease ran out. The argument found is the state of the task in Redis. It is
-// not running only if the audit repairs an inconsistent task.
+// lose ends the current round because its lease ran out. The argument found is the state of the task in Redis. Usually
+// this is running. If the audit repairs an inconsistent task, it may be another state.
 func (t *Task) lose(found State) (Move, error) {
 	running := *t
 	running.State = Running
@@ -207,8 +207,8 @@ func (t *Task) Release(reason string) (Move, error) {
 const maxUnfitHosts = 3
 
 // ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. It returns
-// false if this has already happened three times, or if the task can have no further round. The round then counts as
-// failed (docs/lifecycle.md, "Released rounds").
+// false if this has already happened three times, or if the task can have no further round. If ReleaseUnfit returns
+// false, the round counts as failed (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {
 		return Move{}, false
@@ -266,7 +266,7 @@ func (t *Task) Reopen() (Move, error) {
 	m, err := t.move(VerbReopen, Open)
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	if t.Ready > 0 {
-		m.Clear = append(m.Clear, fieldReady) // a round that was put off ended before a worker claimed it
+		m.Clear = append(m.Clear, fieldReady) // ready still has a value if a round that was put off ended before a worker claimed it
 	}
 	m.Note = "reopened by hand"
 	return m, err

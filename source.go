@@ -32,7 +32,7 @@ type Source struct {
 	Scheme   string // http, https, rsync or redis
 	Location string // the URL (http, https), the part after "rsync:", or the checksum (redis), each without #sha256=…
 	Host     string // the host in Location; "" for a local file and for redis
-	SHA256   string // required checksum of the content, 64 lower-case hex digits; "" if any content will do
+	SHA256   string // required checksum of the content, 64 lower-case hex digits; "" if the source contains no checksum
 	Script   bool   // whether the source is run.sh itself and not an archive
 }
 

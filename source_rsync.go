@@ -71,7 +71,7 @@ func checkRsyncParts(host, file string) error {
 	if !found {
 		user, address = "", host
 	}
-	name := strings.TrimLeft(address, "[") // the check is on the address that rsync passes to ssh, which has no brackets
+	name := strings.TrimLeft(address, "[") // rsync removes the brackets of an IPv6 address before it calls ssh
 	switch {
 	case file == "":
 		return errors.New("no path")

@@ -42,7 +42,8 @@ func (x Texts) String() string {
 // ErrNotRead means that the requested text is missing because only a summary of the task was read.
 var ErrNotRead = errors.New("not read; read the whole task")
 
-// ParseSummary reads a task's hash without the texts, as [ParseTask] reads a whole hash. It marks all texts as Unread.
+// ParseSummary does the same as [ParseTask] for a hash that was read without the texts of the task. It marks all texts
+// as Unread.
 func ParseSummary(id int64, h Hash) (*Task, error) {
 	t, err := ParseTask(id, h)
 	t.Unread = taskTexts

@@ -68,7 +68,8 @@ type Round struct {
 	Permanent bool
 
 	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. The
-	// result is incomplete until the last field is written, or if the worker had lost the round before.
+	// result is incomplete until the last field is written. It stays incomplete if the worker loses the round before
+	// that.
 	Committed bool
 
 	ProgramSHA256 string // SHA-256 of the fetched file; "" for a program in a directory made by hand
@@ -91,9 +92,9 @@ type Round struct {
 	Unread Texts
 }
 
-// A Progress is a program's report about the part of its work that is done.
+// A Progress says how much of its work a program has done.
 type Progress struct {
-	Fraction float64 // the done part, from 0 to 1
+	Fraction float64 // the part of the work that is done, from 0 to 1
 	Text     string
 }
 

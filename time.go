@@ -9,8 +9,8 @@ import (
 )
 
 // A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
-// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another clock only for a
-// user's wishes, such as a task's StartAfter.
+// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another clock only if a user
+// chooses the time, as for a task's StartAfter.
 type Time float64
 
 // Seconds is a span of time. [Forever] is an infinite span.

@@ -56,7 +56,7 @@ var requests = map[Verb]func(*Task) (Move, error){
 		return m, nil
 	},
 	VerbLose: func(t *Task) (Move, error) {
-		if t.State != Running { // only the audit may declare a task lost that is not running
+		if t.State != Running { // only the audit may declare a task lost if it is not running
 			return t.move(VerbLose, Open)
 		}
 		return t.lose(Running)

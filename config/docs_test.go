@@ -23,8 +23,7 @@ func row(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
 }
 
-// docs/configuration.md has a table for each section. These tables contain the same keys, in the same order, as the
-// variable keys.
+// docs/configuration.md has a table for each section. These tables contain the keys of the code, in the same order.
 func TestDocumentationListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

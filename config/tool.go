@@ -56,7 +56,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 	return t, nil
 }
 
-// override applies an override.
+// override sets the key that an Override names.
 func (s *settings) override(o Override) error {
 	k := find(o.Section, o.Name)
 	if k == nil {

@@ -82,7 +82,7 @@ func TestTrailingBytes(t *testing.T) {
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	tests := map[string]struct {
 		data []byte
-		want string // "": no error
+		want string // "" if no error is expected
 	}{
 		"tar zeros":          {join(plain, zeros), ""},
 		"tar, more":          {join(plain, text), ""},

@@ -11,9 +11,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ParseTarget returns an error if target is not a valid address for [Deliver]. Valid are rsync:PATH with an absolute
-// path, rsync:HOST:PATH and rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error shows no
-// credentials.
+// ParseTarget returns an error if target is not a valid address for [Deliver]. These addresses are valid: rsync:PATH
+// with an absolute path, rsync:HOST:PATH and rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The
+// error shows no credentials.
 func ParseTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
@@ -48,7 +48,7 @@ func checkLocation(location string) error {
 	return nil
 }
 
-// Deliver copies the contents of dir to target/sub by rsync. The argument sub is a relative path such as 17/0.
+// Deliver copies the contents of dir to target/sub with rsync. The argument sub is a relative path such as 17/0.
 //
 //   - Deliver creates sub and the last part of target's path.
 //   - Deliver replaces existing files, and adds files to existing directories.
@@ -79,7 +79,7 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	defer os.RemoveAll(stage)
 	args := append(rsyncArgs(location, DefaultIdleTimeout),
 		"--recursive", "--links", "--times",
-		"--omit-dir-times",   // not the times of directories, because other deliveries share the directories above sub
+		"--omit-dir-times",   // rsync must not set the times of directories, because deliveries share the directories above sub
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
 	out, err := runRsync(ctx, stage, args)

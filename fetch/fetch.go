@@ -55,8 +55,8 @@ type Program struct {
 	Fetched bool   // whether this call fetched the program
 }
 
-// Fetch fetches the program if ./$program/ is not complete, and returns it. If several calls run at once, even in
-// several processes, one call fetches the program and the others wait. If a call fails, ./$program/ does not change.
+// Fetch fetches the program if ./$program/ is not complete, and returns the program. If several calls run at once, even
+// in several processes, one call fetches the program and the others wait. If a call fails, ./$program/ does not change.
 // The error is an *[Error], or an error of [tdf.Properties.Validate] if the arguments are invalid.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
@@ -91,7 +91,7 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	return p, ok, failed(context.Background(), j.src, StepCheck, err)
 }
 
-// A job is one call of Fetch or Ready. Its fields contain no zero values, but the defaults.
+// A job is one call of Fetch or Ready. In its copy of the Fetcher, the defaults replace the zero values.
 type job struct {
 	Fetcher
 	program string

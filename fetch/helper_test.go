@@ -35,7 +35,7 @@ const goodScript = "#!/bin/sh\necho it runs\n"
 type item struct {
 	name string
 	body string
-	mode int64 // 0: 0644
+	mode int64 // 0 means 0644
 	kind byte  // tar.Type…
 	link string
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/origin"
 )
 
-// download spools an http or https source. After a temporary error, it starts the download again.
+// download writes the content of an http or https source to the file payload. After a temporary error, it starts the
+// download again.
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
@@ -37,7 +38,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// attempt sends one request, follows redirects, and spools the answer.
+// attempt sends one request, follows redirects, and writes the answer to the file payload.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()

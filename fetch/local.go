@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// copyLocal spools a source rsync:PATH, a file of this machine. It does not need rsync.
+// copyLocal copies a source rsync:PATH, a file of this machine, to the file payload. It does not need rsync.
 func (j *job) copyLocal(ctx context.Context) (string, error) {
 	name := j.src.Location
 	if !filepath.IsAbs(name) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A plan lists the moves of an installation. Making the plan finds all conflicts before the first move.
+// A plan lists the moves of an installation. If a file exists already, making the plan fails, before any file is moved.
 type plan struct {
 	journal
 	moves []string // paths to move from the staged tree to ./$program/, without run.sh

@@ -90,8 +90,8 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 }
 
 // takeRecord renames the record, so that no worker starts the program. A worker that does not find the record waits for
-// the lock. If a worker has used the program since the caller read the argument before, takeRecord restores the name
-// and returns false.
+// the lock. The argument before is the record's info that the caller read. If a worker has used the program since then,
+// takeRecord restores the name and returns false.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil

@@ -21,8 +21,8 @@ var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_S
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
-// rsync spools a source HOST:PATH or rsync://…. rsync copies the source into an empty directory. Afterwards, the
-// directory must contain exactly one file.
+// rsync writes the content of a source HOST:PATH or rsync://HOST/MODULE/PATH to the file payload. First it copies the
+// source into an empty directory, which must then contain exactly one file.
 func (j *job) rsync(ctx context.Context) (string, error) {
 	into := j.staged(stagedRsync)
 	if err := os.Mkdir(into, 0o700); err != nil {
@@ -99,7 +99,7 @@ func size(dir string) (sum int64) {
 	return sum
 }
 
-// takeOne spools the single file that rsync copied.
+// takeOne writes the content of the single file that rsync copied to the file payload.
 func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // at most once per touchEvery.
 const touchEvery = time.Hour
 
-// UsedFor is the time after its last recorded use for which a program counts as used.
+// UsedFor is the time after the last recorded use in which [Remove] keeps a program.
 const UsedFor = 2 * touchEvery
 
 // Touch records a use of a fetched program. Call Touch once an hour while a round runs. Otherwise, another worker in

@@ -16,8 +16,8 @@ const (
 	zipSearchBytes = 256 << 10
 )
 
-// zip unpacks a zip by the standard library. archives.Zip creates links too early, and hostile bytes crash some of its
-// decompressors.
+// zip unpacks a zip with the standard library. archives.Zip creates links too early, and hostile bytes crash some of
+// its decompressors.
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{

@@ -58,7 +58,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Scripts matches every call of a script.
+// Scripts reports whether a command is a call of a script. Use it as an argument of DropReplies.
 func Scripts(command []string) bool {
 	names := []string{"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"}
 	return slices.Contains(names, strings.ToUpper(command[0]))
@@ -186,7 +186,7 @@ func (p *Proxy) leave(l *link) {
 	delete(p.open, l)
 }
 
-// claimDrop reports whether to drop the reply to a command. If so, one reply less remains to drop.
+// claimDrop reports whether to drop the reply to a command. If so, it lowers the number of replies to drop by one.
 func (p *Proxy) claimDrop(command []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ type Server struct {
 	Addr string // host:port; a restart does not change it
 
 	t       testing.TB
-	claim   io.Closer // of the port
+	claim   io.Closer // keeps the port for this server
 	dir     string
 	args    []string
 	process *process

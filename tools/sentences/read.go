@@ -39,7 +39,7 @@ func (r *reader) add(number int, s string) {
 	}
 }
 
-// end ends the paragraph, and adds its sentences to found. It ignores sentences of less than three words.
+// end ends the paragraph, and adds its sentences to found. It ignores sentences of fewer than three words.
 func (r *reader) end() {
 	from, line := 0, 0
 	for _, end := range append(sentenceEnd.FindAllStringSubmatchIndex(r.text, -1), []int{0, 0, len(r.text), 0}) {
