@@ -12,7 +12,7 @@
 -- Returns { '+', name of the user who drained the worker or '', now }. If another worker owns the name, returns { '-',
 -- now, end of the grace period, then these values of the owner: host, pid, process, boot id, last heartbeat, lease }.
 --
--- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat for the length of its lease.
+-- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat for the time of its lease.
 -- In the last case, there must be a proof that Redis was available. Either of these is a proof:
 --   a server has sent a heartbeat after the end of the lease, because it would have started a grace period after an
 --   outage;
@@ -58,7 +58,8 @@ if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) e
 redis.call('ZADD', workers, text(now), name)
 redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
 redis.pcall('SADD', names, name)
-local left = redis.call('TTL', numbered) -- -2 if there is no key; -1 if the original TDF wrote the key, which then stays for ever
+-- TTL returns -2 if there is no key. It returns -1 for a key of the original TDF, which has no expiry.
+local left = redis.call('TTL', numbered)
 if left == -2 then
   local number_of_name = redis.pcall('INCR', counter)
   if type(number_of_name) == 'number' then
