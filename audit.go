@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps, and kept the task
-// in one of these lists between the steps.
+// LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps. Between the
+// steps, the task's id was in one of these lists.
 const (
 	LegacyTimeout State = "timeout"
 	LegacyFailure State = "failure"
@@ -19,11 +19,11 @@ var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
 // A Placement is a task together with the lists that hold its id, as the audit read them.
 type Placement struct {
 	ID      int64
-	Task    *Task   // nil: the task has no hash
-	Invalid error   // the error of ParseTask for an open task
+	Task    *Task   // nil if the task has no hash in Redis
+	Invalid error   // the error of ParseTask if the task is open; otherwise nil
 	Lists   []State // the lists that hold the id
-	Scores  []Time  // the id's score in each of Lists
-	Group   string  // if Task is nil: a group whose index holds the id; "": none is known
+	Scores  []Time  // the scores of the id in these lists, in the same order
+	Group   string  // if Task is nil, a group whose index holds the id; "" if no group is known
 }
 
 // Score returns the id's score in a list, or 0 if the list does not hold the id.
@@ -34,14 +34,15 @@ func (p Placement) Score(list State) Time {
 	return 0
 }
 
-// VerbRepair is the verb of a repair. A repair is not a transition: it makes an inconsistent task consistent again.
+// VerbRepair is the verb of a repair. A repair makes an inconsistent task consistent. It is not a transition.
 const VerbRepair Verb = "repair"
 
 // Repair returns the Move that makes an inconsistent task consistent at the time now. The Move's Note describes the
 // inconsistency. Repair returns false if the task is consistent.
 //
-// A component of the original TDF may be in the middle of a move. So callers must see the same inconsistency twice, some
-// time apart, before they carry out the repair (docs/guarantees.md, "The audit").
+// A component of the original TDF moves tasks in several steps, so a task can be inconsistent for a moment. Callers
+// must therefore see the same inconsistency twice, some time apart, before they carry out the repair
+// (docs/guarantees.md, "The audit").
 func (p Placement) Repair(now Time) (Move, bool) {
 	if p.Task == nil {
 		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group}
@@ -67,8 +68,8 @@ func (p Placement) Repair(now Time) (Move, bool) {
 	return Move{}, false
 }
 
-// rightState returns the state that the task should have. That is the state in its hash, unless the original TDF left the
-// task half-way.
+// rightState returns the state that the task should have. This is usually the state in its hash. If a component of the
+// original TDF stopped in the middle of a move, the outcome or the lists decide.
 func (p Placement) rightState() State {
 	t := p.Task
 	switch {
@@ -89,7 +90,7 @@ func (p Placement) rightState() State {
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-// neverEnds reports whether the current round is running but no component will ever end it.
+// neverEnds reports whether no component will end the current round of a running task.
 func (p Placement) neverEnds(now Time) bool {
 	r := p.Task.Current()
 	if r.Claim != "" {
@@ -98,7 +99,8 @@ func (p Placement) neverEnds(now Time) bool {
 	return r.Entered[Running] == 0 || !slices.Contains(p.Lists, Running)
 }
 
-// returnOrLose moves the task back to running if its worker's lease still lives. Otherwise it ends the round as lost.
+// returnOrLose moves the task back to running if its worker's lease has not run out. Otherwise it ends the round as
+// lost.
 func (p Placement) returnOrLose(why string, now Time) Move {
 	if r := p.Task.Current(); r.Claim != "" && now < p.Task.LeaseUntil {
 		return p.putBack(Running, why)
@@ -109,7 +111,7 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 	return m
 }
 
-// putBack moves the task to the list of the given state, and removes it from all other lists.
+// putBack gives the task the state home, and moves its id from all other lists to the list of this state.
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
@@ -134,20 +136,21 @@ func (p Placement) putBack(home State, why string) Move {
 	return m
 }
 
-// LeftByOriginalServer reports whether the server of the original TDF left the task between two steps. The original
-// server must not run beside this one, so it will not make the second step. Callers may repair the task at once.
+// LeftByOriginalServer reports whether the server of the original TDF made only the first of two steps of a move. The
+// original server must not run beside this one, so it will not make the second step. Callers may repair the task at
+// once.
 func (p Placement) LeftByOriginalServer() bool {
 	return len(p.Lists) == 1 && isLegacy(p.Lists[0])
 }
 
-// ArchivedByOriginal reports whether a manager of the original TDF archived the task. The id is then in the list
-// archived, while the hash keeps the state in which the task ended. This is not an inconsistency.
+// ArchivedByOriginal reports whether a manager of the original TDF archived the task. The list archived then holds the
+// id, while the hash keeps the state in which the task ended. This task is consistent.
 func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// completeArchive completes a task that a manager of the original TDF archived: it sets the state archived and the
-// outcome, as this project's manager does. The id keeps its score.
+// completeArchive sets the state and the outcome of a task that a manager of the original TDF archived. That manager
+// sets neither. The id keeps its score.
 func (p Placement) completeArchive() Move {
 	t := p.Task
 	m, _ := t.Archive()
@@ -165,7 +168,7 @@ func (p Placement) completeArchive() Move {
 	return m
 }
 
-// finishOriginalStep makes the second step, which the original TDF's server did not reach. The round has timed out or
+// finishOriginalStep makes the second step of a move that the original TDF's server began. The round has timed out or
 // failed. The step reopens the task or ends it.
 func (p Placement) finishOriginalStep() Move {
 	t := *p.Task
@@ -189,13 +192,14 @@ func (p Placement) finishOriginalStep() Move {
 	return m
 }
 
-// Reindex returns a Move that keeps the task's state, and writes its entries in $ns:due and in the group's index again.
+// Reindex returns a Move that writes the task's entries in $ns:due and in the group's index again. The task keeps its
+// state.
 func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why) }
 
 // CounterMismatch describes how the task's counters contradict its round number. It returns "" if they agree.
 //
-// Every round before the current one raised one counter. A final ending also raised a counter, but began no new round.
-// The counter keeps its value when the task is reopened (docs/lifecycle.md, "Rounds").
+// Each round before the current one raised one counter. The end of a task raises a counter, too, but begins no new
+// round. A user can then reopen the task, and the counter keeps its value (docs/lifecycle.md, "Rounds").
 func (t *Task) CounterMismatch() string {
 	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
 	most := t.Reopens

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Changes are new values for properties of a task. A nil field leaves its property unchanged. The group of a task cannot
-// be changed.
+// Changes are new values for properties of a task. If a field is nil, its property keeps its value. The group of a task
+// cannot be changed.
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *Time
@@ -17,10 +17,10 @@ type Changes struct {
 	FailOn                           *FailOn
 }
 
-// ErrUnchanged is returned when the task already has all the values of a change.
+// ErrUnchanged means that the task already has all the values of a change.
 var ErrUnchanged = errors.New("it already has these values")
 
-// Apply returns a copy of the properties with the changes made.
+// Apply returns a changed copy of the properties.
 func (c Changes) Apply(d Properties) Properties {
 	replace(&d.Program, c.Program)
 	replace(&d.Source, c.Source)
@@ -42,9 +42,9 @@ func replace[T any](property, value *T) {
 	}
 }
 
-// Change changes properties of an open task. The task keeps its round. It also keeps its place in the queue, unless
-// start_after changes. The error is a *[StateError] if the task is not open, a *[PropertyError] if the changed task would
-// be invalid, or [ErrUnchanged].
+// Change returns a Move that changes properties of an open task. The task keeps its round. If start_after does not
+// change, the task also keeps its place in the queue. The error is a *[StateError] if the task is not open, a
+// *[PropertyError] if the changed task would be invalid, or [ErrUnchanged].
 func (t *Task) Change(c Changes) (Move, error) {
 	m, err := t.move(VerbChange, Open)
 	if err != nil {
@@ -58,8 +58,8 @@ func (t *Task) Change(c Changes) (Move, error) {
 	return m, err
 }
 
-// ReopenWith reopens a finished task, as [Task.Reopen] does, and changes its properties at the same time. The error may
-// also be a *[PropertyError].
+// ReopenWith returns a Move that reopens a finished task and changes its properties. The error is an error of
+// [Task.Reopen], or a *[PropertyError] if the changed task would be invalid.
 func (t *Task) ReopenWith(c Changes) (Move, error) {
 	m, err := t.Reopen()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Task) ReopenWith(c Changes) (Move, error) {
 	return m, err
 }
 
-// applyChanges adds the changes to a Move that leads to open. It returns the names of the changed properties.
+// applyChanges adds the changes to a Move whose new state is open. It returns the names of the changed properties.
 func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	d := c.Apply(t.Properties)
 	if err := d.Validate(); err != nil {
@@ -99,7 +99,8 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	return changed, nil
 }
 
-// keepPlace gives the task its old place in the queue. If start_after changes, the new value decides the place.
+// keepPlace sets the score so that the task keeps its place in the queue. If start_after changes, the new value decides
+// the place.
 func (m *Move) keepPlace(t *Task, startAfter Time) {
 	ready := max(startAfter, t.Current().Entered[Open])
 	if startAfter == t.StartAfter {

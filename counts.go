@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Counts are the numbers of tasks by state.
+// Counts holds the number of tasks in each state.
 type Counts map[State]int64
 
 // Total returns the number of all tasks.
@@ -20,13 +20,14 @@ func (c Counts) Total() int64 {
 // Unfinished returns the number of open, running and executed tasks.
 func (c Counts) Unfinished() int64 { return c[Open] + c[Running] + c[Executed] }
 
-// Waiting returns the number of tasks that succeeded, failed, timed out or expired and are not archived.
+// Waiting returns the number of finished tasks that are not archived.
 func (c Counts) Waiting() int64 { return c[Succeeded] + c[Failed] + c[TimedOut] + c[Expired] }
 
 // Finished returns the number of finished tasks, archived ones included.
 func (c Counts) Finished() int64 { return c.Total() - c.Unfinished() }
 
-// String returns the states that have tasks, with their numbers, in the order of a task's life: "open 4 running 2".
+// String returns the number of tasks in each state that has tasks, such as "open 4 running 2". The states have the
+// order of a task's life.
 func (c Counts) String() string {
 	var parts []string
 	for _, state := range States {

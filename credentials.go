@@ -5,15 +5,15 @@ import "strings"
 // HideCredentials returns a source or URL in a form for logs and error texts. It replaces these parts by ***:
 //
 //   - the user name and password,
-//   - every value in the query, because no list of names such as token, key or sig is complete,
+//   - every value in the query, because a value with any name may be a secret,
 //   - a fragment that is not a checksum.
 //
-// It also works on malformed URLs, where it hides too much rather than too little. A secret in the path stays visible.
+// In a malformed URL, it may hide other parts, too. A secret in the path stays visible.
 func HideCredentials(s string) string {
 	sep := "://"
 	head, rest, found := strings.Cut(s, sep)
 	if !found {
-		sep = ":" // a URL that lacks slashes
+		sep = ":" // a URL without slashes
 		if head, rest, found = strings.Cut(s, sep); !found || head == SchemeRsync || head == SchemeRedis {
 			return s
 		}

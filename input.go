@@ -14,9 +14,9 @@ var (
 	errNewline    = errors.New("a line break outside quotes would end the command; quote the line break, or use a space")
 )
 
-// SplitInput splits a task's input into the arguments of run.sh, as a POSIX shell splits a command into words. It splits
-// at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and > are plain characters
-// (docs/programs.md, "Input").
+// SplitInput splits a task's input into the arguments of run.sh. It follows the rules by which a POSIX shell splits a
+// command into words. It splits at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and >
+// are ordinary characters (docs/programs.md, "Input").
 func SplitInput(input string) ([]string, error) {
 	s := splitter{rest: input}
 	for s.rest != "" {
@@ -33,7 +33,7 @@ type splitter struct {
 	rest   string
 	words  []string
 	word   strings.Builder
-	inWord bool // a word has begun; it may still be empty, as after ''
+	inWord bool // whether a word has begun; the word may still be empty, as after ''
 }
 
 func (s *splitter) step() error {
@@ -47,7 +47,7 @@ func (s *splitter) step() error {
 		return errNewline
 	}
 	if c == '\\' && strings.HasPrefix(s.rest, "\n") {
-		s.rest = s.rest[1:] // an escaped line break is dropped; it does not separate words
+		s.rest = s.rest[1:] // an escaped line break is dropped and does not separate words
 		return nil
 	}
 	s.inWord = true
@@ -81,8 +81,8 @@ func (s *splitter) single() error {
 	return nil
 }
 
-// double reads up to the closing double quote. Between double quotes, a backslash escapes only $ ` " \ and a line
-// break.
+// double adds the text up to the closing double quote to the word. Between double quotes, a backslash escapes only $ `
+// " \ and a line break.
 func (s *splitter) double() error {
 	for s.rest != "" {
 		c := s.rest[0]

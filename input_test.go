@@ -44,7 +44,7 @@ func TestSplitInput(t *testing.T) {
 	}
 }
 
-// If an input has nothing to expand, a shell splits it into the same words.
+// SplitInput and a shell split an input into the same words if the shell has nothing to expand.
 func TestSplitInputAsAShellDoes(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

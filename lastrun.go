@@ -2,9 +2,9 @@ package tdf
 
 import "fmt"
 
-// LastRun returns the number of the round that ran last. This is the current round, unless no worker has claimed it. If
-// the task is open, has expired or was cancelled without a claim in this round, the last run was in the round before.
-// LastRun returns 0 if the task never ran.
+// LastRun returns the number of the round that ran last. Usually this is the current round. If the task is open,
+// expired or cancelled, and no worker has claimed the current round, it is the round before. LastRun returns 0 if the
+// task never ran.
 func (t *Task) LastRun() int {
 	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
 		return t.Round - 1
@@ -12,7 +12,7 @@ func (t *Task) LastRun() int {
 	return t.Round
 }
 
-// mayLackClaim reports whether the task can have its state and outcome although no worker claimed the current round.
+// mayLackClaim reports whether a task can reach this state and outcome without a claim in the current round.
 func (t *Task) mayLackClaim() bool {
 	return t.State == Open || t.State == Expired || t.State == Archived && (t.Outcome == string(Expired) || t.Outcome == Cancelled)
 }
@@ -21,12 +21,12 @@ func (t *Task) mayLackClaim() bool {
 // panics with an error that wraps [ErrNotRead] if the text was not read.
 func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
 
-// LastError returns the text that the last run printed to stderr, or the reason why it could not be run. It panics as
-// LastOutput does.
+// LastError returns the text that the last run printed to stderr, or the reason why it could not be run. It panics
+// like [Task.LastOutput] if the text was not read.
 func (t *Task) LastError() string { return t.lastRun(TextError).Error }
 
 // LastResult returns the content of the last run's result.json, or "" if there is none (docs/programs.md, "The round's
-// directory"). It panics as LastOutput does.
+// directory"). It panics like [Task.LastOutput] if the text was not read.
 func (t *Task) LastResult() string { return t.lastRun(TextResult).Result }
 
 func (t *Task) lastRun(text Texts) *Round {

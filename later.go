@@ -2,9 +2,9 @@ package tdf
 
 import "fmt"
 
-// ReleaseLater releases a running task for a worker that asks for another round after a delay. The round counts as a
-// release, and not as a failure. The task can be claimed after the delay, and not before its start_after. The error
-// may be [ErrLastRound] (docs/lifecycle.md, "Put off").
+// ReleaseLater returns a Move that puts off a running task: it reopens the task, which then waits for a delay
+// (docs/lifecycle.md, "Put off"). The round counts as a release, and not as a failure. Workers can claim the task after
+// the delay, but not before its start_after. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 	m, err := t.Release(reason)
 	if err != nil {
@@ -16,12 +16,12 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 	return m, nil
 }
 
-// putOff returns the delay that [Task.ReleaseLater] gave the current round, counted from the time when the round became
-// open. It returns 0 if there is no delay, or if the delay ends before start_after. A delay stays right when the clock
-// is set back; the time ready does not.
+// putOff returns the delay that [Task.ReleaseLater] gave the current round. The delay begins when the round becomes
+// open. putOff returns 0 if there is no delay, or if the delay ends before start_after. After the clock was set back,
+// the time in the property ready is wrong, but the delay is right.
 func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {
-		return 0 // ready only orders tasks that have the same start_after
+		return 0 // the property ready then only keeps the order of tasks with the same start_after
 	}
 	return max(0, t.Ready.Sub(t.Current().Entered[Open]))
 }

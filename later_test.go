@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A task that was put off can be claimed after the delay. Its property ready is that time (docs/lifecycle.md, "Put
-// off").
+// If a task was put off, workers can claim it at the end of the delay. The property ready holds this time
+// (docs/lifecycle.md, "Put off").
 func TestReleaseLater(t *testing.T) {
 	task := taskIn(Running)
 	task.StartAfter = 50
@@ -32,7 +32,7 @@ func TestReleaseLater(t *testing.T) {
 	}
 }
 
-// A task is put off, cancelled and then retried. It does not wait for the rest of its delay.
+// If a task was put off and then cancelled, a retry does not wait for the rest of the delay.
 func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 	task := taskIn(Expired)
 	task.Ready = 500
@@ -46,7 +46,7 @@ func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 	}
 }
 
-// A change keeps the delay, unless it changes start_after.
+// A change of the input keeps the delay, and a change of start_after ends it.
 func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	task := taskIn(Open)
 	task.Current().Entered[Open], task.Ready = 100, 500
@@ -59,8 +59,8 @@ func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	}
 }
 
-// If the worker reports a failure as permanent, the server does not reopen the task, even if max_fails tolerates more
-// failures (docs/lifecycle.md, "Failed for good").
+// If the worker reports a failure as permanent, the server does not reopen the task, whatever max_fails allows
+// (docs/lifecycle.md, "Failed for good").
 func TestPermanentFailure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -85,7 +85,7 @@ func TestPermanentFailure(t *testing.T) {
 	})
 }
 
-// A worker marks only the round that it reports as permanent. Later rounds of the task fail as usual.
+// A permanent failure concerns only its round. If a later round fails, max_fails decides as usual.
 func TestPermanentIsOfOneRound(t *testing.T) {
 	task := taskIn(Running)
 	for _, permanent := range []bool{false, true} {

@@ -2,39 +2,39 @@ package tdf
 
 import "fmt"
 
-// A Move is one transition of one task, with everything that it writes. The rules make Moves, and the package redisstate
-// carries them out. A Move takes effect only if the task is still in the state From and the round Round, and if its fences
-// hold. Otherwise nothing changes.
+// A Move is one transition of one task, with everything that it writes. The rules return Moves, and the package
+// redisstate carries them out. Redis carries out a Move only if the task is still in the state From and in the round
+// Round, and only if the Move's fences hold. Otherwise nothing changes.
 type Move struct {
 	ID    int64
 	Verb  Verb
 	From  State
 	Round int
-	To    State // None with the verb remove: the task is deleted
+	To    State // None if the Move deletes the task
 	Next  int   // the round after the Move: Round or Round + 1
 
-	Claim string // fence: the claim that the round must have, or NoClaim; "": not checked
-	Due   string // fence: the score that the task must have in $ns:due; "": not checked
+	Claim string // fence: the claim that the round must have, or NoClaim; "" if the claim is not checked
+	Due   string // fence: the score that the task must have in $ns:due; "" if the score is not checked
 
 	Set     []Field  // properties to write
-	Stamp   []Stamp  // properties that get a time by Redis's clock
+	Stamp   []Stamp  // properties that get the time of a Moment
 	Clear   []string // properties to delete
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
-	NextDue Moment   // when the server must look at the task next
+	NextDue Moment   // when the server must check the task next
 	Note    string   // the line for the task's log
 
-	Repair bool // the Move is a repair: it removes the id from every other list
+	Repair bool // whether the Move is a repair, which removes the id from every other list
 }
 
-// NoClaim is the value of Move.Claim that requires a round without a claim. Either no worker ran such a round, or a
-// worker of the original TDF ran it.
+// NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
+// or if a worker of the original TDF ran it.
 const NoClaim = "-"
 
-// A Field is a property of a task and its value.
+// A Field is a property of a task, with its name in Redis and its value.
 type Field struct{ Name, Value string }
 
-// A Stamp is a property that gets a time when the Move is carried out.
+// A Stamp is a property whose value is a time. Redis computes this time when it carries out the Move.
 type Stamp struct {
 	Name string
 	At   Moment
@@ -50,7 +50,7 @@ type Moment struct {
 // Now is the time at which Redis carries out the Move.
 var Now = Moment{}
 
-// noEarlierThan returns the time t, or the time of the Move if that is later.
+// noEarlierThan returns the Moment that is t or, if this is later, the time of the Move.
 func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
 // move returns a Move for the row (v, t.State, to) of [Transitions]. It returns a *StateError if there is no such row.
@@ -121,8 +121,8 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// VerbReschedule is the verb of a Move that only changes when the task is due. The server has looked at the task, and there
-// is nothing to settle yet.
+// VerbReschedule is the verb of a Move that only changes when the task is due. The server uses it after it has checked
+// the task and found nothing to settle.
 const VerbReschedule Verb = "look"
 
 // Reschedule returns a Move that makes the task due at the given time.

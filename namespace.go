@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// namespaceParts are the parts of keys that stand between a namespace and a name that users choose (docs/redis.md). A
-// namespace must not contain one of them after a colon. For example, the keys of a namespace P:group would be keys of
-// groups of the namespace P.
+// namespaceParts are the words between a namespace and the rest of a key (docs/redis.md). A namespace must not contain
+// one of these words after a colon. For example, the keys of a namespace P:group could be keys of groups of the
+// namespace P.
 var namespaceParts = []string{
 	"calls", "follow", "group", "open", "passed", "program", "successes", "task", "updates", "wake", "worker", "worker_id",
 }
 
-// CollidesWithKeys returns the part of the namespace that makes its keys collide with the keys of another namespace.
-// Such a part follows a colon. CollidesWithKeys returns "" if there is no such part.
+// CollidesWithKeys returns the word in the namespace that makes its keys collide with the keys of another namespace. It
+// returns "" if no keys collide.
 func CollidesWithKeys(namespace string) string {
 	for _, part := range strings.Split(namespace, ":")[1:] {
 		if slices.Contains(namespaceParts, part) {

@@ -2,9 +2,9 @@ package tdf
 
 import "strconv"
 
-// OpenFields returns the properties to write when a task is opened, except its id, its log and the time of opening. If
-// the original TDF does not know a property, OpenFields leaves it out when it has its default. Properties that are read
-// often come first, because Redis searches small hashes in order.
+// OpenFields returns the properties that a manager writes when it opens a task, except the id, the log and the time of
+// opening. If the original TDF does not know a property, OpenFields includes it only if its value is not the default.
+// The properties that are read most often come first, because Redis searches a small hash in order.
 func (d *Properties) OpenFields(namespace string) []Field {
 	plain := Defaults("", "", "")
 	fields := []Field{

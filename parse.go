@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Names of a task's properties in Redis (docs/redis.md). The names of counters are the values of [Counter]. [RoundField]
-// returns the names of a round's properties.
+// Names of a task's properties in Redis (docs/redis.md). The names of the counters are the values of [Counter], and
+// [RoundField] returns the names of a round's properties.
 const (
 	fieldID          = "id"
 	fieldNamespace   = "namespace"
@@ -62,11 +62,11 @@ const (
 // RoundField returns the name in Redis of a round's property, such as "3:output".
 func RoundField(round int, name string) string { return strconv.Itoa(round) + ":" + name }
 
-// MaxRound is the last round that a task can have. When this round ends, the task is not reopened. A higher number in
-// Redis or in a dump is invalid, and is read as 0.
+// MaxRound is the number of the last round that a task can have. When this round ends, the task is not reopened. A
+// higher number in Redis or in a dump is invalid and is read as 0.
 const MaxRound = 99_999
 
-// A Hash is a task's hash in Redis: all of its properties, or those that were requested.
+// A Hash is a task's hash in Redis: all of its properties, or only the requested ones.
 type Hash map[string]string
 
 // Round returns the number of the current round, from 0 to [MaxRound]. It returns 0 if the number is missing or invalid.
@@ -95,7 +95,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	return t, p.err
 }
 
-// parser reads properties and keeps the first error.
+// parser reads properties from a hash and keeps the first error.
 type parser struct {
 	h   Hash
 	err error
@@ -150,7 +150,7 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// stamp reads a time of a round. It returns 0 if the time is missing or invalid.
+// stamp reads a property of a round whose value is a time. It returns 0 if the time is missing or invalid.
 func (p *parser) stamp(round int, name string) Time {
 	t, err := ParseTime(p.h[RoundField(round, name)])
 	if err != nil {
@@ -159,7 +159,8 @@ func (p *parser) stamp(round int, name string) Time {
 	return t
 }
 
-// bytes reads a non-negative integer of a round. It returns def if the number is missing or invalid.
+// bytes reads a property of a round whose value is a number from 0 up. It returns def if the number is missing or
+// invalid.
 func (p *parser) bytes(round int, name string, def int) int64 {
 	n, err := strconv.ParseInt(p.h[RoundField(round, name)], 10, 64)
 	if err != nil || n < 0 {
@@ -185,7 +186,7 @@ func parseProgress(s string) Progress {
 	return Progress{fraction, text}
 }
 
-// rounds reads the current round, and the earlier rounds that have properties.
+// rounds reads the current round and those earlier rounds whose properties are in the hash.
 func (p *parser) rounds(current int) Rounds {
 	rounds := Rounds{current: p.round(current)}
 	for name := range p.h {
@@ -229,8 +230,8 @@ func (p *parser) round(i int) *Round {
 	return r
 }
 
-// committed reports whether a round has a complete result. A worker of this project writes a result in one step. A worker
-// of the original TDF writes it field by field, so both texts must be there.
+// committed reports whether a round has a complete result. A worker of this project writes a result in one step. A
+// worker of the original TDF writes it field by field, so the result is complete only if it has stdout and stderr.
 func (p *parser) committed(i int, r *Round) bool {
 	if r.Entered[Executed] == 0 {
 		return false

@@ -1,18 +1,18 @@
 package tdf
 
-// An open task's score is the time from which it may be claimed: start_after, or the time when it became open if that
-// was later. A higher score means that Redis's clock has been set back since. If a running task's lease ends later than
-// any lease can end, the cause is the same.
+// An open task's score is the time from which a worker may claim it. It is start_after or the time when the task became
+// open, whichever is later. If the score is higher, Redis's clock has been set back since then. If a running task's
+// lease is longer than the longest possible lease, Redis's clock has been set back, too.
 
-// scoreSlack is how far a score may lie above the right score without a correction. A claim postpones an invalid task
+// scoreSlack is the difference by which a score may be too high without a correction. A claim postpones an invalid task
 // by 5 s, and components of the original TDF use their own clocks.
 const scoreSlack = Seconds(10)
 
 // Rescore returns a Move that corrects the score of an open task after Redis's clock was set back (docs/guarantees.md,
-// "Clock leaps"). It returns false if the score is right at the time now.
+// "Clock leaps"). It returns false if the score needs no correction.
 //
-// If the task became open in the future, it counts as opened now. The argument i is the index of the task among the
-// tasks of a call. Rescore adds i microseconds to the score, so that the tasks keep their order.
+// If the time of opening is in the future, Rescore replaces it by now. The caller numbers the tasks that it corrects
+// together: i is the number of this task. Rescore adds i microseconds to the score, so that the tasks keep their order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
 	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
@@ -41,13 +41,13 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	return m, err == nil
 }
 
-// RescoreRunning returns a Move that corrects the lease and the deadline of a running task after Redis's clock was set back
-// (docs/guarantees.md, "Clock leaps"). It returns false if both are right at the time now.
+// RescoreRunning returns a Move that corrects the lease and the deadline of a running task after Redis's clock was set
+// back (docs/guarantees.md, "Clock leaps"). It returns false if both need no correction.
 //
 // The argument score is the task's score in the list running. The argument longest is the longest lease that the task's
-// worker may have. If it is 0, the lease is unknown and stays as it is.
+// worker may have, or 0 if this is unknown. With 0, nothing is corrected.
 //
-// A live worker renews its lease itself. So only tasks of dead workers need this correction.
+// A live worker renews its leases itself, so only tasks of dead workers need this correction.
 func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	if t.State != Running {
 		return Move{}, false
@@ -72,15 +72,15 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	return m, err == nil
 }
 
-// clockSetBackBy returns the smallest span by which the clock can have been set back. The argument lease is the latest
-// possible end of the task's lease by the present clock.
+// clockSetBackBy returns the minimum time by which the clock was set back. The argument lease is the latest possible
+// end of the task's lease by the present clock.
 func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
-// rescoreUnclaimed corrects a round without a claim that begins in the future. It moves the beginning to now, and the
-// timeout then counts from now.
+// rescoreUnclaimed corrects a round without a claim whose beginning is in the future. The round then begins now, and
+// the timeout counts from now.
 func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {
@@ -93,5 +93,5 @@ func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// exactly returns the Moment that is always t, no matter when the Move is carried out.
+// exactly returns the Moment that is always t, whenever Redis carries out the Move.
 func exactly(t Time) Moment { return Moment{Min: t, Max: t} }

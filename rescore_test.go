@@ -6,7 +6,7 @@ func TestRescore(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, entered, score, now Time
 		i                          int
-		want, stamp                Time // 0: none
+		want, stamp                Time // 0 if no Move or no time is expected
 		ready                      string
 	}{
 		"the score is right":             {0, 50, 50, 100, 0, 0, 0, ""},
@@ -59,7 +59,7 @@ func TestRescoreRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease, deadline, entered, started Time
 		longest                           Seconds
-		want, wantDeadline, look          Time // 0: none
+		want, wantDeadline, look          Time // 0 if the Move is not expected
 	}{
 		"right":                            {130, 900, 50, 60, 30, 0, 0, 0},
 		"within the slack":                 {140, 900, 50, 60, 30, 0, 0, 0},
@@ -114,11 +114,11 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 	}
 }
 
-// If the clock is set back, a task that a worker had put off waits for its delay once more, and no longer.
+// If the clock is set back, a task that a worker had put off waits for its delay once more, but not for longer.
 func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, entered, ready, score Time
-		want                         Time // 0: the score is right
+		want                         Time // 0 if the score needs no correction
 		wantReady                    string
 	}{
 		"no leap":                    {0, 90, 4000, 4000, 0, ""},

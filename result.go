@@ -9,33 +9,33 @@ import (
 // A Result is a worker's report about one round.
 type Result struct {
 	Output string // stdout, byte for byte
-	Error  string // stderr, byte for byte; or why the program could not be run
+	Error  string // stderr, byte for byte, or the reason why the program could not be run
 	Exit   string // "0" to "255", or "signal: killed"; "" if the program could not be run
-	Reason string // a line after Error that explains the failure; "": none
+	Reason string // a line that explains the failure and follows Error in the round's error text; may be ""
 
-	// Refused means that the round has failed for the given Reason, whatever Exit is. Exit is then not stored, but the
-	// resource usage is stored (docs/lifecycle.md, "What makes a round fail").
+	// Refused means that the round has failed for the given Reason, whatever Exit is. Redis then stores the resource
+	// usage, but not Exit (docs/lifecycle.md, "What makes a round fail").
 	Refused bool
 
 	// Permanent means that a failure of this round is final, whatever max_fails allows.
 	Permanent bool
 
-	Started       Time    // start of the program by Redis's clock; 0: unknown
-	Seconds       Seconds // run time of the program; 0: unknown
+	Started       Time    // start of the program by Redis's clock; 0 if unknown
+	Seconds       Seconds // run time of the program; 0 if unknown
 	ProgramSHA256 string  // SHA-256 of the fetched file; "" for a program in a directory made by hand
 
-	CPUSeconds              Seconds // CPU time of run.sh and the processes that it started; 0: unknown
-	MaxRSS                  int64   // peak memory in bytes; 0: unknown
-	OutputBytes, ErrorBytes int64   // number of bytes printed; 0: Output and Error are complete, so their lengths count
-	JSON                    string  // content of result.json; "": none
+	CPUSeconds              Seconds // CPU time of run.sh and the processes that it started; 0 if unknown
+	MaxRSS                  int64   // peak memory in bytes; 0 if unknown
+	OutputBytes, ErrorBytes int64   // number of bytes printed; 0 if Output and Error are complete
+	JSON                    string  // content of result.json; "" if there is no such file
 
-	// ClearLive deletes the properties of the round that are meaningful only while it runs.
+	// ClearLive means that Redis deletes those properties of the round that are useful only while it runs.
 	ClearLive bool
 }
 
-// Execute returns a Move that stores the result of the current round, fenced by the claim. The round counts as executed
-// now, or at the end of the program (Started + Seconds) if that was earlier. So a result is not late because it had to
-// wait for Redis.
+// Execute returns a Move that stores the result of the current round, fenced by the claim. The time of execution is the
+// end of the program (Started + Seconds), or now if the end is unknown. So a result that had to wait for Redis does not
+// count as late.
 func (t *Task) Execute(claim string, r Result) (Move, error) {
 	m, err := t.move(VerbExecute, Executed)
 	if err != nil {
@@ -80,7 +80,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost adds the resource usage of a program that ran, even if the round is refused.
+// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing.
 func (m *Move) addCost(r Result) {
 	if r.Exit == "" {
 		return

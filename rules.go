@@ -8,8 +8,8 @@ import (
 )
 
 // Settle returns the Move that the server makes with the task at the time now (docs/lifecycle.md, "What the server
-// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to do
-// yet. [Task.NextDue] then returns when to call Settle again.
+// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to
+// settle yet. [Task.NextDue] then returns when to call Settle again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -44,12 +44,13 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	return m, err == nil
 }
 
-// TimeoutMargin is how long the server waits after the deadline before it times out a round whose lease still holds. In
-// this time, the worker ends the program and reports its output.
+// TimeoutMargin is the time between the deadline and the moment when the server times out a round whose lease still
+// holds. In this time, the worker ends the program and reports its output.
 const TimeoutMargin = Seconds(10)
 
-// ServerAbsence is the time without a heartbeat after which a server counts as absent. It equals the shortest leap of
-// Redis's clock that a server notices. So after such a leap forward, every heartbeat is older than ServerAbsence.
+// ServerAbsence is the time without a heartbeat after which a server counts as absent. It is also the shortest leap of
+// Redis's clock that a server notices. So after each leap forward that a server notices, all servers count as absent
+// until their next heartbeat.
 const ServerAbsence = Seconds(5)
 
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
@@ -71,8 +72,8 @@ func (t *Task) settleExecuted() (Move, bool) {
 	return m, err == nil
 }
 
-// NextDue returns the time at which the server must look at the task again if Settle has nothing to do now. It returns
-// Never if nothing can happen to the task without a manager, a worker or a user.
+// NextDue returns the time at which the server must check the task again if Settle returns false at the time now. It
+// returns Never if only a manager, a worker or a user can change the task.
 func (t *Task) NextDue(now Time) Time {
 	switch t.State {
 	case Open:
@@ -81,7 +82,7 @@ func (t *Task) NextDue(now Time) Time {
 		if t.Current().Claim != "" {
 			return min(t.deadline().Add(TimeoutMargin), t.EndBefore, t.LeaseUntil)
 		}
-		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no lease
+		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no claim and no lease
 	case Executed:
 		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
 	}
@@ -103,7 +104,7 @@ func (t *Task) deadline() Time {
 	return max(r.Entered[Running], r.Started).Add(t.Timeout)
 }
 
-// HasFailed reports whether an executed round has failed under the rule f.
+// HasFailed reports whether an executed round counts as failed under the rule f.
 func (r *Round) HasFailed(f FailOn) bool {
 	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
 		return r.HasError || strings.HasPrefix(r.Exit, exitSignal)
@@ -113,8 +114,8 @@ func (r *Round) HasFailed(f FailOn) bool {
 
 const exitSignal = "signal:"
 
-// endOrReopen reopens the task if the counter, after this round has raised it, does not exceed its limit. Otherwise the
-// task moves to the state end.
+// endOrReopen reopens the task if its counter is below the limit. Otherwise the task moves to the state end. The
+// argument count is the counter before this round raises it.
 func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
 	if count < limit && t.Round < MaxRound {
 		return t.move(v, Open)
@@ -142,8 +143,8 @@ func (t *Task) TimeOut() (Move, error) {
 	return m, err
 }
 
-// lose ends the current round because its worker is gone. The argument found must be the state of the task in Redis.
-// This state is running, unless the audit repairs a task whose hash has another state.
+// lose ends the current round because its lease ran out. The argument found is the state of the task in Redis. Usually
+// this is running. If the audit repairs an inconsistent task, it may be another state.
 func (t *Task) lose(found State) (Move, error) {
 	running := *t
 	running.State = Running
@@ -180,10 +181,10 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker uses it when a claim finds an open task that is overdue.
+// Expire returns a Move that expires the task. A worker calls it for an open task that it finds past its end_before.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
-// reject fails an invalid open task.
+// reject moves an invalid open task to the state failed.
 func (t *Task) reject(reason string) (Move, error) {
 	m, err := t.move(VerbReject, Failed)
 	m.setRound(RoundError, reason)
@@ -191,8 +192,8 @@ func (t *Task) reject(reason string) (Move, error) {
 	return m, err
 }
 
-// Release returns a Move with which a worker gives up a running task: the task is reopened, and the round does not count
-// as a failure. The error is [ErrLastRound] if the task can have no further round. The round must then end in another way.
+// Release returns a Move with which a worker returns a running task: the task is reopened, and the round does not count
+// as a failure. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Release(reason string) (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound
@@ -202,12 +203,12 @@ func (t *Task) Release(reason string) (Move, error) {
 	return m, err
 }
 
-// maxUnfitHosts is how often a task can be released because a worker's host cannot run its program.
+// maxUnfitHosts is how often workers can release a task because their hosts cannot run its program.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit releases a running task whose program could not start because of the worker's host. It returns false if
-// the task has been released three times for this reason, or can have no further round. The round then counts as failed
-// (docs/lifecycle.md, "Released rounds").
+// ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. It returns
+// false if this has already happened three times, or if the task can have no further round. If ReleaseUnfit returns
+// false, the round counts as failed (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {
 		return Move{}, false
@@ -219,8 +220,9 @@ func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 
 // Archive returns a Move that archives a finished task after its manager has handled it.
 //
-// The Move is also fenced by the round's claim. A failover of Redis can roll a task back, and another claim can then end the
-// same round with another result (docs/guarantees.md, "Transitions").
+// The round's claim is a fence of the Move. After a failover, Redis may have lost the end of the round, and another
+// claim may end the same round with another result. With the fence, a manager cannot archive a result that it has not
+// handled (docs/guarantees.md, "Transitions").
 func (t *Task) Archive() (Move, error) {
 	m, err := t.move(VerbArchive, Archived)
 	m.Claim = cmp.Or(t.Current().Claim, NoClaim)
@@ -234,8 +236,8 @@ func (t *Task) Cancel() (Move, error) {
 	return m, err
 }
 
-// Requeue returns a Move that takes a running task from its worker, for an operator. The task is reopened, and the round
-// does not count as a failure. If elsewhere is true, this worker does not get the task again.
+// Requeue returns a Move with which an operator takes a running task from its worker. The task is reopened, and the
+// round does not count as a failure. If elsewhere is true, this worker cannot claim the task again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
 	m, err := t.Release("requeued")
 	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
@@ -246,13 +248,13 @@ func (t *Task) Requeue(elsewhere bool) (Move, error) {
 	return m, err
 }
 
-// maxNotOn is how many names of workers not_on keeps. The oldest is dropped first.
+// maxNotOn is the maximum number of names in the property not_on. If there are more, the oldest ones are dropped.
 const maxNotOn = 16
 
 // Remove returns a Move that deletes a finished task and its outputs.
 func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 
-// ErrLastRound is returned when a task is in round [MaxRound] and can have no further round.
+// ErrLastRound means that the task is in round [MaxRound] and can have no further round.
 var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
 
 // Reopen returns a Move that reopens a finished task for a user. The counters keep their values. The error is
@@ -264,7 +266,7 @@ func (t *Task) Reopen() (Move, error) {
 	m, err := t.move(VerbReopen, Open)
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	if t.Ready > 0 {
-		m.Clear = append(m.Clear, fieldReady) // left over from a round that was put off, and ended before it was claimed
+		m.Clear = append(m.Clear, fieldReady) // ready still has a value if a round that was put off ended before a worker claimed it
 	}
 	m.Note = "reopened by hand"
 	return m, err

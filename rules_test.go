@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The test has a case for each rule in docs/lifecycle.md, "What the server decides".
+// TestSettle has a case for each rule in docs/lifecycle.md, "What the server decides".
 func TestSettle(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		state State
 		now   Time
 		with  func(*Task)
-		want  State // None: nothing happens
+		want  State // None if there is nothing to settle
 		note  string
 	}{
 		{name: "open, in time", state: Open, now: 999},
@@ -66,8 +66,7 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	}
 }
 
-// A worker releases a task that its host cannot run. A task is released three times at most for this reason
-// (docs/lifecycle.md, "Released rounds").
+// Workers release a task at most three times because their hosts cannot run it (docs/lifecycle.md, "Released rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
@@ -177,7 +176,7 @@ func TestResultIsExplained(t *testing.T) {
 	})
 }
 
-// A refused round has failed under every rule. Its resource usage and the true sizes of its texts are stored.
+// A refused round has failed under every rule. The Move stores its resource usage and the full lengths of its texts.
 func TestExecuteRefused(t *testing.T) {
 	task := taskIn(Running)
 	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Reason: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
@@ -218,7 +217,7 @@ func drawTask(t *rapid.T) *Task {
 	return task
 }
 
-// The rules of docs/lifecycle.md hold for any task at any time.
+// Settle keeps the rules of docs/lifecycle.md for any task at any time.
 func TestSettleKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -275,7 +274,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// Settle has nothing to do before the time that NextDue returns.
+// Settle returns false at all times before the time that NextDue returns.
 func TestNextDueIsEarlyEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)

@@ -23,17 +23,17 @@ const (
 	SchemeRedis = "redis"
 )
 
-// A Source is the parsed address of a program (docs/programs.md, "Sources"). [ParseSource] makes one. Two sources are equal
-// if their original texts are equal, including credentials.
+// A Source is the parsed address of a program (docs/programs.md, "Sources"). [ParseSource] returns it. Two sources are
+// equal if their original texts are equal, including credentials.
 //
-// A Source that is formatted or marshalled as a whole shows no credentials. Its fields Raw and Location may contain them.
+// The formatted or marshalled text of a Source shows no credentials. The fields Raw and Location may contain them.
 type Source struct {
 	Raw      string // the original text
 	Scheme   string // http, https, rsync or redis
-	Location string // without #sha256=…: the URL (http, https), the part after "rsync:", or the checksum (redis)
-	Host     string // host in Location; "" for a local file and for redis
-	SHA256   string // checksum that the content must have, 64 lower-case hex digits; "": not given
-	Script   bool   // the source is run.sh itself, not an archive
+	Location string // the URL (http, https), the part after "rsync:", or the checksum (redis), each without #sha256=…
+	Host     string // the host in Location; "" for a local file and for redis
+	SHA256   string // required checksum of the content, 64 lower-case hex digits; "" if the source contains no checksum
+	Script   bool   // whether the source is run.sh itself and not an archive
 }
 
 // String returns the source without credentials, for logs and error texts ([HideCredentials]).
@@ -42,8 +42,8 @@ func (s Source) String() string { return HideCredentials(s.Raw) }
 // MarshalText returns the same text as String, so that structured logs show no credentials.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ParseSource parses a source. It refuses sources that no worker could fetch: an unknown scheme or ending, a location
-// without a host or file, or a malformed checksum. The error quotes the source without credentials.
+// ParseSource parses a source. It refuses a source that no worker could fetch: one with an unknown scheme or ending,
+// without a host or file, or with a malformed checksum. The error quotes the source, but without credentials.
 func ParseSource(s string) (Source, error) {
 	src, err := parseSource(s)
 	if err != nil {
@@ -89,7 +89,7 @@ func checkText(s string) error {
 func (s Source) parseURL(raw string) (Source, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
-		// The parser's error may quote a password, so it is not wrapped.
+		// The parser's error is not wrapped, because it may quote a password.
 		return Source{}, errors.New("not a valid URL (in a user name or password, write : / ? # @ % as %XX)")
 	}
 	if u.Opaque != "" || u.Hostname() == "" {
@@ -109,7 +109,7 @@ func (s Source) parseURL(raw string) (Source, error) {
 }
 
 func (s Source) parseRsync(rest string) (Source, error) {
-	// A path may contain #, so only a checksum is split off.
+	// Only a checksum is cut off, because a path may contain #.
 	loc, sum, found := strings.Cut(rest, "#sha256=")
 	if found {
 		var err error
@@ -134,7 +134,8 @@ func (s Source) parseRedis(rest string) (Source, error) {
 	return s, nil
 }
 
-// parseFragment refuses every fragment that is not a checksum, so that a mistyped checksum is not ignored.
+// parseFragment returns the checksum in a fragment. It refuses every other fragment, because it may be a mistyped
+// checksum.
 func parseFragment(fragment string) (string, error) {
 	sum, found := strings.CutPrefix(fragment, "sha256=")
 	if !found {
@@ -153,8 +154,8 @@ func parseSum(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// archiveEndings are the endings that the name of an archive may have. After a worker has fetched the file, its content
-// decides which kind of archive it is.
+// archiveEndings are the endings that the name of an archive may have. The name does not decide the kind of the
+// archive: a worker checks the content.
 var archiveEndings = []string{
 	".tar", ".tar.gz", ".tgz", ".tar.bz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip",
 }
@@ -190,7 +191,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// shorten cuts a text to 200 bytes, so that an error can quote it.
+// shorten cuts a text to 200 bytes, so that an error that quotes it is not too long.
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {

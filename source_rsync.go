@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// splitRsync splits PATH, HOST:PATH or rsync://HOST[:PORT]/MODULE/PATH into host and file, as rsync does. The text before a
-// colon is a host if no slash precedes the colon.
+// splitRsync splits PATH, HOST:PATH or rsync://HOST[:PORT]/MODULE/PATH into host and file, as rsync does. The text
+// before the first colon is a host if it contains no slash.
 func splitRsync(loc string) (host, file string, err error) {
 	if rest, found := strings.CutPrefix(loc, "rsync://"); found {
 		host, file, err = splitDaemon(rest)
@@ -65,13 +65,13 @@ func splitShell(loc string) (host, file string, err error) {
 	return host, file, nil
 }
 
-// checkRsyncParts refuses parts that rsync, ssh or the remote rsync would take for an option or a pattern.
+// checkRsyncParts refuses a host or path that rsync, ssh or the remote rsync would read as an option or as a pattern.
 func checkRsyncParts(host, file string) error {
 	user, address, found := cutLast(host, "@")
 	if !found {
 		user, address = "", host
 	}
-	name := strings.TrimLeft(address, "[") // rsync removes the brackets of an IPv6 address
+	name := strings.TrimLeft(address, "[") // rsync removes the brackets of an IPv6 address before it calls ssh
 	switch {
 	case file == "":
 		return errors.New("no path")
@@ -87,8 +87,8 @@ func checkRsyncParts(host, file string) error {
 	return nil
 }
 
-// isHost reports whether address is a name, an IPv4 address, or an IPv6 address in brackets. A port may follow. The range
-// of the port is checked elsewhere.
+// isHost reports whether address is a name, an IPv4 address, or an IPv6 address in brackets. A port may follow, and
+// isHost does not check its range.
 func isHost(address string) bool {
 	if inside, found := strings.CutPrefix(address, "["); found {
 		inside, port, closed := strings.Cut(inside, "]")
@@ -99,7 +99,7 @@ func isHost(address string) bool {
 	return name != "" && isName(name+port)
 }
 
-// isName reports whether each character of s is allowed in a host name, or in a host alias in the configuration of ssh.
+// isName reports whether each character of s is allowed in a host name or in a host alias of ssh's configuration.
 func isName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '.' && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)

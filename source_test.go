@@ -188,8 +188,8 @@ func TestSourceShowsNoCredentials(t *testing.T) {
 	}
 }
 
-// No input makes ParseSource panic. An accepted source parses again to the same value, and none of its parts looks like an
-// option.
+// FuzzParseSource checks that no input makes ParseSource panic. ParseSource must accept the text of a valid source
+// again, and no part of the source may look like an option.
 func FuzzParseSource(f *testing.F) {
 	for _, s := range []string{"http://u:p@h/run.sh?x#y", "rsync:h:p.zip", "rsync:rsync://h/m/x.tar", "redis:" + someSum, "rsync:[::1]:x.zip"} {
 		f.Add(s)

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Texts is a set of properties of a task or a round that may be long. A summary of a task leaves them out.
+// Texts is a set of properties of a task or a round whose values may be long. A summary of a task does not contain
+// them.
 type Texts uint16
 
-// The first four texts belong to a task, the others to each round.
+// The first four texts belong to a task. Each round has the other texts.
 const (
 	TextInput Texts = 1 << iota
 	TextMeta
@@ -24,7 +25,7 @@ const (
 	roundTexts = TextOutput | TextError | TextResult | TextTail
 )
 
-// textNames are the names of the texts in Redis, in the order of the constants.
+// textNames are the names of the texts in Redis, in the order of the constants above.
 var textNames = []string{fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult, RoundTail}
 
 // String returns the names of the texts, separated by commas.
@@ -38,10 +39,11 @@ func (x Texts) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ErrNotRead means that a summary of a task does not have the requested text.
+// ErrNotRead means that the requested text is missing because only a summary of the task was read.
 var ErrNotRead = errors.New("not read; read the whole task")
 
-// ParseSummary is [ParseTask] for a hash that was read without the texts of the task. It marks all texts as Unread.
+// ParseSummary does the same as [ParseTask] for a hash that was read without the texts of the task. It marks all texts
+// as Unread.
 func ParseSummary(id int64, h Hash) (*Task, error) {
 	t, err := ParseTask(id, h)
 	t.Unread = taskTexts
@@ -51,7 +53,8 @@ func ParseSummary(id int64, h Hash) (*Task, error) {
 	return t, err
 }
 
-// IsSummary reports whether some texts of the task or of its rounds were not read. Task.Unread and Round.Unread name them.
+// IsSummary reports whether some texts of the task or of its rounds were not read. Task.Unread and Round.Unread list
+// these texts.
 func (t *Task) IsSummary() bool {
 	unread := t.Unread
 	for _, r := range t.Rounds {

@@ -14,34 +14,33 @@ type Task struct {
 	State State
 	Round int // number of the current round; the first is 0
 
-	Fails, Timeouts, Losses, Releases, Reopens, Revision int // how often each [Counter] was raised
+	Fails, Timeouts, Losses, Releases, Reopens, Revision int // values of the task's counters ([Counter])
 
-	// UnfitHosts is the number of rounds that were released because of the worker's host
+	// UnfitHosts is the number of rounds that were released because the worker's host could not run the program
 	// (docs/lifecycle.md, "Released rounds").
 	UnfitHosts int
 
-	// NotOn are the names of workers that must not run the task again
-	// (docs/lifecycle.md, "By hand").
+	// NotOn holds the names of workers that must not run the task again (docs/lifecycle.md, "By hand").
 	NotOn []string
 
-	// Checkpoint is the checkpoint that the program left for its next round
-	// (docs/programs.md, "The round's directory").
+	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string
 
-	// Outcome is how a finished task ended: succeeded, failed, timed_out, expired or cancelled. It stays when the task is
-	// archived. It is "" if the task is not finished.
+	// Outcome is how a finished task ended: succeeded, failed, timed_out, expired or cancelled. Archiving keeps the
+	// outcome. It is "" if the task is not finished.
 	Outcome string
 	Log     string // one line per transition: time, component or user, transition
 
-	Ready      Time // score in the open list; 0 if the score is StartAfter or the time of opening
-	Deadline   Time // when the current claim times out or expires; 0 without a claim
+	Ready      Time // score in the open list; 0 if the score is StartAfter or the time when the task became open
+	Deadline   Time // when the current round times out or expires; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
-	// Rounds are the current round, and the earlier rounds that were read. If the server loaded the task to settle it,
-	// earlier rounds have only Worker and LostAt.
+	// Rounds holds the current round and the earlier rounds that were read. In a task that the server read to settle
+	// it, earlier rounds have only Worker and LostAt.
 	Rounds Rounds
 
-	// Unread are the texts of the task that were not read. Their fields are empty. A whole task has none.
+	// Unread lists the texts of the task that were not read. Their fields are empty. If the whole task was read, Unread
+	// is 0.
 	Unread Texts
 }
 
@@ -51,58 +50,60 @@ const Cancelled = "cancelled"
 // A Round is one round of a task, from its opening to its end.
 type Round struct {
 	Entered    map[State]Time // when the task entered each state in this round
-	TimedOutAt Time           // when the round timed out; 0: it did not
-	FailedAt   Time           // when the server found that the round had failed; 0: it did not fail
-	LostAt     Time           // when the round was lost with its worker; 0: it was not
-	Started    Time           // when the program began; 0 if it did not have to be fetched
+	TimedOutAt Time           // when the round timed out; 0 if it did not
+	FailedAt   Time           // when the server settled the round as failed; 0 if it did not fail
+	LostAt     Time           // when the server settled the round as lost; 0 if it was not lost
+	Started    Time           // when the program began, if the worker had to fetch it first; otherwise 0
 
-	Worker string // name of the worker that claimed the round; "": none
-	Claim  string // random id of the claim; "": no claim, or a worker of the original TDF
+	Worker string // name of the worker that claimed the round; "" if no worker did
+	Claim  string // random id of the claim; "" if there is no claim, or if a worker of the original TDF made it
 
 	Output   string // stdout, byte for byte
-	Error    string // stderr, byte for byte; or why the program could not be run
-	HasError bool   // the error text is not empty; also set if Error was not read
-	Exit     string // "0" to "255", or "signal: killed"; "": unknown, or the program could not be run
+	Error    string // stderr, byte for byte, or the reason why the program could not be run
+	HasError bool   // whether the error text is not empty; valid even if Error was not read
+	Exit     string // "0" to "255", or "signal: killed"; "" if unknown, or if the program could not be run
 
-	// Permanent means that the worker expects every further round to fail, too. A failure of this round is final,
-	// whatever max_fails allows (docs/lifecycle.md, "Failed for good").
+	// Permanent means that the worker expects every further round to fail, too. If this round has failed, the task gets
+	// no further round, whatever max_fails allows (docs/lifecycle.md, "Failed for good").
 	Permanent bool
 
-	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. It may
-	// still be writing, or may have written into a round that it no longer held.
+	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. The
+	// result is incomplete until the last field is written. It stays incomplete if the worker loses the round before
+	// that.
 	Committed bool
 
 	ProgramSHA256 string // SHA-256 of the fetched file; "" for a program in a directory made by hand
 
-	// Resource usage; 0: unknown.
+	// Resource usage. 0 means unknown.
 	Seconds    Seconds // run time of run.sh
 	CPUSeconds Seconds // CPU time of run.sh and the processes that it started
 	MaxRSS     int64   // peak memory in bytes
 
 	OutputBytes, ErrorBytes int64 // number of bytes printed; Output and Error may be cut (max_output)
 
-	Result   string   // content of result.json; "": none
+	Result   string   // content of result.json; "" if there is no such file
 	Progress Progress // last reported progress
-	Tail     string   // while the program runs: the last 4 KiB of its output, as of the last renewal
-	PID      int      // process id of run.sh on its worker's host; 0: unknown
+	Tail     string   // while the program runs, the last 4 KiB of its output at the last renewal of the lease
+	PID      int      // process id of run.sh on its worker's host; 0 if unknown
 
-	LastOutput Time // when the program last printed something, as of the last renewal; 0: not yet
+	LastOutput Time // while the program runs, the time when it last printed something; 0 if it has not printed anything
 
-	// Unread are the texts of the round that were not read. Their fields are empty.
+	// Unread lists the texts of the round that were not read. Their fields are empty.
 	Unread Texts
 }
 
-// A Progress is a program's report of how far it has got.
+// A Progress says how much of its work a program has done.
 type Progress struct {
-	Fraction float64 // from 0 to 1
+	Fraction float64 // the part of the work that is done, from 0 to 1
 	Text     string
 }
 
-// Rounds holds rounds of a task by number. It leaves out rounds that are empty in Redis or were not read. So a task in a high
-// round needs little memory.
+// Rounds holds rounds of a task by number. To save memory, it does not contain rounds that are empty in Redis or were
+// not read.
 type Rounds map[int]*Round
 
-// At returns round n. If there is no entry for n, it returns a new empty Round, which does not belong to the task.
+// At returns round n. If there is no entry for n, it returns a new empty Round. Changes of this Round do not change the
+// task.
 func (rounds Rounds) At(n int) *Round {
 	if r := rounds[n]; r != nil {
 		return r
@@ -127,8 +128,8 @@ func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 // ErrNoTask means that no task has the given id.
 var ErrNoTask = errors.New("there is no such task")
 
-// LeaseExpired reports whether the lease of a running task has run out at the time now. The server will declare the round
-// lost, unless the worker renews the lease first (docs/guarantees.md, "Leases").
+// LeaseExpired reports whether the lease of a running task has run out at the time now. If the worker does not renew
+// the lease, the server will declare the round lost (docs/guarantees.md, "Leases").
 func (t *Task) LeaseExpired(now Time) bool {
 	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A high round number in a corrupt hash does not make parsing expensive. The cost depends only on the properties that
-// the hash contains.
+// A high round number in a corrupt hash does not make parsing expensive, because the cost depends only on the number of
+// properties.
 func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
@@ -31,7 +31,7 @@ func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	}
 }
 
-// Unknown properties do not change the rounds that are read.
+// Properties with unknown names do not change the rounds that ParseTask returns.
 func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	few := Hash{
 		"state": "executed", "round": "40", "program": "p", "source": "rsync:/p/run.sh",
@@ -55,7 +55,7 @@ func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	}
 }
 
-// A summary panics when a caller asks for a text that was not read.
+// The methods of a summary panic if a caller asks for a text that was not read.
 func TestSummariesPanicForUnreadTexts(t *testing.T) {
 	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
 	whole, _ := ParseTask(1, h)

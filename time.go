@@ -9,8 +9,8 @@ import (
 )
 
 // A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
-// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another machine's clock only
-// for a user's wishes, such as a task's StartAfter.
+// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another clock only if a user
+// chooses the time, as for a task's StartAfter.
 type Time float64
 
 // Seconds is a span of time. [Forever] is an infinite span.
@@ -37,7 +37,7 @@ func (t Time) Add(s Seconds) Time { return t + Time(s) }
 // Sub returns the span from u to t.
 func (t Time) Sub(u Time) Seconds { return Seconds(t - u) }
 
-// Std converts t to a [time.Time]. Never becomes the zero time.
+// Std converts t to a [time.Time]. For Never, it returns the zero time.
 func (t Time) Std() time.Time {
 	if t >= maxFinite {
 		return time.Time{}
@@ -45,7 +45,7 @@ func (t Time) Std() time.Time {
 	return time.UnixMicro(int64(math.Round(float64(t) * 1e6)))
 }
 
-// Std converts s to a [time.Duration]. A span that is too long becomes the longest Duration.
+// Std converts s to a [time.Duration]. If s is longer than the longest Duration, Std returns the longest Duration.
 func (s Seconds) Std() time.Duration {
 	if float64(s) >= math.MaxInt64/1e9 {
 		return math.MaxInt64
@@ -53,10 +53,10 @@ func (s Seconds) Std() time.Duration {
 	return time.Duration(float64(s) * 1e9)
 }
 
-// String returns t as Redis stores it: seconds with six decimals or none, or "inf".
+// String returns t as Redis stores it: seconds, with six decimals unless t is a whole number, or "inf".
 func (t Time) String() string { return formatFloat(float64(t)) }
 
-// String returns s as Redis stores it: seconds with six decimals or none, or "inf".
+// String returns s as Redis stores it: seconds, with six decimals unless s is a whole number, or "inf".
 func (s Seconds) String() string { return formatFloat(float64(s)) }
 
 func formatFloat(f float64) string {
@@ -91,8 +91,8 @@ func parseSeconds(s string) (float64, error) {
 	return f, nil
 }
 
-// isDecimal refuses spellings that strconv accepts but the scripts in Redis do not, such as 0x1p4. A claim would postpone
-// a task with such a time again and again.
+// isDecimal reports whether s is in decimal notation. It refuses hexadecimal numbers such as 0x1p4, which strconv
+// accepts but the scripts in Redis do not. Each claim would postpone a task with a time in this notation.
 func isDecimal(s string) bool {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case "inf", "infinity":
@@ -101,6 +101,5 @@ func isDecimal(s string) bool {
 	return strings.Trim(s, "0123456789.eE+-") == ""
 }
 
-// validSeconds reports whether f is a valid number of seconds. It refuses negative numbers, and finite numbers above
-// maxFinite.
+// validSeconds reports whether f is infinite, or from 0 to maxFinite.
 func validSeconds(f float64) bool { return math.IsInf(f, 1) || f >= 0 && f <= maxFinite }

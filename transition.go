@@ -41,7 +41,7 @@ const (
 // A Counter is the name of a property that transitions raise by one.
 type Counter string
 
-// The counters. The sum of the first five follows from the round (docs/lifecycle.md, "Rounds").
+// The counters. The sum of the first five depends on the number of the round (docs/lifecycle.md, "Rounds").
 const (
 	Fails     Counter = "fails"
 	Timeouts  Counter = "timeouts"
@@ -57,8 +57,8 @@ type Transition struct {
 	From     []State
 	To       State
 	By       []Actor
-	Counts   Counter // the counter that the transition raises; "": none
-	NewRound bool    // the round ends, and the next one begins
+	Counts   Counter // the counter that the transition raises; "" if it raises no counter
+	NewRound bool    // whether the round ends and the next one begins
 }
 
 // Transitions is the complete table of permitted transitions (docs/lifecycle.md, "Transitions").
@@ -95,12 +95,12 @@ func findTransition(v Verb, from, to State) (Transition, bool) {
 	return Transition{}, false
 }
 
-// A StateError means that a transition does not start from the task's state, or that the task has moved to another round.
+// A StateError means that the transition is not permitted in the task's state, or that the task is in another round.
 // The task has not been changed.
 type StateError struct {
 	ID    int64
 	Verb  Verb
-	State State // the state of the task; None: the task does not exist
+	State State // the state of the task; None if the task does not exist
 	Round int   // the round of the task
 }
 

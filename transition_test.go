@@ -28,7 +28,7 @@ func taskIn(s State) *Task {
 	return t
 }
 
-// requests has, for each verb, the function that makes the transition.
+// requests maps each verb to the function that returns the transition's Move.
 var requests = map[Verb]func(*Task) (Move, error){
 	VerbExecute: func(t *Task) (Move, error) { return t.Execute("c", Result{Exit: "0"}) },
 	VerbSucceed: func(t *Task) (Move, error) { return t.move(VerbSucceed, Succeeded) },
@@ -56,15 +56,15 @@ var requests = map[Verb]func(*Task) (Move, error){
 		return m, nil
 	},
 	VerbLose: func(t *Task) (Move, error) {
-		if t.State != Running { // only the audit may lose a task from another state
+		if t.State != Running { // only the audit may declare a task lost if it is not running
 			return t.move(VerbLose, Open)
 		}
 		return t.lose(Running)
 	},
 }
 
-// This test tries every verb in every state. A permitted transition returns a Move that matches its row of the table.
-// Any other verb returns an error with the task's state and round.
+// This test calls the function of each verb in each state. If the transition is permitted, the function returns a Move
+// that matches the table's row. Otherwise it returns an error with the task's state and round.
 func TestEveryStateAndVerb(t *testing.T) {
 	for _, state := range States {
 		for verb, request := range requests {
@@ -86,8 +86,8 @@ func TestEveryStateAndVerb(t *testing.T) {
 	}
 }
 
-// allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the table of transitions, so that the
-// test finds a missing or superfluous row.
+// allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the content of [Transitions], so
+// that the test finds a missing or superfluous row.
 var allowedFrom = map[State]string{
 	Open:      "reject, expire, cancel, change, rescore",
 	Running:   "execute, time out, expire, lose, release, cancel, rescore",
@@ -162,7 +162,7 @@ func TestEveryRowIsReachable(t *testing.T) {
 			}
 		}
 	}
-	elsewhere := []Verb{VerbOpen, VerbClaim} // made by Properties.OpenFields and claim.lua
+	elsewhere := []Verb{VerbOpen, VerbClaim} // these transitions are made by Properties.OpenFields and claim.lua
 	for _, tr := range Transitions {
 		if key := string(tr.Verb + " " + Verb(tr.To)); !reached[key] && !slices.Contains(elsewhere, tr.Verb) {
 			t.Errorf("no request makes the transition %s", key)
@@ -170,7 +170,7 @@ func TestEveryRowIsReachable(t *testing.T) {
 	}
 }
 
-// docs/lifecycle.md has the same table as the code.
+// docs/lifecycle.md contains the same table of transitions as the code.
 func TestDocumentedTransitions(t *testing.T) {
 	page, err := os.ReadFile("docs/lifecycle.md")
 	if err != nil {
@@ -198,7 +198,8 @@ func TestDocumentedTransitions(t *testing.T) {
 	}
 }
 
-// row returns a transition as "verb | from | to | by | counts". It leaves out the page's column "when", which is prose.
+// row returns a transition as "verb | from | to | by | counts". The page's column "when" is missing, because it is
+// prose.
 func row(tr Transition) string {
 	var from, by []string
 	for _, s := range tr.From {

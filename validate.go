@@ -26,7 +26,7 @@ func invalidProperty(name, format string, args ...any) error {
 	return &PropertyError{Property: name, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Validate returns a *[PropertyError] for the first invalid property, or nil. Managers validate tasks when they open them.
+// Validate returns a *[PropertyError] for the first invalid property, or nil. Managers call it when they open a task.
 // The server validates open tasks, too, because other programs can write tasks to Redis.
 func (d *Properties) Validate() error {
 	for _, check := range []func() error{
@@ -45,7 +45,7 @@ func (d *Properties) checkProgram() error {
 	case p == "":
 		return invalidProperty("program", "is empty; want the name of the program's directory on a worker")
 	case strings.ContainsAny(p, "/\\"):
-		return invalidProperty("program", "%q has a slash in it; want the name of one directory", p)
+		return invalidProperty("program", "%q contains a slash; want the name of one directory", p)
 	case p[0] == '.' || p[0] == '-':
 		return invalidProperty("program", "%q begins with %q; want another first character", p, p[:1])
 	}
@@ -60,7 +60,7 @@ func checkName(name, s string) error {
 	case !utf8.ValidString(s):
 		return invalidProperty(name, "%q is not valid UTF-8", s)
 	case strings.IndexFunc(s, unicode.IsControl) >= 0:
-		return invalidProperty(name, "%q has a control character in it", s)
+		return invalidProperty(name, "%q contains a control character", s)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (d *Properties) checkInput() error {
 		return invalidProperty("input", "has %d bytes; at most %d can be passed to a program", len(d.Input), MaxInput)
 	}
 	if strings.IndexByte(d.Input, 0) >= 0 {
-		return invalidProperty("input", "has a NUL byte in it; arguments of programs cannot have one")
+		return invalidProperty("input", "contains a NUL byte, which an argument of a program cannot contain")
 	}
 	if _, err := SplitInput(d.Input); err != nil {
 		return invalidProperty("input", "%v", err)
@@ -116,7 +116,7 @@ func (d *Properties) checkTexts() error {
 		return invalidProperty("meta", "has %d bytes; at most %d are allowed", len(d.Meta), MaxMeta)
 	}
 	if strings.IndexByte(d.Meta, 0) >= 0 {
-		return invalidProperty("meta", "has a NUL byte in it; environment variables of programs cannot have one")
+		return invalidProperty("meta", "contains a NUL byte, which an environment variable of a program cannot contain")
 	}
 	switch d.FailOn {
 	case FailOnStderr, FailOnExit, FailOnAny:

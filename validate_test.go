@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Each case makes one property invalid, and names the property that the error must name.
+// Each case makes one property invalid. The error must name this property.
 func TestValidateRefuses(t *testing.T) {
 	for _, c := range []struct {
 		property string
@@ -67,7 +67,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// ParseTask reads back the properties that opening writes.
+// ParseTask returns the properties that OpenFields wrote.
 func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Defaults("p", "rsync:/p/run.sh", rapid.StringMatching(`[a-z0-9 $;]*`).Draw(t, "input"))

@@ -11,7 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// life measures the calls from the opening of a task to its archiving. It measures one kind of call after the other, in batches.
+// life measures all kinds of calls from the opening of a task to its archiving. It measures one kind after the other.
+// The argument batch is the number of tasks per call.
 func life(ctx context.Context, r *redisserver.Server, w io.Writer, batch, tasks int) error {
 	store, err := connect(ctx, r, "life"+strconv.Itoa(batch))
 	if err != nil {
@@ -135,7 +136,7 @@ func (l *lifeCalls) settle(ctx context.Context) error {
 	return nil
 }
 
-// archive archives finished tasks as a manager does: it reads the whole tasks first.
+// archive archives finished tasks as a manager does. It reads the whole tasks first.
 func (l *lifeCalls) archive(ctx context.Context) error {
 	for archived := 0; archived < l.tasks; {
 		ids, err := l.store.List(ctx, tdf.Succeeded, "", 0, int64(l.batch))

@@ -1,5 +1,5 @@
-// Command bench measures the cost of TDF's calls, compared with asynq. Compare only figures of the same run: the load of the
-// machine differs between two runs (docs/development.md, "Measuring").
+// Command bench measures the cost of TDF's calls, compared with asynq. Compare only figures of the same run, because
+// the load of the machine differs between two runs (docs/development.md, "Measuring").
 package main
 
 import (
@@ -49,7 +49,7 @@ func run(ctx context.Context, tasks int, out io.Writer) error {
 	return pickup(ctx, r, out)
 }
 
-// A meter measures one kind of call.
+// A meter measures the cost of one kind of call.
 type meter struct {
 	r     *redisserver.Server
 	w     io.Writer

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
-// peer measures asynq with the same number of tasks. It enqueues tasks one by one. asynq handles 10 tasks at once.
+// peer measures asynq with the given number of tasks. It enqueues tasks one by one, and asynq handles 10 tasks at once.
 func peer(ctx context.Context, r *redisserver.Server, w io.Writer, tasks int) error {
 	at := asynq.RedisClientOpt{Addr: r.Addr()}
 	client := asynq.NewClient(at)

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// pickups is the number of tasks that pickup measures.
+// pickups is the number of tasks in the measurement.
 const pickups = 500
 
 // pickup measures how soon an idle worker claims a new task. The time runs from the start of the call that opens the task to
@@ -29,7 +29,7 @@ func pickup(ctx context.Context, r *redisserver.Server, w io.Writer) error {
 	var took []time.Duration
 	for range pickups {
 		go func() {
-			time.Sleep(2 * time.Millisecond) // let the worker become idle
+			time.Sleep(2 * time.Millisecond) // by then, the worker is idle
 			opened <- time.Now()
 			_, _ = store.Open(ctx, "manager", tdf.Defaults("bench", "rsync:/srv/bench/run.sh", ""))
 		}()

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A process is a running command.
+// A process is a command that a test has started.
 type process struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -99,7 +99,7 @@ func (p *process) signal(s os.Signal) {
 	must(p, p.cmd.Process.Signal(s))
 }
 
-// exits waits for the end of the process. It checks the exit status, and that stderr contains text.
+// exits waits until the process ends. It checks the exit status, and that stderr contains the given text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	select {
@@ -112,7 +112,7 @@ func (p *process) exits(status int, text string) {
 	}
 }
 
-// logs waits for a text on stderr.
+// logs waits until the process has written the given text to stderr.
 func (p *process) logs(text string) {
 	p.Helper()
 	eventually(p, text, func() bool {
@@ -132,7 +132,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// With an embedded Redis, the server and a worker take a task from open to succeeded.
+// A worker runs a task, and a server with an embedded Redis settles the task.
 func TestEndToEnd(t *testing.T) {
 	server, port := embeddedServer(t)
 	dir := t.TempDir()
@@ -149,7 +149,7 @@ func TestEndToEnd(t *testing.T) {
 	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:"+source, "'a b'"))
 	must(t, err)
 	var task *tdf.Task
-	eventually(t, "the task's end", func() bool {
+	eventually(t, "the task is settled", func() bool {
 		stored, err := store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})
 		must(t, err)
 		task = stored.Task
@@ -169,7 +169,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// With grace=inf, a second signal still ends the running program. The worker releases its task.
+// If the worker has grace=inf, a second signal still ends the running program. Then the worker releases the task.
 func TestSecondSignal(t *testing.T) {
 	ns := redistest.Namespace(t)
 	addr := redistest.Shared(t)
@@ -226,7 +226,7 @@ func TestArguments(t *testing.T) {
 	start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=N\n[redis]\nhost=embedded\n")).exits(2, `"embedded" is only for the server`)
 }
 
-// If Redis refuses the login or the namespace, both commands end at once.
+// If Redis refuses the login, or if TDF cannot use the namespace, tdf-server and tdf-worker end at once.
 func TestRefused(t *testing.T) {
 	locked := redistest.Start(t, redistest.Args("--requirepass", "secret")).Addr
 	shared := redistest.Shared(t)
@@ -236,10 +236,10 @@ func TestRefused(t *testing.T) {
 	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
 	must(t, rdb.Set(t.Context(), foreign+":running", "mine", 0).Err())
 	for name, c := range map[string]struct{ addr, more, namespace, want string }{
-		"no password":    {locked, "", "N", "it wants a password: see [redis] password"},
+		"no password":    {locked, "", "N", "it requires a password: see [redis] password"},
 		"wrong password": {locked, "password=wrong", "N", "the password (or the username) is wrong"},
-		"wrong db":       {shared, "db=4711", "N", "it has no database of that number: see [redis] db"},
-		"not a Redis":    {notRedis(t), "", "N", "what answers there is not a Redis: see [redis] host and port"},
+		"wrong db":       {shared, "db=4711", "N", "it has no database with this number: see [redis] db"},
+		"not a Redis":    {notRedis(t), "", "N", "the server at this address is not a Redis: see [redis] host and port"},
 		"newer schema":   {shared, "", newer, "has layout version 99, and this release knows version"},
 		"other keys":     {shared, "", foreign, "the key " + foreign + ":running is a string and not a zset"},
 	} {
@@ -273,7 +273,7 @@ func TestEmbeddedAddressInUse(t *testing.T) {
 	start(t, "tdf-server", "s", file).exits(1, "tdf-server: start embedded Redis: the address 127.0.0.1:"+port+" is in use; choose another [redis] port")
 }
 
-// When the server starts, it warns of settings of Redis with which tasks may be lost.
+// A starting server warns of Redis settings that can lose tasks.
 func TestWarnings(t *testing.T) {
 	careless := redistest.Start(t, redistest.Args("--maxmemory-policy", "allkeys-lru")).Addr
 	careful := redistest.Start(t, redistest.AOF("everysec")).Addr
@@ -306,7 +306,7 @@ func notRedis(t *testing.T) string {
 			go func() {
 				defer c.Close()
 				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-				io.Copy(io.Discard, c) // read all bytes: unread bytes would reset the connection
+				io.Copy(io.Discard, c) // read everything, because Close would reset a connection with unread bytes
 			}()
 		}
 	}()
@@ -325,7 +325,7 @@ func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	return store
 }
 
-// embeddedServer starts a server with an embedded Redis on a free port.
+// embeddedServer starts a server whose embedded Redis listens on a free port.
 func embeddedServer(t *testing.T) (p *process, port string) {
 	t.Helper()
 	for {

@@ -17,7 +17,7 @@ import (
 
 const eight = 8
 
-// family is a program with two children. One child runs in another session.
+// family is a program that starts two child processes. One of them runs in another session.
 const family = `#!/bin/sh
 setsid sleep 1000 &
 sleep 1000 &
@@ -25,8 +25,8 @@ echo $! $$ >>../pids
 exec sleep 1000
 `
 
-// A worker is killed while all its slots are busy. When it is restarted, it removes all processes and directories of the
-// killed rounds.
+// A worker is killed while all its slots are busy. After its restart, the worker kills the processes and removes the directories
+// of the interrupted rounds.
 func TestKilledWorkerIsRestarted(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
@@ -36,7 +36,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*"))
 	must(t, err)
 	if len(before) != eight {
-		t.Errorf("the rounds' directories: %q", before)
+		t.Errorf("directories of rounds: %q", before)
 	}
 	for _, pid := range s.pids() {
 		eventually(t, "the process runs", func() bool { return s.alive(pid) })
@@ -65,7 +65,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	s.nothingRemains()
 }
 
-// A worker is suspended for longer than its lease. Another worker gets its tasks.
+// A worker is suspended for longer than its lease. Then another worker runs the tasks of the suspended worker.
 func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	s := newSite(t)
 	s.program("p", "#!/bin/sh\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\necho sleeper\n")
@@ -92,7 +92,7 @@ func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	other.exits(0, "msg=stopped")
 	sleeper.signal(syscall.SIGCONT)
 	eventually(t, "the worker drops all results", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
-	for _, task := range s.succeeded(append(ids, s.open("")...)) { // the worker also runs a new task
+	for _, task := range s.succeeded(append(ids, s.open("")...)) { // the resumed worker also runs a new task
 		if want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]; task.LastOutput() != want {
 			t.Errorf("task %d: %q", task.ID, task.LastOutput())
 		}
@@ -121,7 +121,7 @@ func TestSecondWorkerOfTheName(t *testing.T) {
 	third.logs("msg=working")
 }
 
-// A worker sends no heartbeat for longer than its lease. Another worker takes its name. The first worker notices this and ends.
+// If a worker sends no heartbeat for longer than its lease, a second worker can take its name. Then the first worker ends.
 func TestWorkerFindsItsNameTaken(t *testing.T) {
 	s := newSite(t)
 	s.program("p", family)
@@ -163,7 +163,7 @@ func TestUnavailableIsolation(t *testing.T) {
 	}
 }
 
-// Redis always holds the current state of a worker, from the worker's start to its end.
+// Redis contains the current state of a worker at every time from the worker's start to its end.
 func TestStatesOfWorker(t *testing.T) {
 	s := newSite(t)
 	line := redistest.NewProxy(t, s.addr)
@@ -175,7 +175,8 @@ func TestStatesOfWorker(t *testing.T) {
 		t.Helper()
 		eventually(t, "the worker is "+want, func() bool { return s.workerField("w", "state") == want })
 	}
-	// Load the script into Redis now. Otherwise, the proxy would drop the reply that the script is unknown.
+	// Load the script of TakeName into Redis now. Otherwise, Redis would first reply that it does not know the script, and the
+	// proxy would drop that reply.
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.PriorOwner{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })
@@ -201,7 +202,7 @@ func TestStatesOfWorker(t *testing.T) {
 	s.nothingRemains()
 }
 
-// In each slot, a program writes a gigabyte to stdout and to stderr. The worker needs little memory, even if it masks secrets.
+// In each slot, a program writes a gigabyte to stdout and a gigabyte to stderr. The worker needs little memory, even if it masks secrets.
 func TestMemoryOfWorker(t *testing.T) {
 	const limit = 64 << 20
 	for name, more := range map[string]string{"plain": "", "with secrets": "env_file=secrets"} {
@@ -218,7 +219,7 @@ done
 			worker.logs("msg=working")
 			idle := peak(t, worker.cmd.Process.Pid)
 			ids := s.open(make([]string, 2*eight)...)
-			eventually(t, "all are executed", func() bool { return s.count(tdf.Executed) == 2*eight })
+			eventually(t, "all tasks are executed", func() bool { return s.count(tdf.Executed) == 2*eight })
 			busy := peak(t, worker.cmd.Process.Pid)
 			t.Logf("%.1f MiB idle, %.1f MiB at most", float64(idle)/(1<<20), float64(busy)/(1<<20))
 			if busy-idle > limit {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// ordinary returns the attributes of a command that runs as an unprivileged user.
+// ordinary returns process attributes that make a command run as an unprivileged user. It returns nil if the test itself is
+// unprivileged.
 func ordinary(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -27,9 +28,9 @@ func ordinary(t *testing.T) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// A program of the same user cannot read the password in the environment of tdf-server or tdf-worker.
+// A process cannot read the environment of a tdf-server or tdf-worker of the same user, because it may contain a password.
 func TestEnvironmentIsHidden(t *testing.T) {
-	dir, err := os.MkdirTemp("", "tdf-hidden-*") // other users cannot enter t.TempDir
+	dir, err := os.MkdirTemp("", "tdf-hidden-*") // not t.TempDir, because other users cannot enter it
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A record describes a namespace as a text, step by step. For each step, it lists the properties that are new, changed or
-// removed. It replaces values that differ between two runs of the test:
+// A record is a text that describes the changes in a namespace, step by step. For each step, it lists the new, changed and
+// removed properties. It replaces values that differ between two runs of the test:
 //
 //	T           a time during the test, to the microsecond
 //	@0:running  a time that is equal to the property 0:running of the same task or worker
@@ -23,21 +23,24 @@ import (
 //	U@H, H, V   user@host, the host, and the version of TDF
 //	(text)      a text for people that TDF wrote
 //
-// A line of a task's log is replaced by the verb of its transition. The record leaves out two values: the memory of a round,
-// which is not always known, and the last calls of a client, whose number depends on how often the client asked for tasks.
-// Everything else is exact: the output of programs, the names and types of keys, all other values, and whether a key expires.
+// For a line of a task's log, the record contains only the verb of the transition. It leaves out two values:
+//   - the memory of a round, because it is not always known
+//   - the last calls of a client, because their number depends on how often the client asked for tasks
+//
+// The record contains everything else unchanged: the output of programs, the names and types of keys, all other values, and
+// whether a key expires.
 type record struct {
 	*testing.T
 	rdb   *redis.Client
 	host  string
 	user  *regexp.Regexp
 	begun time.Time
-	ids   map[string]string // from a random id to its name in the record
+	ids   map[string]string // name in the record of each random id
 	last  page
 	text  strings.Builder
 }
 
-// A page holds the properties of a namespace at one time: their names in order, and their values.
+// A page contains the properties of a namespace at one time: their names in order, and the value of each name.
 type page struct {
 	names  []string
 	values map[string]string
@@ -56,15 +59,15 @@ func newRecord(t *testing.T, rdb *redis.Client) *record {
 	return &record{T: t, rdb: rdb, host: host, user: user, begun: time.Now(), ids: map[string]string{}}
 }
 
-// note adds a step to the record: all changes since the previous step.
+// note adds a step to the record. The step lists all changes since the previous step.
 func (r *record) note(title string, now page) {
 	fmt.Fprintf(&r.text, "\n== %s\n", title)
 	r.differences(r.last, now)
 	r.last = now
 }
 
-// differences writes the names of removed properties, and the names and values of new and changed ones. If a whole key was
-// removed, differences writes only the key.
+// differences writes the names of removed properties. For new and changed properties, it writes the names and the values. If a
+// whole key was removed, differences writes only the key.
 func (r *record) differences(before, now page) {
 	for _, name := range before.names {
 		key, _, property := strings.Cut(name, " ")
@@ -81,7 +84,7 @@ func (r *record) differences(before, now page) {
 	}
 }
 
-// A value is a key with its whole content at the time of the snapshot.
+// A value is a key of Redis with its whole content.
 type value struct {
 	name, kind string
 	expires    bool
@@ -92,7 +95,8 @@ type value struct {
 	stream     []redis.XMessage
 }
 
-// snapshot reads a namespace atomically. It leaves out the lists in taken: components take wake tokens from them.
+// snapshot reads a namespace atomically. It skips wake lists from which processes take tokens, because these lists can
+// change at any time.
 func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	r.Helper()
 	now := page{values: map[string]string{}}
@@ -101,7 +105,7 @@ func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	for _, v := range values {
 		hashes[v.name] = withLog(v.hash)
 	}
-	var clients []value // written last: only then does the record have names for their random ids
+	var clients []value // written last, so that their random ids already have names in the record
 	for _, v := range values {
 		switch {
 		case strings.HasPrefix(v.name, "calls:"):
@@ -149,7 +153,7 @@ func (r *record) read(namespace string) []value {
 
 var number = regexp.MustCompile(`\d+`)
 
-// byName compares names for sorting. Tasks come first. Numbers in names are compared by value.
+// byName compares two names for sorting. Tasks come first. Numbers within the names are compared by value.
 func byName(a, b string) int {
 	sortable := func(name string) string {
 		if strings.HasPrefix(name, "task:") {

@@ -21,18 +21,18 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A life is a namespace in a new Redis. The test changes it only by TDF's commands and by commands of Redis.
+// A life is a namespace in a new Redis. The test changes it only with commands of TDF and of Redis.
 type life struct {
 	*testing.T
 	addr, dir string
 	rdb       *redis.Client
 	record    *record
 
-	work   string // name of the program that most tasks run
-	source string // the program's source
-	ids    map[string]int64
+	work   string           // name of the program that most tasks run
+	source string           // source of that program
+	ids    map[string]int64 // ids of the tasks by their names in this test
 
-	taken map[string]*process // from a wake list to the process that takes its tokens now, or took them in this step
+	taken map[string]*process // process that takes tokens from a wake list during this step, by the list's name
 }
 
 const namespace = "life"
@@ -55,7 +55,7 @@ func (l *life) file(name, text string, mode os.FileMode) string {
 	return path
 }
 
-// do sends a command to Redis. In args, "$x" stands for the key x of the namespace.
+// do sends a command to Redis and returns the reply. An argument "$x" means the key x of the namespace.
 func (l *life) do(args ...any) any {
 	l.Helper()
 	for i, arg := range args {
@@ -70,14 +70,14 @@ func (l *life) do(args ...any) any {
 	return reply
 }
 
-// get returns a property of a hash, or "" if there is none.
+// get returns the value of a field of a hash, or "" if the field does not exist.
 func (l *life) get(key, field string) string {
 	l.Helper()
 	value, _ := l.do("HGET", key, field).(string)
 	return value
 }
 
-// id returns the id of a task. The test gave the task its name.
+// id returns the id of the task with the given name. Tasks have names only in this test.
 func (l *life) id(name string) string {
 	l.Helper()
 	if l.ids[name] == 0 {
@@ -86,35 +86,35 @@ func (l *life) id(name string) string {
 	return strconv.FormatInt(l.ids[name], 10)
 }
 
-// key returns the key of a task's hash, in the notation of do.
+// key returns the key of a task's hash, as an argument for do.
 func (l *life) key(name string) string { return "$task:" + l.id(name) }
 
-// wait waits until a property of a hash has the value want.
+// wait waits until a field of a hash has the wanted value.
 func (l *life) wait(key, field, want string) {
 	l.Helper()
 	eventually(l, fmt.Sprintf("%s of %s is %s", field, key, want), func() bool { return l.get(key, field) == want })
 }
 
-// appears waits until there is a key that matches a pattern.
+// appears waits until a key of Redis matches the pattern.
 func (l *life) appears(pattern string) {
 	l.Helper()
-	eventually(l, pattern+" is there", func() bool { return len(l.do("KEYS", pattern).([]any)) > 0 })
+	eventually(l, "a key matches "+pattern, func() bool { return len(l.do("KEYS", pattern).([]any)) > 0 })
 }
 
-// reaches waits until a task is in a state and in a round.
+// reaches waits until a task is in the given state and in the given round.
 func (l *life) reaches(name, state string, round int) {
 	l.Helper()
 	l.wait(l.key(name), "round", strconv.Itoa(round))
 	l.wait(l.key(name), "state", state)
 }
 
-// counts waits until a list has n tasks.
+// counts waits until a list contains n tasks.
 func (l *life) counts(list string, n int64) {
 	l.Helper()
 	eventually(l, fmt.Sprintf("%d tasks are %s", n, list), func() bool { return l.do("ZCARD", "$"+list).(int64) == n })
 }
 
-// tdf runs tdf with args, checks its exit status, and returns its stdout.
+// tdf runs the command tdf, checks its exit status, and returns its stdout.
 func (l *life) tdf(status int, args ...string) string {
 	l.Helper()
 	cmd := l.command(args...)
@@ -135,7 +135,7 @@ func (l *life) command(args ...string) *exec.Cmd {
 
 var printedIDs = regexp.MustCompile(`(?m)^(?:\d+-)?(\d+)$`)
 
-// open opens tasks by tdf open. Unless args name a program, the tasks run the program work. The last task gets the name.
+// open runs tdf open. The tasks run the program work, unless --program names another one. The last task gets the given name.
 func (l *life) open(name string, args ...string) {
 	l.Helper()
 	if !slices.Contains(args, "--program") {
@@ -150,7 +150,7 @@ func (l *life) open(name string, args ...string) {
 	l.ids[name] = id
 }
 
-// hand runs a tdf command on tasks. {name} in the command stands for the id of that task.
+// hand runs a command of tdf on tasks. In the command, {x} means the id of the task with the name x.
 func (l *life) hand(command string) {
 	l.Helper()
 	args := strings.Fields(command)
@@ -162,7 +162,7 @@ func (l *life) hand(command string) {
 	l.tdf(0, append(args, "--yes")...)
 }
 
-// openByHand opens a task by the commands of Redis that a manager of the original TDF sends.
+// openByHand opens a task with the same Redis commands as a manager of the original TDF.
 func (l *life) openByHand(name string, fields ...any) {
 	l.Helper()
 	l.ids[name] = l.do("INCR", "$task_id").(int64)
@@ -174,7 +174,7 @@ func (l *life) openByHand(name string, fields ...any) {
 	l.do("ZADD", "$open", "0", l.id(name))
 }
 
-// claimByHand opens a task, and claims it as a worker of the original TDF does.
+// claimByHand opens a task. Then it claims the task in the same way as a worker of the original TDF.
 func (l *life) claimByHand(name string, fields ...any) {
 	l.Helper()
 	l.openByHand(name, fields...)
@@ -194,8 +194,8 @@ func (l *life) moveByHand(name, from, to string) {
 	l.do("ZADD", "$"+to, began, l.id(name))
 }
 
-// step runs a step and adds it to the record. Of the wake tokens, the record has only those that the step added and that no
-// component takes.
+// step runs a step and adds it to the record. The record lists a wake token only if the step has added the token and no
+// component takes it.
 func (l *life) step(title string, step func()) {
 	l.Helper()
 	l.do("DEL", "$wake:open", "$wake:server")
@@ -222,8 +222,8 @@ func (l *life) config(server, worker string) string {
 		namespace, port, server, filepath.Join(l.dir, "workers"), worker)
 }
 
-// worker starts a worker, and waits until it claims tasks or is drained. Without a server, no task is lost, even if the
-// worker's lease is short.
+// worker starts a worker, and waits until it claims tasks or is drained. While no server runs, no task is
+// settled as lost, even if the worker's lease is short.
 func (l *life) worker(name, config string) *process {
 	l.Helper()
 	hash := "$worker:" + name
@@ -240,10 +240,11 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// shares waits until a worker has noted in Redis that a program succeeds on this worker. A worker updates the note once a minute.
+// shares waits until Redis contains a worker's report that a program succeeded on it. The report must not be older than the
+// given time. A worker updates its report once a minute.
 func (l *life) shares(name, program string, since float64) {
 	l.Helper()
-	eventually(l, name+" shares its success", func() bool {
+	eventually(l, name+" reports its success", func() bool {
 		score, err := l.rdb.ZScore(l.Context(), namespace+":successes:"+program, name).Result()
 		return err == nil && score >= since
 	})
@@ -256,8 +257,8 @@ func (l *life) now() float64 {
 	return float64(now.UnixMicro()) / 1e6
 }
 
-// forgetPositions removes the keys passed:*, in which claims store how far they have passed over tasks. They depend on the
-// number of claims, which differs between two runs.
+// forgetPositions removes the keys passed:*. A claim stores there the position up to which it has skipped tasks. The positions
+// depend on the number of claims, which differs between two runs.
 func (l *life) forgetPositions() {
 	l.Helper()
 	for _, key := range l.do("KEYS", "$passed:*").([]any) {
@@ -291,11 +292,11 @@ func (l *life) stop(all ...*process) {
 	}
 }
 
-// runs waits until a worker runs the program of a task, and until its heartbeat and renewal have reported the run.
+// runs waits until a worker runs the program of a task, and until the worker's heartbeat and lease renewal have reported the run.
 func (l *life) runs(worker, name string, round int) {
 	l.Helper()
 	l.reaches(name, "running", round)
 	l.wait(l.key(name), fmt.Sprintf("%d:tail", round), "begun\n")
-	eventually(l, "its process is known", func() bool { return l.get(l.key(name), fmt.Sprintf("%d:pid", round)) != "" })
+	eventually(l, "Redis contains the id of the process", func() bool { return l.get(l.key(name), fmt.Sprintf("%d:pid", round)) != "" })
 	l.wait("$worker:"+worker, "runs", l.id(name))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files again")
+var update = flag.Bool("update", false, "replacement of the golden files by the results of this run")
 
 const goldenLife = "testdata/life.txt"
 
-// The test takes tasks through all states, as users and components do. Every version of TDF must leave the same bytes in Redis:
-// the record (see [record]) must be equal to the golden file.
+// Every version of TDF must write the same data to Redis. The test takes tasks through all states, with the commands of users
+// and components. The record of the changes in Redis must equal the golden file (see [record]).
 func TestRecordedLife(t *testing.T) {
 	l := newLife(t)
 	l.file("work/run.sh", workScript, 0o755)
@@ -54,14 +54,15 @@ func TestRecordedLife(t *testing.T) {
 	}
 }
 
-// Times that the test makes up. They do not depend on the clock.
+// Fixed times of the test. They do not depend on the clock.
 const (
 	began = "1000000000.250000"
 	past  = "1000000001.000000"
 	far   = "4102444800.000000"
 )
 
-// workScript is a program. Its first argument says what it does. Each line that it prints to stderr begins with "err: ".
+// workScript is the program of most tasks. Its first argument selects its action. Each line that it prints to stderr begins with
+// "err: ", so that withoutTexts keeps the line.
 const workScript = `#!/bin/sh
 case $1 in
 say) shift; for word; do echo "<$word>"; done ;;
@@ -86,7 +87,7 @@ report)
 esac
 `
 
-// opened opens tasks by tdf open, with all of its flags.
+// opened runs tdf open with all of its flags.
 func (l *life) opened() {
 	l.step("push a program", func() {
 		l.tdf(0, "push", "work")
@@ -103,15 +104,15 @@ func (l *life) opened() {
 	l.step("open a sweep", func() {
 		l.open("sweep", "--from", "points.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--timeout", "90")
 	})
-	l.step("extend it", func() {
+	l.step("extend the sweep", func() {
 		l.open("more", "--from", "more.csv", "--input", "env {a} {b}", "--campaign", "sweep", "--extend")
 	})
 	l.step("open a grid", func() { l.open("grid", "--grid", "what=say n=1..3", "--campaign", "grid") })
-	l.step("open for later", func() { l.open("later", "--input", "say later", "--start-after", "4102444800", "--fail-on", "stderr") })
+	l.step("open a task for later", func() { l.open("later", "--input", "say later", "--start-after", "4102444800", "--fail-on", "stderr") })
 }
 
 func (l *life) succeeded() {
-	l.step("a worker executes what is open", func() {
+	l.step("a worker executes the open tasks", func() {
 		begun := l.now()
 		w := l.worker("w1", "lease=600")
 		l.counts("open", 1)
@@ -129,9 +130,9 @@ func (l *life) succeeded() {
 	l.step("archive", func() { l.hand("archive {all} {defaults}") })
 }
 
-// failed has rounds fail, time out or end by a signal. A server and a worker run at the same time.
+// failed runs tasks whose programs fail, time out or kill themselves. A server and a worker run at the same time.
 func (l *life) failed() {
-	l.step("open what will fail", func() {
+	l.step("open tasks that will fail", func() {
 		l.open("fail", "--input", "fail 3", "--max-fails", "1")
 		l.open("stderr", "--input", "fail 4", "--fail-on", "stderr")
 		l.open("quiet", "--input", "quiet 5", "--fail-on", "any")
@@ -144,7 +145,7 @@ func (l *life) failed() {
 		l.open("missing", "--program", "none", "--source", "redis:"+strings.Repeat("0", 64))
 		l.open("hang", "--input", "hang", "--timeout", "1", "--max-timeouts", "1")
 	})
-	l.step("they fail", func() {
+	l.step("the tasks fail", func() {
 		begun := l.now()
 		w, s := l.worker("w1", "lease=600"), l.server("")
 		l.reaches("fail", "failed", 1)
@@ -156,7 +157,7 @@ func (l *life) failed() {
 	})
 }
 
-// changed changes tasks by tdf set, retry and cancel. No server or worker runs.
+// changed changes tasks with tdf set, retry and cancel. Meanwhile, no server and no worker runs.
 func (l *life) changed() {
 	l.step("change an open task", func() {
 		l.hand("set {later} --timeout 50 --max-fails 3 --max-timeouts 4 --max-losses 5 --fail-on exit --end-before 4102444801 " +
@@ -165,12 +166,12 @@ func (l *life) changed() {
 	})
 	l.step("retry", func() { l.hand("retry {fail} {any}") })
 	l.step("retry with changes", func() { l.hand("retry {kill} --program other --input again --max-fails 0 --timeout 7") })
-	l.step("retry what is archived", func() { l.hand("retry {all}") })
-	l.step("cancel what is open", func() { l.hand("cancel --state open") })
+	l.step("retry an archived task", func() { l.hand("retry {all}") })
+	l.step("cancel the open tasks", func() { l.hand("cancel --state open") })
 }
 
-// lost kills two workers. The server finds the tasks of the first worker. For the second worker, a new worker of the same name
-// finds them.
+// lost kills two workers. The server notices that the task of the first worker is lost. For the second worker, a new worker of
+// the same name notices this.
 func (l *life) lost() {
 	var w *process
 	l.step("a task runs, and its lease is renewed", func() {
@@ -184,21 +185,21 @@ func (l *life) lost() {
 		l.reaches("lost", "open", 1)
 		l.stop(s)
 	})
-	l.step("another worker of the name gives up what a killed one had", func() {
+	l.step("a new worker of the same name notices that the killed worker's task is lost", func() {
 		w = l.worker("w2", "lease=600")
 		l.reaches("lost", "running", 1)
 		w.kill()
 		w = l.worker("w2", "lease=600")
 		l.stop(w)
 	})
-	l.step("it was lost too often", func() {
+	l.step("the task was lost too often", func() {
 		s := l.server("")
 		l.reaches("lost", "failed", 1)
 		l.stop(s)
 	})
 }
 
-// released has tasks released: by a worker that stops, and by hosts that cannot run the program.
+// released lets workers release a task because they stop, or because they cannot run the program.
 func (l *life) released() {
 	l.step("a worker stops", func() {
 		l.open("released", "--input", "hang")
@@ -206,23 +207,24 @@ func (l *life) released() {
 		l.runs("w2", "released", 0)
 		l.stop(w)
 	})
-	l.step("cancel it", func() { l.hand("cancel {released}") })
-	l.step("a worker cannot run a program, as two before it", func() {
+	l.step("cancel the released task", func() { l.hand("cancel {released}") })
+	l.step("a third worker cannot run a program", func() {
 		l.open("strange", "--program", "strange")
 		l.do("HSET", l.key("strange"), "unfit", 2)
 		w := l.worker("w3", "lease=600")
 		l.reaches("strange", "executed", 1)
-		w.kill() // kill, not stop: a stopping worker would report for how long it pauses the program
+		w.kill() // a stopping worker would report for how long it pauses the program, and this time differs between two runs
 		l.forgetPositions()
 	})
-	l.step("that fails", func() {
+	l.step("the task fails", func() {
 		s := l.server("")
 		l.reaches("strange", "failed", 1)
 		l.stop(s)
 	})
 }
 
-// requeued follows a running task, and takes running tasks from their workers by tdf requeue and cancel.
+// requeued follows a running task with tdf output --follow. Then it takes running tasks from their workers with tdf requeue and
+// tdf cancel.
 func (l *life) requeued() {
 	var w1, w2 *process
 	l.step("follow a running task", func() {
@@ -244,7 +246,7 @@ func (l *life) requeued() {
 		l.appears("$passed:*")
 		l.wait("$worker:w1", "runs", "")
 	})
-	l.step("cancel where it runs", func() {
+	l.step("cancel a running task", func() {
 		l.stop(w1)
 		w2 = l.worker("w2", "lease=0.6")
 		l.runs("w2", "requeued", 2)
@@ -268,14 +270,14 @@ func (l *life) drained() {
 		l.wait("$worker:w1", "runs", "")
 		l.open("drained", "--input", "say drained")
 	})
-	l.step("have it go on", func() {
+	l.step("end the drain", func() {
 		l.tdf(0, "drain", "--undo", "w1")
 		l.reaches("drained", "executed", 0)
 		l.stop(w)
 	})
 }
 
-// expired has tasks expire in each state. The test sets their times in Redis instead of waiting.
+// expired lets tasks expire in each state. To save time, it sets their end_before and due times in Redis.
 func (l *life) expired() {
 	var w *process
 	l.step("an executed and a running task expire", func() {
@@ -298,7 +300,7 @@ func (l *life) expired() {
 		l.reaches("late", "expired", 0)
 		l.stop(s)
 	})
-	l.step("a worker meets an open task that has expired", func() {
+	l.step("a worker finds an open task that has expired", func() {
 		l.do("DEL", "$servers")
 		l.open("met", "--input", "say met")
 		l.do("HSET", l.key("met"), "end_before", past)
@@ -308,10 +310,10 @@ func (l *life) expired() {
 	})
 }
 
-// original writes to Redis what managers and workers of the original TDF write, command by command.
+// original sends the same commands to Redis as managers and workers of the original TDF.
 func (l *life) original() {
 	l.step("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
-	l.step("a worker of ours executes it", func() {
+	l.step("a worker of this TDF executes the task", func() {
 		begun := l.now()
 		w := l.worker("old", "lease=600")
 		l.reaches("original", "executed", 0)
@@ -335,7 +337,7 @@ func (l *life) original() {
 		l.moveByHand("seen", "executed", "archived")
 		l.do("HSET", l.key("seen"), "state", "succeeded", "0:succeeded", began)
 	})
-	l.step("a server of ours settles", func() {
+	l.step("a server of this TDF settles the tasks", func() {
 		s := l.server("")
 		l.reaches("good", "succeeded", 0)
 		l.reaches("bad", "open", 1)
@@ -343,7 +345,7 @@ func (l *life) original() {
 		l.reaches("between", "open", 1)
 		l.reaches("broken", "failed", 0)
 		l.reaches("seen", "archived", 0)
-		eventually(l, "it will be looked at", func() bool { return l.do("ZSCORE", "$due", l.id("claimed")) != nil })
+		eventually(l, "the task is in the set of due tasks", func() bool { return l.do("ZSCORE", "$due", l.id("claimed")) != nil })
 		l.stop(s)
 	})
 	l.step("the original's worker commits", func() {
@@ -352,21 +354,21 @@ func (l *life) original() {
 		l.reaches("claimed", "succeeded", 0)
 		l.stop(s)
 	})
-	l.step("cancel what is open again", func() { l.hand("cancel {bad} {between}") })
+	l.step("cancel the reopened tasks", func() { l.hand("cancel {bad} {between}") })
 }
 
-// avoided has a program fail on one worker only.
+// avoided lets a program fail until the worker pauses the program.
 func (l *life) avoided() {
 	l.step("a worker pauses a program", func() {
 		l.open("avoided", "--input", "fail 9")
 		w := l.worker("w4", "lease=0.6\nmax_failures_in_row=1")
-		eventually(l, "it is paused", func() bool { return l.get("$worker:w4", "pauses") != "" })
+		eventually(l, "the worker pauses the program", func() bool { return l.get("$worker:w4", "pauses") != "" })
 		l.wait("$worker:w4", "runs", "")
 		l.stop(w)
 	})
 }
 
-// repaired makes tasks inconsistent. tdf check and the server repair them.
+// repaired makes tasks inconsistent. Then tdf check and the server repair them.
 func (l *life) repaired() {
 	l.step("tasks are made inconsistent", func() {
 		l.open("nowhere", "--input", "say nowhere")
@@ -388,17 +390,18 @@ func (l *life) repaired() {
 		l.do("HSET", l.key("all"), "fails", 0)
 		l.tdf(0, "check")
 	})
-	l.step("a server repairs, and refuses what is invalid", func() {
+	l.step("a server repairs a task, and refuses an invalid task", func() {
 		l.do("ZREM", "$open", l.id("nowhere"))
 		l.openByHand("invalid", "program", "old", "input", "'unclosed")
 		s := l.server("audit_grace=0.05")
 		l.reaches("invalid", "failed", 0)
-		eventually(l, "it is open again", func() bool { return l.do("ZSCORE", "$open", l.id("nowhere")) != nil })
+		eventually(l, "the server has repaired the task", func() bool { return l.do("ZSCORE", "$open", l.id("nowhere")) != nil })
 		l.stop(s)
 	})
 }
 
-// leapt writes times in the future, as they are after a clock was set back. It also starts a server after a pause.
+// leapt writes times in the future into Redis, as if the clock had been set back. It also starts a server after a time without
+// servers.
 func (l *life) leapt() {
 	l.step("scores and leases lie in the future", func() {
 		l.hand("cancel --state open")
@@ -411,8 +414,8 @@ func (l *life) leapt() {
 		l.do("HSET", l.key("ahead"), "lease_until", far)
 		l.do("ZADD", "$due", far, l.id("ahead"))
 		s := l.server("")
-		eventually(l, "the lease is cut short", func() bool { return l.get(l.key("ahead"), "lease_until") != far })
-		eventually(l, "the score is right", func() bool { return l.rdb.ZScore(l.Context(), namespace+":open", l.id("future")).Val() < 4e9 })
+		eventually(l, "the server has shortened the lease", func() bool { return l.get(l.key("ahead"), "lease_until") != far })
+		eventually(l, "the server has corrected the score", func() bool { return l.rdb.ZScore(l.Context(), namespace+":open", l.id("future")).Val() < 4e9 })
 		l.stop(s)
 	})
 	l.step("a server begins a grace period", func() {
@@ -420,7 +423,7 @@ func (l *life) leapt() {
 		l.do("ZADD", "$servers", began, "before")
 		s := start(l.T, "tdf-server", "s", l.config("", ""))
 		l.appears("$calm")
-		eventually(l, "it serves", func() bool { return l.do("ZSCORE", "$servers", "s") != nil })
+		eventually(l, "the server serves", func() bool { return l.do("ZSCORE", "$servers", "s") != nil })
 		l.stop(s)
 	})
 }
@@ -430,13 +433,14 @@ func (l *life) removed() {
 	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
 }
 
-// loaded dumps the namespace, and loads the dump into another namespace. The record lists the differences between both.
+// loaded dumps the namespace, and loads the dump into another namespace. The record lists the differences between the two
+// namespaces.
 func (l *life) loaded() {
 	before := l.record.last
 	var dump string
 	l.step("a dump changes nothing", func() { dump = l.file("life.dump", l.tdf(0, "dump"), 0o644) })
 	l.tdf(0, "--namespace", "copy", "load", dump)
-	l.record.text.WriteString("\n== a load leaves out, and adds\n")
+	l.record.text.WriteString("\n== differences between the namespace and its loaded dump\n")
 	l.record.differences(before, l.record.snapshot("copy", nil))
 	for _, key := range l.rdb.Keys(l.Context(), "*").Val() {
 		if !strings.HasPrefix(key, namespace+":") && !strings.HasPrefix(key, "copy:") {

@@ -43,14 +43,14 @@ func (r *record) writeString(v value) string {
 		}
 		return fmt.Sprintf("%d bytes of this SHA-256", len(v.text))
 	}
-	if strings.HasPrefix(v.name, "passed:") { // contains a score as Redis prints it
+	if strings.HasPrefix(v.name, "passed:") { // contains a score in the notation of Redis
 		return r.quote(scores.ReplaceAllString(v.text, "T"))
 	}
 	return r.quote(v.text)
 }
 
-// writeSorted writes a sorted set. It keeps the order of the open tasks. The other sets are ordered by time, and times may be
-// equal, so it sorts their members by name.
+// writeSorted writes a sorted set. It keeps the order of the open tasks. It sorts the members of other sets by name,
+// because these sets are ordered by time and two times may be equal.
 func (r *record) writeSorted(v value, hashes map[string]map[string]string) string {
 	of := map[string]string{"workers": "worker:"}[v.name]
 	if of == "" {
@@ -127,7 +127,7 @@ func (r *record) ofWorker(field, text string) string {
 	return text
 }
 
-// withLog returns the properties of a task, with the times of its log added as "log 1" and so on.
+// withLog returns the properties of a task. It adds the time of each line of the task's log as "log 1", "log 2" and so on.
 func withLog(h map[string]string) map[string]string {
 	all := maps.Clone(h)
 	for i, line := range strings.Split(h["log"], "\n") {
@@ -148,7 +148,7 @@ func (r *record) writeLog(p *page, name string, h map[string]string) {
 	}
 }
 
-// verbs maps a text in a task's log to its verb, by the beginning of the text. Other texts are recorded unchanged.
+// verbs maps the beginning of a text in a task's log to the verb for the record. The record contains other texts unchanged.
 var verbs = []struct {
 	begin *regexp.Regexp
 	verb  string
@@ -163,7 +163,7 @@ var verbs = []struct {
 	{regexp.MustCompile(`^failed: `), "REJECT"},
 	{regexp.MustCompile(`^failed\b`), "FAIL"},
 	{regexp.MustCompile(`^timed out\b`), "TIME OUT"},
-	{regexp.MustCompile(`^(cancelled|expired|archived|changed)\b`), ""}, // the verb is the word itself
+	{regexp.MustCompile(`^(cancelled|expired|archived|changed)\b`), ""}, // the verb is the matched word
 	{regexp.MustCompile(`^lost\b`), "LOSE"},
 	{regexp.MustCompile(`^(given back|released|requeued)\b`), "RELEASE"},
 	{regexp.MustCompile(`^(put back|moved back|mended|repaired|executed, but|running, but|inconsistent|the index)\b`), "REPAIR"},
@@ -178,7 +178,8 @@ func verbOf(text string) string {
 	return strconv.Quote(text)
 }
 
-// withoutTexts keeps only those lines of a round's stderr that programs of this test printed. They begin with "err: ".
+// withoutTexts returns a round's stderr without the texts of TDF. It keeps the lines of this test's programs, which begin with
+// "err: ".
 func withoutTexts(stderr string) string {
 	lines := strings.SplitAfter(stderr, "\n")
 	for i, line := range lines {
@@ -210,8 +211,8 @@ func (r *record) named(text string) string {
 	})
 }
 
-// moment returns the notation of a time for the record. A time during this run becomes "@" and the name of an equal property,
-// or T. Any other time stays as it is.
+// moment returns the notation of a time for the record. A time during this run becomes "@" and the name of a property with
+// the same time. If no property has this time, the time becomes T. Fixed times stay unchanged.
 func (r *record) moment(at string, h map[string]string) string {
 	seconds, err := strconv.ParseFloat(at, 64)
 	if err != nil || moments.FindString(at) != at || !r.recent(seconds) {
@@ -229,7 +230,7 @@ func (r *record) moment(at string, h map[string]string) string {
 	return "@" + slices.MinFunc(equal, byName)
 }
 
-// recent reports whether a time belongs to this run, and is not one that the test made up.
+// recent reports whether a time belongs to this run of the test. It returns false for the fixed times of the test.
 func (r *record) recent(seconds float64) bool {
 	away := seconds - float64(r.begun.Unix())
 	return away > -86400 && away < 30*86400

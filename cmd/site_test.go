@@ -32,7 +32,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// config writes a configuration file for all components. The arguments are additional lines for the section [worker].
+// config writes a configuration file for all components, and returns its path. The arguments give additional lines of the section
+// [worker].
 func (s *site) config(format string, args ...any) string {
 	s.Helper()
 	_, port, err := net.SplitHostPort(s.addr)
@@ -57,7 +58,7 @@ func (s *site) path(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// program writes a program. It writes atomically, because a worker may be running the program.
+// program writes the run.sh of a program. It replaces the file atomically, because a worker may be running the program.
 func (s *site) program(name, script string) {
 	s.Helper()
 	must(s, os.MkdirAll(s.path(name), 0o755))
@@ -85,7 +86,7 @@ func (s *site) task(id int64) *tdf.Task {
 	return stored.Task
 }
 
-// succeeded waits until the tasks have succeeded, and checks that no round has two results.
+// succeeded waits until the tasks have succeeded, and returns them. It checks that no round has two results.
 func (s *site) succeeded(ids []int64) []*tdf.Task {
 	s.Helper()
 	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
@@ -102,7 +103,7 @@ func (s *site) succeeded(ids []int64) []*tdf.Task {
 	return tasks
 }
 
-// executedTwice reports whether a task's log has two results for the same claim.
+// executedTwice reports whether a task's log contains two results for the same claim.
 func executedTwice(log string) bool {
 	for round := range strings.SplitSeq(log, ": running\n") {
 		if strings.Count(round, ": executed") > 1 {
@@ -146,13 +147,13 @@ func (s *site) pids() (pids []int) {
 // alive reports whether a program's process still runs. It returns false for a new process that got the same id.
 func (s *site) alive(pid int) bool { return s.isOfRound(fmt.Sprintf("/proc/%d", pid)) }
 
-// isOfRound reports whether a process belongs to a round of the site.
+// isOfRound reports whether a process belongs to a round of the site. The argument is the directory of the process in /proc.
 func (s *site) isOfRound(process string) bool {
 	environ, _ := os.ReadFile(process + "/environ")
 	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00TDF_DIR="+s.path(".tdf", ".rounds")+"/"))
 }
 
-// remains returns the directories and the processes of rounds that exist in the site.
+// remains returns the existing directories and processes of the site's rounds.
 func (s *site) remains() (left []string) {
 	s.Helper()
 	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*"))
@@ -168,11 +169,12 @@ func (s *site) remains() (left []string) {
 	return left
 }
 
-// nothingRemains checks that no directory or process of a round is left. All workers must have ended.
+// nothingRemains checks that no directory or process of a round is left, and that all tasks are consistent. All workers must have
+// ended.
 func (s *site) nothingRemains() {
 	s.Helper()
 	if left := s.remains(); len(left) > 0 {
-		s.Errorf("left: %q", left)
+		s.Errorf("directories and processes of rounds are left: %q", left)
 	}
 	for _, pid := range s.pids() {
 		if s.alive(pid) {

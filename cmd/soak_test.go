@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// shortRuns is a short program that sometimes leaves a process behind. With the input long, it runs until the test has killed
-// the worker for the last time.
+// shortRuns is a short program that sometimes leaves a process behind. With the input "long", it runs until the test has
+// killed the worker for the last time.
 const shortRuns = `#!/bin/sh
 case $1 in
 long) until [ -e ../killed ]; do sleep 0.1; done ;;
@@ -21,8 +21,8 @@ esac
 echo "$1"
 `
 
-// A worker makes many short runs in eight slots. It is killed and restarted several times. Every task succeeds, no round has two
-// results, and no process or directory is left.
+// A worker with eight slots runs many short programs. The test kills and restarts the worker several times. Every task succeeds, no
+// round has two results, and no process or directory is left.
 func TestSoakKilledWorkers(t *testing.T) {
 	tasks, kills := 500, 5
 	if os.Getenv("TDF_SOAK") != "" {

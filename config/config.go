@@ -8,12 +8,12 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Forever is the Duration of "inf". Do not add to it, because it is the largest Duration and would overflow.
+// Forever is the Duration that "inf" stands for. It is the largest Duration, so adding to it overflows.
 const Forever = time.Duration(math.MaxInt64)
 
-// Log is the configuration of the log: section [log].
+// Log is the configuration of the log (docs/configuration.md, "[log]").
 type Log struct {
-	Level  slog.Level // the lowest level that is logged; default: info
+	Level  slog.Level // the lowest level of messages in the log; default: info
 	Format string     // "text" or "json"; default: "text"
 }
 
@@ -21,7 +21,7 @@ type Log struct {
 type Server struct {
 	Redis         Redis
 	Namespace     string
-	RoundDuration time.Duration // the longest time between the starts of two rounds of the server; default: 1 s
+	RoundDuration time.Duration // maximum time between the starts of two rounds of the server; default: 1 s
 	OutageGrace   time.Duration // the grace period after an outage; default: 30 s
 	AuditGrace    time.Duration // how long an inconsistent task must stay unchanged before its repair; default: 60 s
 	Log           Log
@@ -34,41 +34,41 @@ type Worker struct {
 
 	Directory          string // the working directory, as written in the file; default: "."
 	TaskOutputFilename string // file for a round's stdout; may contain $program, $worker, $taskId and $round
-	TaskErrorFilename  string // file for a round's stderr; may contain the same variables
+	TaskErrorFilename  string // file for a round's stderr; may contain $program, $worker, $taskId and $round
 
-	Concurrency int // number of slots; 0: one for each core; default: 1
+	Concurrency int // number of slots; 0 means one slot per core; default: 1
 
 	SleepAfterSuccess          time.Duration // pause of a slot after a successful round; default: 0
 	SleepAfterFailure          time.Duration // pause of a slot after a failed round; default: 0.5 s
-	SleepAfterNoProcessClaimed time.Duration // the longest wait of an idle worker between claims; default: 2 s
+	SleepAfterNoProcessClaimed time.Duration // maximum time between two claims of an idle worker; default: 2 s
 
 	Lease        time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
-	OnLeaseLost  string        // what a program does after its lease ran out: "continue" or "end"; default: "continue"
-	Grace        time.Duration // how long programs may run on after the signal to stop; default: 10 s
+	OnLeaseLost  string        // "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"
+	Grace        time.Duration // how long programs may continue after the worker received the signal to stop; default: 10 s
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s
-	FetchTimeout time.Duration // the longest time to fetch a program; above 0; default: 600 s
-	MaxOutput    int64         // bytes of stdout and of stderr to report; 0: all, up to 256 MiB; default: 1 MiB
+	FetchTimeout time.Duration // maximum time to fetch a program; above 0; default: 600 s
+	MaxOutput    int64         // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	Limits       Limits
 
-	MaxCheckpoint, MaxResult, MaxUpdates int64 // bytes that a program may report in each of its files; default: 1 MiB
+	MaxCheckpoint, MaxResult, MaxUpdates int64 // maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
 
-	Env      []string // names of further environment variables that programs inherit
-	EnvFile  string   // file with variables for programs; may contain $program; "": none
-	User     string   // the user that programs run as; "": the worker's user
+	Env      []string // names of environment variables that programs inherit in addition to the usual ones
+	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file
+	User     string   // the user that programs run as; "" means the worker's user
 	Programs Programs
-	Require  []string // isolation that the worker needs to start
+	Require  []string // kinds of isolation without which the worker does not start
 
-	Collect       string        // rsync target for the contents of files/; "": they stay on the worker
-	KeepScratch   string        // which rounds keep their scratch/: "never" or "failed"; default: "never"
+	Collect       string        // rsync target to which files/ is copied; "" means that files/ is not copied
+	KeepScratch   string        // "failed" keeps scratch/ after failed rounds, and "never" always removes it; default: "never"
 	KeepFiles     time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
-	MaxFilesBytes int64         // the most bytes of output files and programs together; 0: no limit; default: 0
+	MaxFilesBytes int64         // maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
 
-	MaxFailuresInRow int // failed rounds of a program after which the circuit breaker may open; 0: never; default: 20
+	MaxFailuresInRow int // number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; default: 20
 
 	Log Log
 }
 
-// Programs limits the resources of a program; 0: no limit (docs/programs.md, "Isolation").
+// Programs holds the limits for the resources of a program (docs/programs.md, "Isolation"). 0 means no limit.
 type Programs struct {
 	Memory, FileSize     int64 // bytes
 	CPUSeconds           int
@@ -78,21 +78,21 @@ type Programs struct {
 
 // Limits are the limits for a fetched program. Each is at least 1.
 type Limits struct {
-	Bytes   int64 // largest download, and largest sum of the unpacked files; default: 1 GiB
-	Entries int   // number of files, directories and links; default: 100,000
-	Depth   int   // depth of nested directories; default: 32
-	Ratio   int   // unpacked bytes per packed byte, above 1 MiB; default: 200
+	Bytes   int64 // maximum size of the download, and of all unpacked files together; default: 1 GiB
+	Entries int   // maximum number of files, directories and links; default: 100,000
+	Depth   int   // maximum depth of nested directories; default: 32
+	Ratio   int   // maximum number of unpacked bytes per packed byte; not checked below 1 MiB; default: 200
 }
 
 // Manager is the configuration of a manager (docs/configuration.md, "[manager]").
 type Manager struct {
 	Redis         Redis
 	Namespace     string
-	RoundDuration time.Duration // the longest time between the starts of two rounds of the manager; default: 1 s
+	RoundDuration time.Duration // maximum time between the starts of two rounds of the manager; default: 1 s
 
 	// TaskDefaults are the defaults of new tasks. Program, Source and Input are empty.
 	TaskDefaults         tdf.Properties
-	AddRandomStartOffset bool // add a random part of a second to each StartAfter; default: false
+	AddRandomStartOffset bool // whether a random fraction of a second is added to each StartAfter; default: false
 	Log                  Log
 }
 
@@ -123,7 +123,7 @@ func LoadManager(path string) (Manager, error) {
 	return s.forManager()
 }
 
-// DefaultServer returns the defaults of a server. Environment variables override them.
+// DefaultServer returns the default configuration of a server. Environment variables override it.
 func DefaultServer(namespace string) (Server, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {
@@ -132,7 +132,7 @@ func DefaultServer(namespace string) (Server, error) {
 	return s.forServer(), nil
 }
 
-// DefaultWorker returns the defaults of a worker. Environment variables override them.
+// DefaultWorker returns the default configuration of a worker. Environment variables override it.
 func DefaultWorker(namespace string) (Worker, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {
@@ -141,7 +141,7 @@ func DefaultWorker(namespace string) (Worker, error) {
 	return s.forWorker()
 }
 
-// DefaultManager returns the defaults of a manager. Environment variables override them.
+// DefaultManager returns the default configuration of a manager. Environment variables override it.
 func DefaultManager(namespace string) (Manager, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {

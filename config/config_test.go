@@ -55,7 +55,7 @@ func TestInvalidVariables(t *testing.T) {
 	mustLoad(t, minimal, "TDF_OTHER=1", "tdf_cfg_x=1", "=C:=x", "")
 }
 
-// A variable overrides the file, but does not hide an invalid value in it.
+// An invalid value in the file is an error even if an environment variable overrides it.
 func TestOverriddenKeysAreChecked(t *testing.T) {
 	_, err := load(source, []byte(minimal+"[redis]\nport=x\n"), []string{"TDF_CFG_REDIS_PORT=1"})
 	wantError(t, err, `some.cfg: [redis] port: "x" is not a whole number from 1 to 65535`)
@@ -98,7 +98,7 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-// No way to print or log a configuration shows its password.
+// A printed or logged configuration never shows the password.
 func TestPasswordIsNotPrinted(t *testing.T) {
 	const secret = "hunter2"
 	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret).server

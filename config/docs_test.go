@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// row returns the key's row in docs/configuration.md.
+// row returns the row that describes the key in docs/configuration.md.
 func row(k key) string {
 	preset := "`" + k.preset + "`"
 	switch {
@@ -23,7 +23,7 @@ func row(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
 }
 
-// docs/configuration.md has a table for each section. Its rows describe the same keys as the table keys in the code.
+// docs/configuration.md has a table for each section. These tables contain the keys of the code, in the same order.
 func TestDocumentationListsEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -56,7 +56,7 @@ var components = map[string][]string{
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
-// Each file in configs/ has every key of its component with the key's default, and a comment above the key.
+// Each file in configs/ contains every key of its component. Each key has its default, and a comment above it.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
 		t.Run(component, func(t *testing.T) {
@@ -96,7 +96,7 @@ func presets(sections []string) []entry {
 	return entries
 }
 
-// uncommented returns the lines with a key but no comment above.
+// uncommented returns the lines that contain a key and do not follow a comment.
 func uncommented(file string) []string {
 	var found []string
 	above := ""

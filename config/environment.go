@@ -7,8 +7,8 @@ import (
 
 const envPrefix = "TDF_CFG_"
 
-// setFromEnvironment applies the variables of environ, which has the form of os.Environ. It applies them in sorted
-// order, so that the same environment always gives the same error.
+// setFromEnvironment sets the keys from the environment variables in environ ("NAME=value"). The variables are sorted,
+// so that the same environment always causes the same error.
 func (s *settings) setFromEnvironment(environ []string) error {
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
 		name, value, _ := strings.Cut(variable, "=")

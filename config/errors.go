@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// An Error is an invalid configuration. Its text is one line without passwords. Commands that return it exit with
-// status 2 (docs/configuration.md, "Errors").
+// An Error says why a configuration is invalid. Its text is one line without passwords. Commands that return it exit
+// with status 2 (docs/configuration.md, "Errors").
 type Error struct {
 	Source  string // the file's path, or the name of the environment variable
-	Section string // "": the error concerns the whole file or an unknown variable
-	Key     string // "": the error concerns the whole section
-	Problem string // the value that was found, and the values that are valid
-	Err     error  // error of the operating system, or nil
+	Section string // "" if the error concerns the whole file or an unknown variable
+	Key     string // "" if the error concerns the whole section
+	Problem string // what is wrong, and which values are valid
+	Err     error  // the operating system's error when the file was read, or nil
 }
 
 func (e *Error) Error() string {
@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return strings.Join(append(parts, e.Problem), ": ")
 }
 
-// Locate sets the source of an error that was found after loading. If the key's environment variable is set, the source
-// is the variable. Otherwise it is the file.
+// Locate sets the Source of an Error that a caller creates after loading. The Source is the key's environment variable
+// if the variable is set, and otherwise the file.
 func (e *Error) Locate(file string) {
 	e.Source = file
 	if k := find(e.Section, e.Key); k != nil {
@@ -38,7 +38,7 @@ func (e *Error) Locate(file string) {
 	}
 }
 
-// Unwrap returns Err, for errors.Is(err, fs.ErrNotExist).
+// Unwrap returns Err, so that errors.Is(err, fs.ErrNotExist) works.
 func (e *Error) Unwrap() error { return e.Err }
 
 // place returns the section and the key. It returns "" if the source is an environment variable, because the variable's
@@ -53,7 +53,7 @@ func (e *Error) place() string {
 	return fmt.Sprintf("[%s] %s", printable(e.Section), printable(e.Key))
 }
 
-// printable shortens s, and quotes it if it has unprintable characters.
+// printable shortens s, and quotes it if it contains unprintable characters.
 func printable(s string) string {
 	s = short(s)
 	if strings.ContainsFunc(s, notPrintable) || !utf8.ValidString(s) {

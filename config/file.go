@@ -15,11 +15,11 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// An entry is a key of a file. Its value is the text after the delimiter, without white space at its ends.
+// An entry is a key of a file. Its value is the text after = or :, without leading and trailing white space.
 type entry struct{ section, name, value string }
 
-// maxFile is the largest file in bytes. The limit protects against a wrong path, such as a device or a log. It also
-// bounds the time of ini.v1, which grows with the square of the number of keys.
+// maxFile is the maximum size of a file in bytes. The limit protects against a wrong path, such as a device or a log.
+// It also limits the time for parsing, because the time of ini.v1 grows with the square of the number of keys.
 const maxFile = 1 << 16
 
 var (
@@ -53,13 +53,13 @@ func readFile(path string) ([]byte, error) {
 func unreadable(path string, err error) error {
 	reason := err
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		reason = pe.Err // Source already names the path
+		reason = pe.Err // without the path, because Source contains it
 	}
 	return &Error{Source: path, Err: err, Problem: "cannot be read: " + reason.Error() + "; expected a configuration file"}
 }
 
-// parse returns the entries of a file. It refuses unknown and duplicate sections and keys. Its errors show no lines,
-// because a line may contain a password.
+// parse returns the entries of a file. It refuses unknown and duplicate sections and keys. Its errors do not quote
+// lines, because a line may contain a password.
 func parse(source string, data []byte) ([]entry, error) {
 	fail := func(section, key, problem string) ([]entry, error) {
 		return nil, &Error{Source: source, Section: section, Key: key, Problem: problem}
@@ -94,18 +94,18 @@ func parse(source string, data []byte) ([]entry, error) {
 	return entries, nil
 }
 
-// marker is put before each value, because ini.v1 does not report empty values as duplicates.
+// marker is put before each value, because ini.v1 does not report a duplicate key if its value is empty.
 const marker = "="
 
-// prepare checks each line, because ini.v1 accepts too much (text after a section, quoted keys), and its errors have no
-// line numbers. It puts each value in backquotes, so that ini.v1 neither changes the value nor continues it on the next
-// line.
+// prepare checks each line, because ini.v1 accepts invalid lines (text after a section, quoted keys), and because its
+// errors contain no line numbers. It puts each value in backquotes, so that ini.v1 neither changes the value nor
+// continues it on the next line.
 func prepare(source string, data []byte) ([]byte, error) {
 	var lines bytes.Buffer
 	number, inSection := 0, false
 	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\uFEFF"))) {
 		number++
-		line := strings.Trim(string(line), " \t\r\n") // other white space may be the end of a password
+		line := strings.Trim(string(line), " \t\r\n") // other white space is kept, because it may belong to a password
 		if problem := lineProblem(line, inSection); problem != "" {
 			return nil, &Error{Source: source, Problem: fmt.Sprintf("line %d: %s", number, problem)}
 		}
@@ -115,14 +115,15 @@ func prepare(source string, data []byte) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// lineProblem returns the problem of a line, or "". inSection is true for lines after the first section header.
+// lineProblem says what is wrong with a line, or returns "". The argument inSection is true for lines after the first
+// section header.
 func lineProblem(line string, inSection bool) string {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 	switch {
 	case !utf8.ValidString(line):
 		return "not UTF-8 text; save the file as UTF-8"
 	case strings.ContainsFunc(line, control):
-		return "the line has a control character; expected plain text"
+		return "the line contains a control character; expected plain text"
 	case line == "" || line[0] == '#' || line[0] == ';' || header.MatchString(line):
 		return ""
 	case line[0] == '[':

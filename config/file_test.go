@@ -69,8 +69,8 @@ func TestMalformedFiles(t *testing.T) {
 		"\n\n[redis] password=hunter2]\n": "line 3: the line begins with [ but is not a [section]; remove the text after the ]",
 		"[redis]\npassword=h\xfcnter2\n":  "line 2: not UTF-8 text; save the file as UTF-8",
 		"\xff\xfe[\x00t\x00":              "line 1: not UTF-8 text; save the file as UTF-8",
-		"[redis]\nhost=a\x00b\n":          "line 2: the line has a control character; expected plain text",
-		"[redis]\nhost=a\rport=3\n":       "line 2: the line has a control character; expected plain text",
+		"[redis]\nhost=a\x00b\n":          "line 2: the line contains a control character; expected plain text",
+		"[redis]\nhost=a\rport=3\n":       "line 2: the line contains a control character; expected plain text",
 		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
 		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
 		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
@@ -123,7 +123,7 @@ func TestHugeFile(t *testing.T) {
 	wantError(t, err, path+": the file has more than 65536 bytes; expected a configuration file")
 }
 
-// All text after the delimiter belongs to the password, whatever characters it has.
+// All text after the delimiter belongs to the password, whatever characters it contains.
 func TestPasswords(t *testing.T) {
 	for line, want := range map[string]string{
 		`None`: "", ``: "", `none`: "none", `abc#def`: "abc#def", `#;% "$'`: `#;% "$'`, `; x`: `; x`, `a ; b # c`: `a ; b # c`,
@@ -145,7 +145,7 @@ func TestAnyPassword(t *testing.T) {
 			t.Fatalf("environment: got %q, want %q", got, want)
 		}
 		if !plain(want) || strings.Trim(want, " ") != want {
-			return // only the environment can have this password (docs/configuration.md, "Passwords")
+			return // an environment variable can contain this password, but a file cannot (docs/configuration.md, "Passwords")
 		}
 		if got := mustLoad(t, minimal+"[redis]\npassword="+want).redis.Password; got != want {
 			t.Fatalf("file: got %q, want %q", got, want)
@@ -153,7 +153,7 @@ func TestAnyPassword(t *testing.T) {
 	})
 }
 
-// For any file and any variable, loading ends, and its error is one printable line.
+// FuzzLoad loads any file with any environment variable. Loading ends, and an error is one printable line.
 func FuzzLoad(f *testing.F) {
 	f.Add("[tdf]\nnamespace=N\n[redis]\npassword=#;%\"\n", "TDF_CFG_REDIS_PORT", "x\ny", "a.cfg")
 	f.Add("\uFEFF[a\u2028b]\n", "TDF_CFG_\n", "", "a\nb.cfg")

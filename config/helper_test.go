@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// clearEnvironment unsets TDF's variables for the test.
+// clearEnvironment unsets TDF's environment variables until the test ends.
 func clearEnvironment(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {
@@ -23,7 +23,7 @@ func clearEnvironment(t *testing.T) {
 
 const source = "some.cfg"
 
-// mustLoad loads the text of a file with the given environment only.
+// mustLoad loads the text of a file with the given environment. It ignores the environment of the process.
 func mustLoad(t fataler, file string, environ ...string) *settings {
 	t.Helper()
 	s, err := load(source, []byte(file), environ)
@@ -33,7 +33,7 @@ func mustLoad(t fataler, file string, environ ...string) *settings {
 	return s
 }
 
-// fataler is a *testing.T or a *rapid.T.
+// fataler is implemented by *testing.T and *rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -59,7 +59,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// fileOf returns a file with the key, and with a namespace.
+// fileOf returns the text of a file with the given key and with a namespace.
 func fileOf(k key, value string) string {
 	ns := "[tdf]\nnamespace=N\n"
 	if k.name == "namespace" {
@@ -68,7 +68,7 @@ func fileOf(k key, value string) string {
 	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
 }
 
-// needs returns the variables that must also be set if k is set.
+// needs returns the environment variables without which the key k cannot be set.
 func needs(k key) []string {
 	environ := []string{}
 	if k.name == "tls_ca" || k.name == "tls_server_name" {

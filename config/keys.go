@@ -57,11 +57,11 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "username", "", text(func(s *settings) *string { return &s.redis.Username }),
-		"The Redis user (ACL). Empty: Redis's user `default`.",
+		"The name of the Redis user (ACL). Empty means Redis's user `default`.",
 	},
 	{
 		"redis", "password", "None", password(func(s *settings) *string { return &s.redis.Password }),
-		"The password. `None` or empty: no password. See \"Passwords\".",
+		"The password of Redis. `None` or empty means no password. See \"Passwords\".",
 	},
 	{
 		"redis", "db", "0", whole(0, maxCount, func(s *settings) *int { return &s.redis.DB }),
@@ -73,11 +73,11 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities to trust. Empty: the system's authorities. Needs `tls=True`.",
+		"A PEM file with the certificate authorities that TDF trusts. Empty means the system's authorities. Requires `tls=True`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
-		"The name that Redis's certificate must be valid for. Empty: `host`. Needs `tls=True`.",
+		"The name for which Redis's certificate must be valid. Empty means the value of `host`. Requires `tls=True`.",
 	},
 
 	{
@@ -89,11 +89,11 @@ var redisKeys = []key{
 var serverKeys = []key{
 	{
 		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the longest time between the starts of two rounds. The server settles a new result at once. Values below 0.01 count as 0.01.",
+		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the longest time between the starts of two rounds. When a result arrives, the server starts a round at once. Values below 0.01 count as 0.01.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
-		"The grace period after an outage, in which workers renew their leases. Until it ends, the server declares no running task lost, timed out or expired.",
+		"The length of the grace period after an outage. In this period, workers renew their leases, and the server declares no running task lost, timed out or expired.",
 	},
 	{
 		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
@@ -111,15 +111,15 @@ var managerKeys = []key{
 var taskKeys = []key{
 	{
 		"task_defaults", "start_after", "0", moment(false, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.StartAfter }),
-		"No worker claims the task before this time. 0: no limit.",
+		"No worker claims the task before this time. 0 means no limit.",
 	},
 	{
 		"task_defaults", "end_before", "inf", moment(true, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.EndBefore }),
-		"The task expires if it is not executed by this time. `inf`: never.",
+		"If the task is not executed by this time, it expires. `inf` means no limit.",
 	},
 	{
 		"task_defaults", "timeout", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Timeout }),
-		"The longest run time of a round. `inf`: no limit.",
+		"The longest run time of a round. `inf` means no limit.",
 	},
 	{
 		"task_defaults", "max_fails", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxFails }),
@@ -135,7 +135,7 @@ var taskKeys = []key{
 	},
 	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
-		"The group that the task belongs to, such as a campaign or a stage. Empty: none.",
+		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 	},
 	{
 		"task_defaults", "meta", "", meta(func(s *settings) *string { return &s.manager.TaskDefaults.Meta }),
@@ -143,7 +143,7 @@ var taskKeys = []key{
 	},
 	{
 		"task_defaults", "fail_on", "stderr", oneOf(func(s *settings) *tdf.FailOn { return &s.manager.TaskDefaults.FailOn }, failOnRules...),
-		"What makes a round fail. `stderr`: any text on stderr. `exit`: an exit status other than 0. `any`: either of them.",
+		"The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures.",
 	},
 	{
 		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
@@ -154,11 +154,11 @@ var taskKeys = []key{
 var logKeys = []key{
 	{
 		"log", "level", "info", level(func(s *settings) *slog.Level { return &s.log.Level }),
-		"The lowest level that is logged.",
+		"The lowest level of the messages that the component logs.",
 	},
 	{
 		"log", "format", "text", oneOf(func(s *settings) *string { return &s.log.Format }, "text", "json"),
-		"The format of a log message: one line of text, or one JSON object.",
+		"The format of a log message. With `text`, it is one line of text. With `json`, it is one JSON object.",
 	},
 }
 

@@ -5,19 +5,19 @@ import "time"
 var workerKeys = []key{
 	{
 		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
-		"The working directory. Each program has a directory below it. A relative path starts where the worker was started.",
+		"The working directory. Each program has a directory below it. A relative path is relative to the directory in which the worker was started.",
 	},
 	{
 		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"The file that keeps a round's stdout. A relative path is below the working directory. The worker fills in `$program`, `$worker`, `$taskId` and `$round`. If the file exists, the new file's name gets a number: `x~2.out`.",
+		"The file for a round's stdout. A relative path is relative to the working directory. The worker replaces `$program`, `$worker`, `$taskId` and `$round` by their values. If the file exists, the new file's name gets a number: `x~2.out`.",
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The file that keeps a round's stderr. The rules of `task_output_filename` hold for it.",
+		"The file for a round's stderr. The same rules apply as for `task_output_filename`.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
-		"The number of slots: how many programs run at once. `auto`: one slot for each core.",
+		"The number of slots: how many programs run at once. `auto` means one slot for each core.",
 	},
 	{
 		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterSuccess }),
@@ -29,19 +29,19 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "sleep_after_no_process_claimed", "2.0", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.SleepAfterNoProcessClaimed }),
-		"The longest wait of an idle worker before it looks for tasks again. A new task wakes it earlier. 0: no wait.",
+		"The longest time after which an idle worker tries again to claim tasks. A new task wakes the worker earlier. 0 means no wait.",
 	},
 	{
 		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
-		"How long a claim or the worker's name holds without a renewal. The worker renews both whenever a third of this time has passed. A running task whose lease has run out is lost.",
+		"How long a claim, or the worker's name, holds without a renewal. The worker renews both whenever a third of this time has passed. If the lease of a running task has run out, the task is lost.",
 	},
 	{
 		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string { return &s.worker.OnLeaseLost }, "continue", "end"),
-		"What happens to a running program whose lease ran out before the worker could renew it. `continue`: it runs on. `end`: the worker ends it and releases the task.",
+		"What the worker does if the lease of a running program runs out before a renewal. With `continue`, the program runs on. With `end`, the worker ends the program and releases the task.",
 	},
 	{
 		"worker", "grace", "10", duration(zeroToInf, func(s *settings) *time.Duration { return &s.worker.Grace }),
-		"How long running programs may go on after the first signal to stop. Then the worker ends them and releases their tasks.",
+		"How long running programs may continue after the worker's first signal to stop. After this time, the worker ends them and releases their tasks.",
 	},
 	{
 		"worker", "kill_grace", "5", duration(fromZero, func(s *settings) *time.Duration { return &s.worker.KillGrace }),
@@ -49,27 +49,27 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.FetchTimeout }),
-		"The longest time to fetch a program, with unpacking and `setup.sh`.",
+		"The longest time for fetching a program. This time includes unpacking and `setup.sh`.",
 	},
 	{
 		"worker", "max_output", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxOutput }),
-		"How many bytes of a round's stdout go to Redis. The same limit applies to its stderr. If the output is longer, its middle is left out. The worker's files keep all output. 0: all, up to 256 MiB.",
+		"How many bytes of a round's stdout the worker stores in Redis. The same limit applies to stderr. If a text is longer, the worker leaves out its middle. The worker's files contain the whole text. 0 means 256 MiB.",
 	},
 	{
 		"worker", "max_checkpoint", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxCheckpoint }),
-		"The largest `checkpoint`, in bytes. A larger one is not stored.",
+		"The largest `checkpoint`, in bytes. A larger checkpoint is not stored.",
 	},
 	{
 		"worker", "max_result", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxResult }),
-		"The largest `result.json`, in bytes. A larger one fails the round.",
+		"The largest `result.json`, in bytes. A larger result makes the round fail.",
 	},
 	{
 		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxUpdates }),
-		"How many bytes of `updates` a round may report. Later updates are left out.",
+		"How many bytes of `updates` a round may report. The worker leaves out later updates.",
 	},
 	{
 		"worker", "max_program_bytes", "1073741824", size(1, maxBytes, func(s *settings) *int64 { return &s.worker.Limits.Bytes }),
-		"The largest program, in bytes. The limit applies to the download, and to all unpacked files together.",
+		"The largest program, in bytes. The limit applies to the download. It also applies to all unpacked files together.",
 	},
 	{
 		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Entries }),
@@ -81,7 +81,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
-		"How many bytes one byte of an archive may unpack to. The limit applies once more than 1 MiB is unpacked.",
+		"The largest ratio of an archive's unpacked size to its packed size. The limit applies only if more than 1 MiB is unpacked.",
 	},
 }
 
@@ -89,63 +89,63 @@ var workerKeys = []key{
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),
-		"Names of more variables of the worker's environment that programs get, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
+		"Names of further variables of the worker's environment that programs get, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
 	},
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
-		"A file of `NAME=value` lines. Programs get these variables, and TDF masks their values in reports and logs. `$program` is filled in. Only the worker's user may be able to read the file. Empty: none.",
+		"A file of `NAME=value` lines. Programs get these variables. TDF masks their values in reports and logs. The worker replaces `$program` by the program's name. Only the worker's user may have access to the file. Empty means no file.",
 	},
 	{
 		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),
-		"The user that programs run as, by name or number. Any value requires that the worker runs as root. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty: the worker's user.",
+		"The name or number of the user as which programs run. If this key is set, the worker must run as root. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty means the worker's user.",
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),
-		"How many bytes of memory a program may use, together with all processes that it starts. Without a cgroup, the limit applies to the address space of each process. 0: no limit.",
+		"How many bytes of memory a program may use, together with all processes that it starts. Without a cgroup, the limit applies to the address space of each process. 0 means no limit.",
 	},
 	{
 		"worker", "cpu_seconds", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.CPUSeconds }),
-		"How many seconds of CPU time each process of a program may use. 0: no limit.",
+		"How many seconds of CPU time each process of a program may use. 0 means no limit.",
 	},
 	{
 		"worker", "file_size", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.FileSize }),
-		"The largest size, in bytes, of a file that a program writes, its output included. 0: no limit.",
+		"The largest size, in bytes, of a file that a program writes. The limit also applies to the program's output. 0 means no limit.",
 	},
 	{
 		"worker", "open_files", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.OpenFiles }),
-		"How many files each process of a program may have open. 0: the worker's own limit.",
+		"How many files each process of a program may have open. 0 means the worker's own limit.",
 	},
 	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),
-		"How many processes a program may have at once. Without a cgroup, the limit applies to all processes of `user` on the machine. 0: no limit.",
+		"How many processes a program may have at once. Without a cgroup, the limit applies to all processes of `user` on the machine. 0 means no limit.",
 	},
 	{
 		"worker", "nice", "0", whole(0, 19, func(s *settings) *int { return &s.worker.Programs.Nice }),
-		"The nice value of programs, from 0 to 19: a higher value leaves more CPU time to others.",
+		"The nice value of programs. A higher value leaves more CPU time to other processes.",
 	},
 	{
 		"worker", "require", "", anyOf(func(s *settings) *[]string { return &s.worker.Require }, isolations...),
-		"Isolation that the worker must have, separated by blanks or commas. If any is missing, the worker does not start. See docs/programs.md, \"Isolation\".",
+		"The kinds of isolation that the worker must have, separated by blanks or commas. If one of them is missing, the worker does not start. See docs/programs.md, \"Isolation\".",
 	},
 	{
 		"worker", "collect", "", target(func(s *settings) *string { return &s.worker.Collect }),
-		"Where the worker sends the content of `files/` after a round: `rsync:HOST:PATH`, `rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. Each round has its own directory `$taskId/$round` there. Empty: `files/` stays beside the output file.",
+		"The target to which the worker copies the content of `files/` after a round: `rsync:HOST:PATH`, `rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. The copy is in the directory `$taskId/$round` of the target. If this key is empty, `files/` stays beside the output file.",
 	},
 	{
 		"worker", "keep_scratch", "never", oneOf(func(s *settings) *string { return &s.worker.KeepScratch }, "never", "failed"),
-		"`failed`: keep the `scratch/` of a failed round beside its output file. `never`: remove every `scratch/`.",
+		"With `failed`, the worker keeps the `scratch/` of a failed round beside the round's output file. With `never`, the worker removes every `scratch/`.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration { return &s.worker.KeepFiles }),
-		"How long the worker keeps output files after they were written, and fetched programs after their last use.",
+		"How long the worker keeps output files after the last write, and fetched programs after their last use.",
 	},
 	{
 		"worker", "max_files_bytes", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.MaxFilesBytes }),
-		"The largest total size, in bytes, of output files and fetched programs. The worker removes the oldest first. It keeps files of the last 5 minutes, and programs used within the last 2 hours. 0: no limit.",
+		"The largest total size, in bytes, of output files and fetched programs. Above this size, the worker removes the oldest first. It keeps files of the last 5 minutes, and programs that were used within the last 2 hours. 0 means no limit.",
 	},
 	{
 		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int { return &s.worker.MaxFailuresInRow }),
-		"After this many failed rounds of a program in a row, the worker pauses the program for a minute, and then tries one round. The worker pauses the program only if another worker succeeded with it within the last hour, or if the last round could not be started. 0: never.",
+		"After this many failed rounds of a program in a row, the worker pauses the program for a minute, and then tries one round. The worker pauses the program only if another worker succeeded with it within the last hour, or if the last round could not be started. 0 means that failures in a row cause no pause.",
 	},
 }
 

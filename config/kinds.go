@@ -15,10 +15,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A kind is the type of a key's value.
+// A kind says which values of a key are valid, and stores them.
 type kind struct {
 	want string                       // description of valid values; errors put it after "is not"
-	set  func(*settings, string) bool // parses and stores a value; false: the value is invalid
+	set  func(*settings, string) bool // parses and stores a value; returns false if the value is invalid
 }
 
 func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *T) kind {
@@ -31,7 +31,7 @@ func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *
 	}}
 }
 
-// matching is the kind of a text that is stored unchanged.
+// matching is the kind of a text that valid accepts. The text is stored unchanged.
 func matching(want string, valid func(string) bool, at func(*settings) *string) kind {
 	return bind(want, func(s string) (string, bool) { return s, valid(s) }, at)
 }
@@ -46,7 +46,7 @@ func path(at func(*settings) *string) kind {
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
 
-// noneWithComment matches the password None with a comment after it. Files do not allow such a comment.
+// noneWithComment matches the password None with a comment on the same line. A comment must have its own line.
 var noneWithComment = regexp.MustCompile(`^None\s+[;#]`)
 
 func password(at func(*settings) *string) kind {
@@ -78,8 +78,8 @@ func namespace(at func(*settings) *string) kind {
 	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", limit), valid, at)
 }
 
-// host refuses a value with a port, a scheme or a path. Otherwise the error would come when the component connects, and
-// would be less clear.
+// host is the kind of a host name or address. It refuses a value with a port, a scheme or a path. Without this check,
+// the component would return a less clear error when it connects.
 func host(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
@@ -103,13 +103,14 @@ func programFile(at func(*settings) *string) kind {
 	return matching("a path with no $ except in $program", valid, at)
 }
 
-// userName is the kind of a user's name, or of a pattern that gives each slot its own user.
+// userName is the kind of a user's name. The name may contain %n, the number of the slot, so that each slot has its own
+// user.
 func userName(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "%n", ""), "%") }
 	return matching("a user's name or number, with no % except in %n", valid, at)
 }
 
-// target is the kind of an rsync target for collected files.
+// target is the kind of an rsync target for the files of rounds.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		to, ok := strings.CutPrefix(s, "rsync:")
@@ -205,11 +206,12 @@ func size(low, high int64, at func(*settings) *int64) kind {
 	return k
 }
 
-// maxSeconds is about 31 years. With this limit, the sum of several durations does not overflow.
+// maxSeconds is the maximum of a duration, about 31 years. With this limit, the sum of several durations does not
+// overflow.
 const maxSeconds = 1e9
 
-// duration is the kind of a number of seconds from 0 up. opts.above excludes 0. opts.inf allows "inf", which is
-// Forever.
+// duration is the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is true,
+// "inf" is valid and means Forever.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
@@ -225,7 +227,7 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
 }
 
-// seconds is the kind of a task's duration, which has no upper limit.
+// seconds is the kind of a task's duration. It has no upper limit.
 func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	parse := func(s string) (tdf.Seconds, bool) {
 		v, err := tdf.ParseSeconds(s)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Logger returns a logger that writes to w.
+// Logger returns a logger that writes to w, with the configured level and format.
 func (l Log) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: l.Level}
 	if l.Format == "json" {

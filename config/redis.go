@@ -8,24 +8,23 @@ import (
 
 const (
 	embedded = "embedded"
-	loopback = "127.0.0.1" // address of the embedded Redis
+	loopback = "127.0.0.1" // the embedded Redis listens only on this address
 )
 
-// Redis is the address of Redis and the login: section [redis].
+// Redis holds the address of Redis and the login (docs/configuration.md, "[redis]").
 type Redis struct {
-	Host     string // default: "localhost"; "embedded" only in a Server
+	Host     string // name or address; "embedded" is valid only for a server; default: "localhost"
 	Port     int    // default: 6379
-	Username string // default: "", which is Redis's user "default"
-	Password string `json:"-"` // default: "", no password; String leaves it out
+	Username string // "" means Redis's user "default"; default: ""
+	Password string `json:"-"` // "" means no password; String does not show it; default: ""
 	DB       int    // default: 0
 
 	TLS           bool
-	TLSCA         string // a PEM file; "": the authorities that the system trusts
-	TLSServerName string // the name in Redis's certificate; "": Host
+	TLSCA         string // a PEM file of trusted authorities; "" means the authorities that the system trusts
+	TLSServerName string // the name in Redis's certificate; "" means the name in Host
 }
 
-// Embedded reports whether the server must run a Redis in its own process, in memory, at Addr. It is always false
-// for workers and managers.
+// Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
 // Addr returns host:port. The host of the embedded Redis is 127.0.0.1.
@@ -37,7 +36,7 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// String describes the Redis for logs and errors, without the password.
+// String returns the address, the user and the database, without the password, for logs and errors.
 func (r Redis) String() string {
 	user, tls := "", ""
 	if r.Username != "" {

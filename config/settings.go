@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// settings has the values of all keys of all components.
+// settings holds the values of all keys of all components.
 type settings struct {
 	redis     Redis
 	namespace string
@@ -14,8 +14,8 @@ type settings struct {
 	worker    Worker
 	manager   Manager
 
-	source string            // the source in errors about missing keys
-	from   map[string]string // source of each set key, by its variable's name
+	source string            // the configuration file, for errors about missing keys
+	from   map[string]string // maps the environment variable of each set key to the source of the key's value
 }
 
 func loadFile(path string) (*settings, error) {
@@ -34,7 +34,7 @@ func load(path string, data []byte, environ []string) (*settings, error) {
 	return s, s.finish(environ)
 }
 
-// read takes the settings from the text of a file.
+// read sets the keys that the text of a file contains.
 func (s *settings) read(data []byte) error {
 	entries, err := parse(s.source, data)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *settings) read(data []byte) error {
 	return nil
 }
 
-// loadNamespace makes the settings of a component that has no configuration file.
+// loadNamespace returns the settings of a component that has a namespace, but no configuration file.
 func loadNamespace(namespace string) (*settings, error) {
 	s := defaults("(no file)")
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
@@ -92,7 +92,7 @@ func (s *settings) set(k *key, source, value string) error {
 	return s.fault(k.section, k.name, found+" is not "+k.kind.want)
 }
 
-// fault returns an error about a key. It names the source of the key's value.
+// fault returns an error about a key. The error names the source of the key's value.
 func (s *settings) fault(section, name, problem string) error {
 	source, ok := s.from[find(section, name).env()]
 	if !ok {
@@ -101,7 +101,7 @@ func (s *settings) fault(section, name, problem string) error {
 	return &Error{Source: source, Section: section, Key: name, Problem: problem}
 }
 
-// finish applies the environment and the overrides, and checks the result.
+// finish applies the environment variables and then the overrides, and checks the result.
 func (s *settings) finish(environ []string, overrides ...Override) error {
 	if err := s.setFromEnvironment(environ); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *settings) finish(environ []string, overrides ...Override) error {
 	return nil
 }
 
-// check checks required keys, and keys that depend on each other.
+// check returns an error if a required key is missing, or if two keys contradict each other.
 func (s *settings) check() error {
 	switch {
 	case s.namespace == "":

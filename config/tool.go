@@ -8,7 +8,7 @@ type Tool struct {
 	Server  Server
 	Worker  Worker
 
-	from map[string]string // source of each set key, by its variable's name
+	from map[string]string // maps the environment variable of each set key to the source of the key's value
 }
 
 // IsSet reports whether the file, the environment or an override sets a key.
@@ -24,15 +24,15 @@ func (t Tool) IsSet(section, name string) bool {
 // An Override is a value that overrides the file and the environment.
 type Override struct {
 	Section, Name, Value string
-	Source               string // the source in errors, such as the name of a flag
+	Source               string // the source that errors name, such as a flag
 }
 
-// DefaultNamespace is the namespace of a Tool without a file.
+// DefaultNamespace is the default namespace of a Tool without a file.
 const DefaultNamespace = "tdf"
 
-// LoadTool reads the file at path; "" means no file. Environment variables override the file, and overrides override
-// both. If the host is "embedded", the tool's manager and workers use the loopback address. Every error is
-// an [*Error].
+// LoadTool reads the file at path. If path is "", there is no file. Environment variables override the file, and
+// overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback address.
+// Every error is an [*Error].
 func LoadTool(path string, overrides ...Override) (Tool, error) {
 	s := defaults("(no file)")
 	s.namespace = DefaultNamespace
@@ -56,7 +56,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 	return t, nil
 }
 
-// override sets the key of an override.
+// override sets the key that an Override names.
 func (s *settings) override(o Override) error {
 	k := find(o.Section, o.Name)
 	if k == nil {

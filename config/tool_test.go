@@ -18,7 +18,7 @@ func toolFile(t *testing.T, text string) string {
 	return path
 }
 
-// A flag overrides the environment, the environment overrides the file, and the file overrides the default.
+// An override wins over the environment, the environment over the file, and the file over the default.
 func TestToolPrecedence(t *testing.T) {
 	clearEnvironment(t)
 	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
@@ -43,8 +43,8 @@ func TestToolPrecedence(t *testing.T) {
 	}
 }
 
-// Without a file, the namespace has a default. If there is a file, the namespace must be set: in the file, in the
-// environment or by an override.
+// The namespace has a default only if there is no file. Otherwise it must be set in the file, in the environment or by
+// an override.
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")
@@ -63,7 +63,7 @@ func TestToolWithoutAFile(t *testing.T) {
 	}
 }
 
-// With an embedded Redis, managers and workers use the loopback address.
+// With an embedded Redis, managers and workers connect to the loopback address.
 func TestToolEmbedded(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// fromRedis spools the content of a source redis:SHA256. The caller, obtain, checks the SHA-256.
+// fromRedis writes the content of a source redis:SHA256 to the file payload. The caller must check the SHA-256.
 func (j *job) fromRedis(ctx context.Context) (string, error) {
 	if j.Blob == nil {
 		return "", errors.New("no Redis to fetch from")

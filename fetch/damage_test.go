@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unpacked returns the files of an archive, or its error.
+// unpacked unpacks an archive, and returns its files or the error.
 func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,8 +22,8 @@ func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	return snapshot(t, tree), nil
 }
 
-// damageable returns small archives in every compression. An archive whose name begins with "two" consists of two
-// compressed parts.
+// damageable returns a small archive for each compression. If the name of an archive begins with "two", it consists of
+// two compressed parts.
 func damageable(t testing.TB) map[string][]byte {
 	t.Helper()
 	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})
@@ -35,7 +35,7 @@ func damageable(t testing.TB) map[string][]byte {
 	return found
 }
 
-// If a bit of an archive is flipped, unpacking fails or gives the same files.
+// If one bit of an archive is wrong, unpacking fails or returns the same files.
 func TestBitFlipIsFound(t *testing.T) {
 	for name, data := range damageable(t) {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestBitFlipIsFound(t *testing.T) {
 			must(t, err)
 			refused := 0
 			for i := range data {
-				bit := 8*i + i*5%8 // one bit of each byte
+				bit := 8*i + i*5%8 // flip one bit of each byte in turn
 				bad := bytes.Clone(data)
 				bad[bit/8] ^= 1 << (bit % 8)
 				got, err := unpacked(t, bad)
@@ -60,7 +60,7 @@ func TestBitFlipIsFound(t *testing.T) {
 	}
 }
 
-// A truncated archive is refused, even if only checksums after the last entry are missing.
+// Unpacking a truncated archive fails, even if only checksums after the last entry are missing.
 func TestEveryTruncationIsFound(t *testing.T) {
 	for name, data := range damageable(t) {
 		want, err := unpacked(t, data)
@@ -75,14 +75,14 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	}
 }
 
-// Bytes after an archive's end are handled as GNU tar and the usual decompressors handle them.
+// If bytes follow the end of an archive, the unpacker does the same as GNU tar and the usual decompressors.
 func TestTrailingBytes(t *testing.T) {
 	zeros, text := make([]byte, 4096), []byte("something else\n")
 	plain := packTar(t, runItem)
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	tests := map[string]struct {
 		data []byte
-		want string // "": no error
+		want string // "" if no error is expected
 	}{
 		"tar zeros":          {join(plain, zeros), ""},
 		"tar, more":          {join(plain, text), ""},
@@ -116,7 +116,7 @@ func TestTrailingBytes(t *testing.T) {
 	}
 }
 
-// Archives that GNU tar made are unpacked, with every record size and compressor.
+// Archives of GNU tar can be unpacked, whatever their record size and compressor are.
 func TestArchivesOfGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/p/run.sh", []byte(goodScript))
@@ -132,7 +132,7 @@ func TestArchivesOfGNUTar(t *testing.T) {
 				option = "-caf"
 			}
 			if out, err := exec.Command("tar", "-b", factor, option, name, "-C", dir+"/p", ".").CombinedOutput(); err != nil {
-				t.Logf("%s: %v: %s", ending, err, out) // the compressor is missing
+				t.Logf("%s: %v: %s", ending, err, out) // the compressor is not installed
 				continue
 			}
 			fetchWorks(t, newFetcher(t), "rsync:"+name)

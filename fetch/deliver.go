@@ -11,15 +11,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ParseTarget returns an error if target is not a valid address of a delivery: rsync:PATH with an absolute path,
-// rsync:HOST:PATH or rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The error names the target
-// without its credentials.
+// ParseTarget returns an error if target is not a valid address for [Deliver]. These addresses are valid: rsync:PATH
+// with an absolute path, rsync:HOST:PATH and rsync:rsync://HOST/MODULE/PATH (docs/configuration.md, "[worker]"). The
+// error shows no credentials.
 func ParseTarget(target string) error {
 	_, err := parseTarget(target)
 	return err
 }
 
-// parseTarget returns the target in rsync's notation.
+// parseTarget returns the target in the notation of rsync's command line.
 func parseTarget(target string) (location string, err error) {
 	location, found := strings.CutPrefix(target, tdf.SchemeRsync+":")
 	switch {
@@ -36,7 +36,7 @@ func parseTarget(target string) (location string, err error) {
 	return location, nil
 }
 
-// checkLocation checks a target by the rules for a source.
+// checkLocation returns an error if a target breaks the rules for sources.
 func checkLocation(location string) error {
 	src, err := tdf.ParseSource(tdf.SchemeRsync + ":" + strings.TrimRight(location, "/") + "/run.sh")
 	if err != nil {
@@ -48,18 +48,18 @@ func checkLocation(location string) error {
 	return nil
 }
 
-// Deliver copies the contents of dir to target/sub by rsync. sub is a relative path such as 17/0.
+// Deliver copies the contents of dir to target/sub with rsync. The argument sub is a relative path such as 17/0.
 //
 //   - Deliver creates sub and the last part of target's path.
 //   - Deliver replaces existing files, and adds files to existing directories.
-//   - Copied files get the default modes of the target. They are never setuid.
+//   - Copied files get the default modes of the target, without setuid and setgid bits.
 //   - Deliver copies links as links. It skips special files.
-//   - Deliver needs rsync even for a local path. rsync must not ask for a password.
-//   - Deliver fails if the other end is silent for [DefaultIdleTimeout].
+//   - Deliver needs rsync even for a local path. It fails if rsync needs a password that is not in the environment.
+//   - Deliver fails if the other end sends no data for [DefaultIdleTimeout].
 //   - Deliver uses a temporary directory in tmp, and creates tmp if necessary. If the process is killed, the temporary
 //     directory stays.
 //
-// The error names the target without credentials. It wraps the cause of ctx if ctx ended the delivery.
+// The error shows no credentials. If ctx ended the delivery, the error wraps the cause of ctx.
 func Deliver(ctx context.Context, tmp, dir, sub, target string) error {
 	location, err := parseTarget(target)
 	if err != nil {
@@ -79,7 +79,7 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	defer os.RemoveAll(stage)
 	args := append(rsyncArgs(location, DefaultIdleTimeout),
 		"--recursive", "--links", "--times",
-		"--omit-dir-times",   // do not set times of directories: other deliveries share the directories above sub
+		"--omit-dir-times",   // rsync must not set the times of directories, because deliveries share the directories above sub
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
 	out, err := runRsync(ctx, stage, args)
@@ -89,8 +89,9 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	return nil
 }
 
-// stageAs makes a directory in tmp, with a symbolic link sub that points to dir. rsync follows links in the path that it
-// copies. With --relative, rsync creates sub at the other end. No other option does that with every version of rsync.
+// stageAs creates a directory in tmp that contains a symbolic link with the path sub to dir. rsync follows a link in
+// the path that it copies. With the option --relative, rsync creates the path sub at the other end. With some versions
+// of rsync, no other option does that.
 func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if !filepath.IsLocal(sub) || filepath.Clean(sub) != sub || sub == "." {
 		return "", fmt.Errorf("%q is not a path below the target", sub)
@@ -121,13 +122,14 @@ func stageAs(tmp, dir, sub string) (stage string, err error) {
 }
 
 var deliverCodes = map[int]string{
-	3:             "the target's directory cannot be used or made",
+	3:             "the target's directory cannot be used or created",
 	11:            "the target cannot be written; all but the last part of its path must exist",
 	rsyncNotThere: "some files could not be read here or written at the target",
 	rsyncVanished: "files vanished during the delivery",
 }
 
-// deliverError explains an error of rsync. If rsync reports a full disk, it is the target's disk, not this machine's.
+// deliverError adds an explanation to an error of rsync. If rsync reports a full disk, the target's disk is full, and
+// not the disk of this machine.
 func deliverError(err error, out string) error {
 	_, text := rsyncFailed(err, deliverCodes)
 	switch {

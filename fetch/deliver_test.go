@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// filesDir makes a directory with unusual files that a program may leave behind.
+// filesDir creates a directory with the unusual kinds of files that a program can create.
 func filesDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir() + "/files"
@@ -26,7 +26,7 @@ func filesDir(t *testing.T) string {
 	return dir
 }
 
-// delivered is the expected snapshot of the target after a delivery of filesDir.
+// delivered is the snapshot of the target that the tests expect after a delivery of filesDir.
 var delivered = map[string]string{
 	"17":                    "drwxr-xr-x",
 	"17/0":                  "drwxr-xr-x",
@@ -39,8 +39,8 @@ var delivered = map[string]string{
 	"17/0/sublink":          "Lrwxrwxrwx",
 }
 
-// checkDelivered checks that dir has the files of delivered. It ignores where links point, because an rsync daemon may
-// change that.
+// checkDelivered checks that dir contains the files in delivered. It ignores the targets of links, because an rsync
+// daemon may change them.
 func checkDelivered(t *testing.T, dir string) {
 	t.Helper()
 	got := snapshot(t, dir)
@@ -94,7 +94,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// The files of several rounds and tasks can be delivered to the same target.
+// The files of several rounds and tasks can go to the same target.
 func TestDeliverBesideOthers(t *testing.T) {
 	needRsync(t)
 	to := t.TempDir()

@@ -13,7 +13,7 @@ import (
 // A Step is a step of a fetch (docs/programs.md, "Errors").
 type Step string
 
-// The steps, in the order in which a fetch takes them.
+// The steps of a fetch, in their order.
 const (
 	StepCheck    Step = "check" // check the existing directory of the program
 	StepWait     Step = "wait"  // wait for another worker that fetches the same program
@@ -39,8 +39,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Local reports whether this host caused the error, for example by a full disk or by its connection to the source.
-// Another host may then be able to fetch the source (docs/programs.md, "Errors").
+// Local reports whether this host caused the error, for example if its disk is full or if it cannot connect to the
+// source. Another host may then be able to fetch the source (docs/programs.md, "Errors").
 func (e *Error) Local() bool {
 	var number syscall.Errno
 	switch {
@@ -58,10 +58,11 @@ type localError struct{ err error }
 func (e localError) Error() string { return e.err.Error() }
 func (e localError) Unwrap() error { return e.err }
 
-// ErrOtherSource means that the program's directory came from another source (docs/programs.md, "The record").
+// ErrOtherSource means that the program in the directory was fetched from another source (docs/programs.md, "The
+// record").
 var ErrOtherSource = errors.New("holds another source's program")
 
-// failed returns an *Error that wraps a step's error. If ctx has ended, the *Error wraps the cause of ctx instead.
+// failed returns an *Error about a step. It wraps the step's error, or the cause of ctx if ctx has ended.
 func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	var done *Error
 	switch {
@@ -77,7 +78,7 @@ func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	return &Error{Source: src.String(), Step: step, Err: err}
 }
 
-// timeoutError is the cause of a fetch's context after fetch_timeout.
+// timeoutError is the cause with which fetch_timeout ends a fetch's context.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {

@@ -8,20 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ensureExecutable makes run.sh executable for the user that runs programs.
+// ensureExecutable makes run.sh executable for the programs' user.
 func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
 	if j.executableMode(path, mode) == mode.Perm() {
 		return nil
 	}
 	err := j.makeExecutable(path)
 	if mode&0o111 != 0 {
-		return nil // if run.sh belongs to another user, the programs' user may still be able to execute it; otherwise its start fails
+		return nil // the programs' user may be able to execute run.sh nevertheless; if not, the start of the program fails
 	}
 	return err
 }
 
-// executableMode returns the mode that run.sh needs. The argument mode is its mode now. This process cannot test whether
-// another user may execute a file. So with OtherUser, everyone who can read run.sh may execute it.
+// executableMode returns the mode that run.sh needs. The argument mode is its present mode. If OtherUser is set, this
+// process cannot test whether the programs' user may execute run.sh. Then everyone who can read run.sh may also execute
+// it.
 func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	now := mode.Perm()
 	switch {
@@ -35,8 +36,8 @@ func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 
 var errLinkNotExecutable = errors.New("run.sh is a symbolic or hard link to a file that is not executable; make that file executable (chmod +x)")
 
-// makeExecutable changes the mode of run.sh. It follows no symbolic link and changes no file with other hard links,
-// because that file may not belong to the program.
+// makeExecutable changes the mode of run.sh. If run.sh is a symbolic link or has other hard links, makeExecutable
+// returns an error, because the file may not belong to the program.
 func (j *job) makeExecutable(path string) error {
 	f, info, err := regular(os.OpenFile(path, readFlags, 0))
 	switch {

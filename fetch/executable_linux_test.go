@@ -11,7 +11,7 @@ import (
 
 const nobody = 65534 // user id
 
-// openDir makes a directory that every user can enter. t.TempDir makes one that only its owner can enter.
+// openDir creates a directory that every user can enter. Only the owner can enter a directory of t.TempDir.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tdf-test-")
@@ -21,7 +21,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// asNobody calls f as an unprivileged user, because root may execute every executable file.
+// asNobody calls f as an unprivileged user. As root, the test would prove nothing, because root may execute a file if
+// any user may.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,7 +32,7 @@ func asNobody(t *testing.T, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
 			t.Error(errno)
 			return
@@ -41,7 +42,7 @@ func asNobody(t *testing.T, f func()) {
 	<-done
 }
 
-// run.sh becomes executable for the user that runs programs.
+// A fetch makes run.sh executable for the programs' user.
 func TestRunScriptIsMadeExecutable(t *testing.T) {
 	for name, c := range map[string]struct{ before, ours, others os.FileMode }{
 		"not executable":           {0o640, 0o755, 0o755},
@@ -74,7 +75,8 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 	}
 }
 
-// If run.sh belongs to another user, its mode does not change. The fetch fails only if no user can execute run.sh.
+// If run.sh belongs to another user, a fetch does not change its mode. The fetch fails only if no user can execute
+// run.sh.
 func TestRunScriptOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")

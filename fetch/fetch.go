@@ -20,43 +20,44 @@ const (
 )
 
 // A Fetcher fetches programs into directories below one working directory. Other processes may use the same working
-// directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. A field with the zero
-// value has its default.
+// directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. The zero value of a
+// field means its default.
 type Fetcher struct {
 	Dir     string        // the working directory; "" means the current directory of the process
-	Timeout time.Duration // limit of one Fetch, including waiting and setup.sh (fetch_timeout); default 600 s
+	Timeout time.Duration // maximum time of a call of Fetch, including setup.sh and waiting for other calls (fetch_timeout); default 600 s
 	Limits  Limits
 
 	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that
 	// wraps fs.ErrNotExist. If Blob is nil, a fetch of such a source fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
-	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. env is the whole
-	// environment of the script. Setup ends all processes of the script, and returns the end of the script's output.
-	// If Setup is nil, setup.sh runs in a separate process group. Processes that leave this group are not ended.
+	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. The argument env is the
+	// whole environment of the script. Setup ends all processes of the script, and returns the last part of the
+	// script's output. If Setup is nil, setup.sh runs in a separate process group. Processes that leave this group are
+	// not ended.
 	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
 
-	// OtherUser is set if programs run as another user than this process. Then everyone who can read run.sh
-	// may also execute it.
+	// OtherUser means that programs run as another user than this process. A Fetcher then lets everyone who can read
+	// run.sh execute it, too.
 	OtherUser bool
-	User      int // with OtherUser: the id of that user, whose files are trusted like the files of this process's user
+	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
 
-	IdleTimeout time.Duration     // maximum time without a byte from http or rsync; default 30 s
-	RetryPause  time.Duration     // pause before the first retry of a download; doubles each time; default 0.5 s
-	Transport   http.RoundTripper // for http and https; the default uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY
-	Log         *slog.Logger      // nil: no log
+	IdleTimeout time.Duration     // maximum time for which an http server or rsync may send no data; default 30 s
+	RetryPause  time.Duration     // pause before the first retry of a download; each further pause is twice as long; default 0.5 s
+	Transport   http.RoundTripper // for http and https; the default respects HTTP_PROXY, HTTPS_PROXY and NO_PROXY
+	Log         *slog.Logger      // nil means no log
 }
 
-// A Program is a program's complete directory.
+// A Program is a program whose directory is complete.
 type Program struct {
 	Dir     string // absolute
-	SHA256  string // hash of the source's content; "" for a directory made by hand
-	Fetched bool   // this call fetched the program
+	SHA256  string // SHA-256 of the source's content; "" for a directory made by hand
+	Fetched bool   // whether this call fetched the program
 }
 
-// Fetch completes ./$program/ if necessary, and returns the program. If several calls run at once, even in several
-// processes, one call fetches and the others wait. A call that fails leaves ./$program/ unchanged. The error is an
-// *[Error], or an error of [tdf.Properties.Validate] about program or source.
+// Fetch fetches the program if ./$program/ is not complete, and returns the program. If several calls run at once, even
+// in several processes, one call fetches the program and the others wait. If a call fails, ./$program/ does not change.
+// The error is an *[Error], or an error of [tdf.Properties.Validate] if the arguments are invalid.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -78,9 +79,9 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 	return j.fetch(ctx)
 }
 
-// Ready reports whether ./$program/ is complete: run.sh exists, and was fetched from this source or made by hand. Ready
-// is cheaper than Fetch. If the programs' user cannot execute run.sh, Ready makes run.sh executable. If Ready returns
-// false without an error, the program is not ready, and Fetch must fetch it.
+// Ready reports whether ./$program/ contains a run.sh that was fetched from this source or made by hand. Ready is
+// cheaper than Fetch. If the programs' user cannot execute run.sh, Ready makes run.sh executable. If Ready returns
+// false without an error, call Fetch.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	j, err := f.job(program, source)
 	if err != nil {
@@ -90,13 +91,13 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	return p, ok, failed(context.Background(), j.src, StepCheck, err)
 }
 
-// A job is one call of Fetch or Ready, with the defaults filled in.
+// A job is one call of Fetch or Ready. In its copy of the Fetcher, the defaults replace the zero values.
 type job struct {
 	Fetcher
 	program string
 	src     tdf.Source
 	dir     string // ./$program/, absolute
-	stage   string // the staging directory, absolute; only the lock's holder writes to it
+	stage   string // absolute path of the staging directory; only the lock's holder writes to it
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
@@ -161,7 +162,7 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	return Program{Dir: j.dir, SHA256: sum, Fetched: true}, nil
 }
 
-// makeTree unpacks the payload into the staged tree, and checks the run.sh at the top of the tree.
+// makeTree unpacks the source's content into the staged tree, and checks the run.sh at the top of the tree.
 func (j *job) makeTree(ctx context.Context) error {
 	tree := j.staged(stagedTree)
 	if err := os.Mkdir(tree, 0o755); err != nil {

@@ -22,7 +22,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Each kind of source gives the same program, whether the source is a script or an archive with any ending.
+// A fetch of each kind of source returns the same program, whether the source is a script or an archive with any
+// ending.
 func TestEverySource(t *testing.T) {
 	dir := t.TempDir()
 	address, url := daemon(t, dir), serveFunc(t, http.FileServer(http.Dir(dir)).ServeHTTP)
@@ -115,7 +116,7 @@ func TestFetchRefusesNames(t *testing.T) {
 	checkSame(t, f.Dir, map[string]string{})
 }
 
-// blocking serves the first bytes of a file, and then waits until the client disconnects.
+// blocking sends the first bytes of a file, and then waits until the client disconnects.
 func blocking(t *testing.T) (url string, began chan struct{}) {
 	began = make(chan struct{}, 1)
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {

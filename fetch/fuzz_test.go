@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// For any input, the unpacker does not panic, and does not change files outside its directory.
+// FuzzUnpack checks that the unpacker never panics, and that it never changes files outside its directory.
 func FuzzUnpack(f *testing.F) {
 	for _, tt := range hostile {
 		f.Add(pack(f, "tar", tt.items...))
@@ -34,7 +34,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// checkInside checks that no link leads out of the tree.
+// checkInside checks that no link in the tree leads out of the tree.
 func checkInside(t *testing.T, tree string) {
 	t.Helper()
 	root, err := os.OpenRoot(tree)

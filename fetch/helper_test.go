@@ -31,11 +31,11 @@ var (
 
 const goodScript = "#!/bin/sh\necho it runs\n"
 
-// item is an entry of an archive that a test packs. It is a file, unless kind is set.
+// item is an entry of an archive that a test packs. If kind is not set, the entry is a file.
 type item struct {
 	name string
 	body string
-	mode int64 // 0: 0644
+	mode int64 // 0 means 0644
 	kind byte  // tar.Type…
 	link string
 }
@@ -99,7 +99,8 @@ func packZip(t testing.TB, items ...item) []byte {
 	return buf.Bytes()
 }
 
-// compress compresses data in the format of the ending. The ending "tar" means no compression.
+// compress compresses data in the format that the ending of a name stands for. For the ending "tar", it returns data
+// unchanged.
 func compress(t testing.TB, ending string, data []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -147,7 +148,7 @@ func write(t testing.TB, name string, data []byte) string {
 	return name
 }
 
-// serve answers every request with data.
+// serve starts an http server that answers every request with data.
 func serve(t testing.TB, data []byte) string {
 	return serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
 }
@@ -158,7 +159,8 @@ func serveFunc(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// snapshot describes every file in a directory except lock files: its mode, and its content or the target of the link.
+// snapshot describes every file in a directory, except lock files. A description contains the file's mode, and its
+// content or the link's target.
 func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -195,7 +197,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 	return found
 }
 
-// fetchFails checks that a fetch fails and changes no file, and that its error contains all texts.
+// fetchFails checks that a fetch fails and changes no file, and that its error contains all given texts.
 func fetchFails(t *testing.T, f *Fetcher, source string, texts ...string) error {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -224,7 +226,8 @@ func checkSame(t *testing.T, dir string, before map[string]string) {
 	}
 }
 
-// fetchWorks checks that a program is ready after a fetch, and that the staging directory is empty then.
+// fetchWorks fetches a program. It checks that the program is ready afterwards, and that the staging directory is
+// empty.
 func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	t.Helper()
 	p, err := f.Fetch(t.Context(), "prog", source)

@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/origin"
 )
 
-// download spools an http or https source. After a temporary error, it starts the download again.
+// download writes the content of an http or https source to the file payload. After a temporary error, it starts the
+// download again.
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
@@ -37,7 +38,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// attempt spools the answer to one request. It follows redirects.
+// attempt sends one request, follows redirects, and writes the answer to the file payload.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()
@@ -60,13 +61,13 @@ func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) 
 	return j.spool(ctx, body)
 }
 
-// bodyReader explains errors of a response's body, and detects a truncated body.
+// bodyReader reads a response's body. It explains read errors, and returns an error for a truncated body.
 type bodyReader struct {
 	r    io.Reader
 	ctx  context.Context
 	idle *idleGuard
 	got  int64
-	want int64 // size of the body; -1: unknown
+	want int64 // size of the body; -1 if unknown
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
@@ -93,7 +94,7 @@ func (b *bodyReader) short() error {
 	return fmt.Errorf("the connection ended after %d of %d bytes", b.got, b.want)
 }
 
-// transportError marks an error as temporary, unless it is an invalid certificate or a refused redirect.
+// transportError marks an error as temporary. An invalid certificate and a refused redirect are not temporary.
 func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return temporary{context.Cause(ctx)}
@@ -105,7 +106,7 @@ func transportError(ctx context.Context, err error) error {
 	return temporary{err}
 }
 
-// idleGuard cancels a request that has received no byte for a while. It also limits the time for dialing.
+// idleGuard cancels a request that receives no data for too long. It also limits the time to connect.
 type idleGuard struct {
 	timer  *time.Timer
 	after  time.Duration

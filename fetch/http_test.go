@@ -47,7 +47,8 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// flaky returns the address of a server. The server answers all requests by bad, except the last retry of a download.
+// flaky returns the address of a server. The server passes requests to the handler bad, but answers the last retry of a
+// download correctly.
 func flaky(t *testing.T, bad http.HandlerFunc) string {
 	var requests atomic.Int32
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -80,13 +81,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// With synctest's clock, the last try cannot time out, even on a slow machine.
+// The clock of synctest makes sure that the last try cannot time out, even on a slow machine.
 func TestRetriedAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFetcher(t), 0
 		f.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 			if tries++; tries <= maxRetries {
-				<-r.Context().Done() // the client's idle timeout
+				<-r.Context().Done() // ends at the client's idle timeout
 				return nil, r.Context().Err()
 			}
 			return &http.Response{StatusCode: 200, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript))}, nil
@@ -227,7 +228,7 @@ func TestCertificate(t *testing.T) {
 // Credentials are sent only to the host of the source. No error contains them.
 func TestCredentials(t *testing.T) {
 	var mu sync.Mutex
-	seen := map[string]string{} // from the path of a request to its user, password and referrer
+	seen := map[string]string{} // maps the path of a request to its user, password and referrer
 	record := func(r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()

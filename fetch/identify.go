@@ -12,17 +12,18 @@ import (
 	"github.com/mholt/archives"
 )
 
-// A format is the format of an archive. The archive's content decides it, not the end of the source's name.
+// A format is the format of an archive. It depends on the archive's content, and not on the ending of the source's
+// name.
 type format struct {
 	zip  bool
-	comp archives.Compression // compression of a tar; nil: none
+	comp archives.Compression // compression of a tar; nil if the tar is not compressed
 }
 
-// compressions are the supported compressions of a tar. The options limit the memory that zstd uses. xz always limits
-// its memory.
+// compressions are the supported compressions of a tar. The options limit the memory of zstd. xz always limits its
+// memory.
 //
-// archives.Identify is too risky for hostile bytes: it tries every format that it knows, in random order, and
-// guesses some of them (brotli, zlib).
+// The package does not use archives.Identify, which is too risky for hostile bytes. Identify tries every format in
+// random order, and only guesses brotli and zlib.
 var compressions = []archives.Compression{
 	gz{},
 	archives.Bz2{},
@@ -37,8 +38,8 @@ var errUnknownFormat = errors.New("the content is not a supported archive (tar, 
 // tarBlock is the block size of a tar, in bytes.
 const tarBlock = 512
 
-// identify returns the format of an archive. head holds the first bytes of the archive, at most tarBlock. identify does not
-// decompress head, so it does not check that a compressed file contains a tar.
+// identify returns the format of an archive. The argument head is the first bytes of the archive, at most tarBlock.
+// identify does not check that a compressed file contains a tar, because it does not decompress head.
 func identify(ctx context.Context, head []byte) (format, error) {
 	if isTar(head) {
 		return format{}, nil
@@ -60,7 +61,7 @@ func isZip(head []byte) bool {
 }
 
 // isTar reports whether head begins a tar. It checks only the first block. It also recognizes a tar without entries,
-// for which unpack returns a clearer error.
+// because unpack returns a clearer error for it.
 func isTar(head []byte) bool {
 	if len(head) < tarBlock {
 		return false
@@ -76,7 +77,7 @@ type secondBlock struct{}
 
 func (secondBlock) Read([]byte) (int, error) { return 0, errSecondBlock }
 
-// damaged returns an error that explains err, an error of an archive's reader. It returns a limitError of this package unchanged.
+// damaged adds an explanation to an error of an archive's reader. It returns a limitError unchanged.
 func damaged(err error) error {
 	if limit := limitError(""); errors.As(err, &limit) {
 		return limit

@@ -13,7 +13,7 @@ import (
 )
 
 // install moves the staged tree into ./$program/. It writes the journal, moves all files except run.sh, runs setup.sh,
-// writes the record, and moves run.sh. After an error, install undoes all these steps.
+// writes the record, and moves run.sh. If a step fails, install undoes all steps.
 func (j *job) install(ctx context.Context, sum string) (err error) {
 	plan, err := j.plan(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 	return j.complete(ctx, into, sum, plan.journal)
 }
 
-// move renames a staged file into the program's directory. Programs that run there may replace directories by links.
+// move renames a staged file into the program's directory. A running program may have replaced a directory by a link.
 // move follows no link that leads out of the program's directory.
 func (j *job) move(into *os.Root, staged, name string) error {
 	from, err := os.Open(filepath.Dir(j.staged(staged)))
@@ -69,8 +69,8 @@ func (j *job) move(into *os.Root, staged, name string) error {
 	return nil
 }
 
-// complete completes the program's directory: it writes the record and moves run.sh into place. It flushes all other files to disk first. Otherwise, after a
-// power failure, run.sh could exist while other files are missing.
+// complete completes the program's directory: it writes the record and moves run.sh into place. First it flushes all
+// other files to disk. Otherwise, run.sh could exist after a power failure while other files are missing.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err

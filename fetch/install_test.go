@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// withoutOwn removes the files of package fetch from a snapshot.
+// withoutOwn removes the files that belong to package fetch from a snapshot.
 func withoutOwn(s map[string]string) map[string]string {
 	delete(s, recordName)
 	delete(s, journalName)
@@ -56,7 +56,7 @@ func TestLinkedProgramDirectory(t *testing.T) {
 	fetchFails(t, f, source(t, runItem), "install: ./prog is not a directory")
 }
 
-// If a user has removed run.sh, the program is fetched again. Files that its runs made stay.
+// If a user has removed run.sh, a fetch fetches the program again. It keeps files that runs of the program created.
 func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 	f := newFetcher(t)
 	src := source(t, item{name: "data/a", body: "x"}, item{name: "gone", body: "x"}, runItem)
@@ -75,7 +75,7 @@ func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 	}
 }
 
-// While a fetch is undone, no link is followed that the program made in its directory.
+// Undoing a fetch does not follow links that the program created in its directory.
 func TestUndoStaysInside(t *testing.T) {
 	f := newFetcher(t)
 	outside := t.TempDir()

@@ -18,9 +18,9 @@ import (
 // An Installed is a fetched program.
 type Installed struct {
 	Name    string
-	LastUse time.Time // recorded time of the last use; the program may have been used up to an hour later
-	Bytes   int64     // size of the program's files
-	Files   []string  // files that were fetched or that setup.sh made, without run.sh; slash-separated paths below the program's directory
+	LastUse time.Time // recorded time of the last use; the true last use may be up to an hour later
+	Bytes   int64     // size of the files in Files and of run.sh
+	Files   []string  // slash-separated paths of the files that were fetched or that setup.sh created; without run.sh
 }
 
 // Programs returns the fetched programs below a working directory, in no particular order. It skips directories
@@ -39,8 +39,8 @@ func Programs(dir string) ([]Installed, error) {
 	return found, err
 }
 
-// installed returns the program of that name. It returns false if the program was not fetched, or if reading its
-// directory fails.
+// installed returns the fetched program with the given name. It returns false if the program was not fetched, or if its
+// directory cannot be read.
 func installed(dir, program string) (Installed, bool) {
 	root, err := openProgram(dir, program)
 	if err != nil {
@@ -58,7 +58,7 @@ func installed(dir, program string) (Installed, bool) {
 	return p, true
 }
 
-// recordIn returns the name and info of the record's file. An interrupted removal may have renamed that file.
+// recordIn returns the name and info of the record's file. The name differs after an interrupted removal.
 func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	for _, name = range []string{recordName, removedName} {
 		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -71,8 +71,8 @@ func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	return "", nil, fs.ErrNotExist
 }
 
-// maxJournal is the maximum size in bytes of a journal that is read. It is limited, because programs can write to
-// their journal.
+// maxJournal is the maximum size of a journal in bytes. Larger journals are not read, because a program can write to
+// its journal.
 const maxJournal = 256 << 20
 
 // journalIn returns the journal of a complete program.
@@ -91,7 +91,7 @@ func journalIn(root *os.Root) (*journal, error) {
 	return &o, nil
 }
 
-// bytes returns the size of the program's files that still exist.
+// bytes returns the total size of those files of the program that still exist.
 func (o *journal) bytes(root *os.Root) (sum int64) {
 	for _, name := range append(slices.Clone(o.Files), runScript) {
 		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
@@ -135,14 +135,14 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// readFlags are the flags to open a file for reading. With them, opening a link fails, and opening a pipe does not wait for a
-// writer.
+// readFlags are the flags with which files are opened for reading. With them, opening a link fails, and opening a pipe
+// does not wait for a writer.
 const readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW
 
 var errNotRegular = errors.New("not a regular file")
 
-// regular takes the results of an open. It returns the file and its info. If the file is not a regular file, regular
-// closes it and returns an error.
+// regular returns a regular file and its info. Its arguments are the results of opening the file. If the file is not a
+// regular file, regular closes it and returns an error.
 func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if errors.Is(err, unix.ELOOP) {
 		return nil, nil, fmt.Errorf("%w: %w", errNotRegular, err)

@@ -12,21 +12,22 @@ import (
 
 const journalName = reservedPrefix + "install.json"
 
-// A journal lists the files that an installation adds to ./$program/, so that the installation can be undone. A failed
-// installation is undone at once. If the process dies during the installation, the next fetch undoes it. The next fetch
-// also undoes a complete installation without run.sh: users remove run.sh to have a program fetched again.
+// A journal lists the files that an installation adds to ./$program/. With the journal, a failed installation is undone
+// at once. If the process dies during the installation, the next fetch undoes it. Users remove run.sh so that a program
+// is fetched again. The next fetch then undoes the complete installation.
 type journal struct {
-	// Done is set before run.sh is moved into place. Afterwards, the program may run and make files.
+	// Done is set just before run.sh is moved into place. From then on, the program may run and create files.
 	Done bool `json:"done"`
-	// Existed is set if the directory existed before the fetch. Before lists the names that were in the directory.
+	// Existed means that the directory existed before the fetch. Before lists the names that it contained at that time.
 	Existed bool     `json:"existed"`
 	Before  []string `json:"before,omitempty"`
-	// Files are the paths of the fetched files and of the files that setup.sh made. They are slash-separated. A
-	// directory comes before its files.
+	// Files holds the slash-separated paths of the files that were fetched or that setup.sh created. A directory
+	// precedes its files.
 	Files []string `json:"files"`
 }
 
-// installing reports whether an installation in dir is unfinished. A directory made by hand has no journal.
+// installing reports whether dir contains a journal. A directory made by hand contains none. If dir has a journal but
+// no record, an installation is unfinished.
 func installing(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, journalName))
 	return err == nil
@@ -46,8 +47,8 @@ func (j *job) repair() error {
 	return old.undo(j.dir)
 }
 
-// undo restores dir to its state before the installation. It works through os.Root, because programs that ran in dir
-// may have made links there.
+// undo restores dir to its state before the installation. It uses os.Root, because a program that ran in dir may have
+// created links there.
 func (o *journal) undo(dir string) error {
 	if !o.Done && !o.Existed {
 		return os.RemoveAll(dir)
@@ -68,8 +69,8 @@ func (o *journal) undo(dir string) error {
 	return removeOwn(root)
 }
 
-// removeFiles removes run.sh, the fetched files, and the files that setup.sh made. It keeps directories that contain
-// other files. After an interrupted removal, run.sh may still exist (remove.go).
+// removeFiles removes run.sh, the fetched files, and the files that setup.sh created. It keeps directories that contain
+// other files.
 func (o *journal) removeFiles(root *os.Root) error {
 	if o.Done {
 		if err := root.Remove(runScript); err != nil && !gone(err) {
@@ -84,7 +85,8 @@ func (o *journal) removeFiles(root *os.Root) error {
 	return nil
 }
 
-// removeOwn removes this package's own files. It removes the journal last, so that an interrupted undo can be repeated.
+// removeOwn removes the files that belong to this package. It removes the journal last, so that an interrupted undo can
+// be repeated.
 func removeOwn(root *os.Root) error {
 	for _, name := range []string{recordName, removedName, journalName} {
 		if err := root.Remove(name); err != nil && !gone(err) {
@@ -98,7 +100,8 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// removeOthers removes the entries of dir that are not in keep: setup.sh made them. It does not remove the journal.
+// removeOthers removes all entries of dir except those in keep and the journal. The removed entries were created by
+// setup.sh.
 func removeOthers(root *os.Root, dir string, keep []string) error {
 	now, err := topLevel(dir)
 	if err != nil {

@@ -2,13 +2,13 @@ package fetch
 
 import "fmt"
 
-// Limits holds the limits for a source and its unpacked files (docs/programs.md, "Limits"). A zero field means its
-// default. The comment of each field names the key in the worker's configuration, and the default.
+// Limits holds the limits for a source and its unpacked files (docs/programs.md, "Limits"). 0 means the default. The
+// comment of each field ends with the key in the worker's configuration and the default.
 type Limits struct {
-	Bytes   int64   // limit for the source, and also for all unpacked files together; max_program_bytes, 1 GiB
-	Entries int     // number of files, directories and links; max_program_entries, 100,000
-	Depth   int     // depth of nested directories; max_program_depth, 32
-	Ratio   float64 // decompressed size / size of the archive; applies above 1 MiB; max_program_ratio, 200
+	Bytes   int64   // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
+	Entries int     // maximum number of files, directories and links; max_program_entries, 100,000
+	Depth   int     // maximum depth of nested directories; max_program_depth, 32
+	Ratio   float64 // maximum decompressed size divided by the size of the archive; checked above 1 MiB; max_program_ratio, 200
 }
 
 // The defaults of [Limits].
@@ -19,8 +19,8 @@ const (
 	DefaultRatio   = 200
 )
 
-// ratioFrom is the decompressed size in bytes from which Ratio applies. A small archive may exceed Ratio without being
-// hostile, for example with a file of blanks.
+// ratioFrom is the decompressed size in bytes above which Ratio is checked. A small harmless archive may exceed Ratio,
+// for example if it contains a file of blanks.
 const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -39,7 +39,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A limitError names the limit that was exceeded, and its configuration key.
+// A limitError means that a limit was exceeded. It names the limit and its configuration key.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
@@ -56,7 +56,8 @@ func (l Limits) tooManyNames() error {
 	return limitError(fmt.Sprintf("more than %d bytes of names", maxNames))
 }
 
-// maxNames limits the total size in bytes of the names and link targets in an archive. Memory and the journal hold them.
+// maxNames is the maximum total size in bytes of the names and link targets in an archive. They are kept in memory, and
+// the names also in the journal.
 const maxNames = 32 << 20
 
 // budget counts the unpacked bytes and entries of an archive.
@@ -69,7 +70,7 @@ type budget struct {
 	names   int64 // bytes of names and link targets
 }
 
-// addEntry counts an entry. names are the entry's name and its link target.
+// addEntry counts an entry. The arguments are the entry's name and its link target.
 func (b *budget) addEntry(names ...string) error {
 	for _, name := range names {
 		b.names += int64(len(name))
@@ -84,13 +85,13 @@ func (b *budget) addEntry(names ...string) error {
 	return nil
 }
 
-// addBytes counts bytes written to files. For a sparse file, they are more than the decompressed bytes.
+// addBytes counts the bytes that are written to files. For a sparse file, these are more than the decompressed bytes.
 func (b *budget) addBytes(n int) error {
 	b.bytes += int64(n)
 	return b.check(b.bytes, b.limits.Bytes)
 }
 
-// addStream counts decompressed bytes. They include bytes outside files: headers, padding and skipped content.
+// addStream counts decompressed bytes, including headers, padding and skipped content.
 func (b *budget) addStream(n int) error {
 	b.stream += int64(n)
 	return b.check(b.stream, b.limits.Bytes+int64(b.limits.Entries)*headerBytes)

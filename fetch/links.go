@@ -13,8 +13,8 @@ import (
 
 type link struct{ name, target string }
 
-// checkTarget returns an error if a symbolic link points out of the archive. It cannot detect a chain of links that leads
-// out of the archive; makeLinks checks such chains.
+// checkTarget returns an error if the target of a symbolic link is outside the archive. It does not detect a chain of
+// links that leads out of the archive. makeLinks detects it.
 func checkTarget(name, target string) error {
 	switch {
 	case target == "", strings.ContainsRune(target, 0), len(target) > maxPathBytes:
@@ -27,7 +27,7 @@ func checkTarget(name, target string) error {
 	return nil
 }
 
-// hardLink makes a hard link to a file that was unpacked before.
+// hardLink creates a hard link to a file that was unpacked earlier.
 func (u *unpacker) hardLink(name, target string) error {
 	clean, err := localName(target, u.budget.limits.Depth)
 	if err != nil {
@@ -40,8 +40,8 @@ func (u *unpacker) hardLink(name, target string) error {
 	return explainExist(u.root.Link(clean, name))
 }
 
-// makeLinks makes the symbolic links. It is called after all files are written, so that no file is written through a
-// link. Then makeLinks follows each link: root returns an error if the link leads out of the directory.
+// makeLinks creates the symbolic links. Call it after all files are written, so that no file is written through a link.
+// makeLinks then follows each link through root, which returns an error if the link leads out of the directory.
 func (u *unpacker) makeLinks() error {
 	for _, l := range u.links {
 		if u.ctx.Err() != nil {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// copyLocal spools a source rsync:PATH, which is a file of this machine. It does not need rsync.
+// copyLocal copies a source rsync:PATH, a file of this machine, to the file payload. It does not need rsync.
 func (j *job) copyLocal(ctx context.Context) (string, error) {
 	name := j.src.Location
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(j.Dir, name)
 	}
-	// O_NONBLOCK: do not wait for the writer of a named pipe.
+	// With O_NONBLOCK, opening a named pipe does not wait for a writer.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err

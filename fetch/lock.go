@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pauses between attempts to take a lock. A blocking flock would ignore the context.
+// Pauses between attempts to get a lock. They are necessary because a blocking flock ignores the context.
 const (
 	firstLockPause = 2 * time.Millisecond
 	maxLockPause   = 200 * time.Millisecond
 )
 
-// lock takes the program's lock, and waits for it until ctx ends. The kernel releases the lock if the process dies.
+// lock waits for the program's lock until ctx ends. The kernel releases the lock if the process dies.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	if err := makePrivate(j.Dir, locksDir); err != nil {
 		return nil, err
@@ -35,17 +35,17 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// tryLock takes a lock and returns its file. It returns nil if another process holds the lock. Closing the file releases
-// the lock.
+// tryLock locks a file and returns it. It returns nil if another process holds the lock. Closing the file releases the
+// lock.
 //
-// No process removes the file: otherwise, two processes could lock two files of the same name. A user may remove it,
-// so tryLock checks that the locked file still has this name.
+// TDF never removes the file. Otherwise, two processes could lock two files of the same name. A user may remove the
+// file, so tryLock checks that the locked file still has this name.
 func tryLock(name string) (*os.File, error) {
 	f, info, err := regular(os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600))
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm() != 0o600 { // an earlier version of TDF made the file
+	if info.Mode().Perm() != 0o600 { // an earlier version of TDF created the file
 		_ = f.Chmod(0o600)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -116,7 +116,7 @@ func TestKilledWhileDownloading(t *testing.T) {
 	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
 }
 
-// setup.sh kills the process that fetches the program. The program is half installed then.
+// In this test, setup.sh kills the process that fetches the program. The program is then partly installed.
 func TestKilledWhileInstalling(t *testing.T) {
 	for _, existed := range []bool{false, true} {
 		dir, good := t.TempDir(), atomic.Bool{}
@@ -167,7 +167,7 @@ func TestCancelWaitForLock(t *testing.T) {
 	}
 }
 
-// A lock does not count after its file was removed. The next holder must lock the new file of the same name.
+// After a lock's file was removed, the lock has no effect. The next process locks a new file of the same name.
 func TestLockOnRemovedFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	old, err := tryLock(name)

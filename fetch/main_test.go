@@ -12,19 +12,19 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// childEnv is an environment variable. If it is set, the test binary fetches a program into the directory that the
-// variable names. The arguments are the program and its source.
+// childEnv is an environment variable that contains a directory. If it is set, the test binary fetches a program into
+// this directory. The program and its source are the arguments.
 const childEnv = "TDF_TEST_FETCH_CHILD"
 
 func TestMain(m *testing.M) {
-	syscall.Umask(0o022) // some tests check modes
+	syscall.Umask(0o022) // some tests check the modes of files
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir, os.Args[1], os.Args[2]))
 	}
 	os.Exit(leaktest.M{M: m}.Run())
 }
 
-// child prints "started", fetches with 8 goroutines, and prints how many of them fetched.
+// child prints "started", calls Fetch in 8 goroutines, and prints how many of these calls fetched the program.
 func child(dir, program, source string) int {
 	f := &Fetcher{Dir: dir, RetryPause: time.Millisecond}
 	fmt.Println("started")

@@ -17,7 +17,7 @@ const (
 )
 
 // localName returns the clean form of an entry's name. "." is the top of the archive. localName returns an error if the
-// name is invalid, or if systems interpret it differently.
+// name is invalid, or if its meaning depends on the system.
 func localName(name string, depth int) (string, error) {
 	switch {
 	case name == "":

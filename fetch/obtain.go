@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// obtain spools the source to the payload and returns its SHA-256.
+// obtain writes the source's content to the file payload, and returns the SHA-256 of the content.
 func (j *job) obtain(ctx context.Context) (string, error) {
 	var sum string
 	var err error
@@ -45,8 +45,8 @@ func (j *job) obtainStep() Step {
 	return StepDownload
 }
 
-// spool replaces the payload by the bytes of r, and returns their SHA-256. It fails if there are too many bytes, or if
-// ctx ends.
+// spool writes all bytes of r to the file payload, and returns their SHA-256. It fails if r contains too many bytes, or
+// if ctx ends.
 func (j *job) spool(ctx context.Context, r io.Reader) (sum string, err error) {
 	f, err := os.OpenFile(j.staged(stagedPayload), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

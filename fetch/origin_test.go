@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// redirects is a transport that answers requests with redirects.
+// redirects is an http transport that answers requests with redirects.
 type redirects struct {
-	locations map[string]string // from a URL to the Location of its answer; "": no redirect
-	seen      map[string]string // from a URL to the user name in its request
+	locations map[string]string // maps a URL to the Location of its answer; "" means no redirect
+	seen      map[string]string // maps a URL to the user name in its request
 }
 
 func (a *redirects) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -54,7 +54,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	}
 }
 
-// Errors never contain the query or the credentials of a Location, even if the Location is malformed.
+// Errors never contain the query or the credentials of a redirect's Location, even if the Location is malformed.
 func TestErrorsHideQueriesOfLocations(t *testing.T) {
 	for location, want := range map[string]string{
 		"http://h.example/%zz?token=hush":      "redirected to a Location that is not a valid URL",

@@ -24,14 +24,14 @@ func hardLinks(info fs.FileInfo) int {
 	return 1
 }
 
-// trusted reports whether a file belongs to the worker's user, to root, or to the programs' user.
+// trusted reports whether a file belongs to this process's user, to root, or to the programs' user.
 func (j *job) trusted(info fs.FileInfo) bool {
 	uid := owner(info)
 	return uid == 0 || uid == os.Geteuid() || j.OtherUser && uid == j.User
 }
 
-// checkPlanted returns an error if an untrusted user may have made the program's directory. That is possible if everyone
-// can write to the working directory, and if the program's directory, or a link in its place, belongs to that user.
+// checkPlanted returns an error if everyone can write to the working directory and an untrusted user owns the program's
+// directory, or a link in its place. That user may have created the directory.
 func (j *job) checkPlanted() error {
 	working, err := os.Stat(j.Dir)
 	if err != nil || working.Mode()&0o002 == 0 {
@@ -45,7 +45,8 @@ func (j *job) checkPlanted() error {
 		j.program, owner(info))
 }
 
-// checkTarget returns an error if an untrusted user owns the program's directory, and so could exchange files in it.
+// checkTarget returns an error if an untrusted user owns the program's directory, because that user could exchange
+// files in it.
 func (j *job) checkTarget() error {
 	info, err := os.Lstat(j.dir)
 	switch {

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A plan lists the moves of an installation. All conflicts are found while the plan is made, before the first move.
+// A plan lists the moves of an installation. If a file exists already, making the plan fails, before any file is moved.
 type plan struct {
 	journal
 	moves []string // paths to move from the staged tree to ./$program/, without run.sh
-	moved string   // the last path in moves, with a slash at the end; a directory is moved with all its files
+	moved string   // the last path in moves, with a slash; if it is a directory, it is moved with all its files
 }
 
 func (j *job) plan(ctx context.Context) (*plan, error) {
@@ -39,8 +39,8 @@ func (j *job) plan(ctx context.Context) (*plan, error) {
 	})
 }
 
-// place plans the move of one entry. If the entry is a directory that exists, its files are added there. place never
-// plans to replace a file.
+// place plans the move of one entry. If the entry is a directory that exists already, its files are added to that
+// directory. If the entry is a file that exists already, place returns an error.
 func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	switch {
 	case name == runScript:
@@ -65,7 +65,7 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program another name", j.program, name)
 }
 
-// addMade adds to Files the files that setup.sh made. It skips unreadable directories, and directories that existed
+// addMade adds the files that setup.sh created to Files. It skips unreadable directories, and directories that existed
 // before the fetch.
 func (p *plan) addMade(dir string) {
 	known := make(map[string]bool, len(p.Files))

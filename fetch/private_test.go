@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other users cannot hold a lock or read the staging directory, even if an earlier version of TDF gave them access.
+// Other users can neither hold a lock nor read the staging directory, even if an earlier version of TDF gave them
+// access.
 func TestLocksArePrivate(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		f := newFetcher(t)
@@ -28,7 +29,7 @@ func TestLocksArePrivate(t *testing.T) {
 	}
 }
 
-// If there is a link or a pipe instead of a lock file, taking the lock fails at once. The link is not followed.
+// If a lock file is a link or a pipe, a fetch fails at once. It does not follow the link.
 func TestLockIsRegularFile(t *testing.T) {
 	f := newFetcher(t)
 	outside := filepath.Join(t.TempDir(), "made")
@@ -48,7 +49,7 @@ func TestLockIsRegularFile(t *testing.T) {
 	}
 }
 
-// If run.sh is a symbolic or hard link, the mode of its target does not change.
+// If run.sh is a symbolic or hard link, a fetch does not change the mode of the link's target.
 func TestModesOfLinkTargetsAreKept(t *testing.T) {
 	for name, link := range map[string]func(string, string) error{"symbolic": os.Symlink, "hard": os.Link} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 			if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o644 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			must(t, os.Chmod(target, 0o755)) // as the error advises the user
+			must(t, os.Chmod(target, 0o755)) // follow the advice in the error
 			if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); !ok || err != nil {
 				t.Error(ok, err)
 			}
@@ -68,7 +69,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 	}
 }
 
-// If there is a pipe instead of a file, opening it does not block.
+// If a pipe has replaced a file, opening it does not block.
 func TestPipesInsteadOfFiles(t *testing.T) {
 	for _, name := range []string{"run.sh", recordName, journalName} {
 		f := newFetcher(t)
@@ -86,7 +87,7 @@ func TestPipesInsteadOfFiles(t *testing.T) {
 	}
 }
 
-// If everyone can write to the working directory, a program in it that belongs to an untrusted user is refused.
+// If everyone can write to the working directory, a program that belongs to an untrusted user is refused.
 func TestProgramsOfStrangers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
@@ -128,7 +129,7 @@ func TestProgramsOfStrangers(t *testing.T) {
 	}
 }
 
-// A fetch into a directory of an untrusted user fails, because that user could exchange the files.
+// A fetch into an untrusted user's directory fails, because that user could exchange the files.
 func TestFetchIntoDirectoryOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
@@ -142,7 +143,7 @@ func TestFetchIntoDirectoryOfAnotherUser(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// If a program replaces its directory by a link, no file is written through the link.
+// If a program has replaced its directory by a link, a fetch writes no file through the link.
 func TestInstallStaysInside(t *testing.T) {
 	f := newFetcher(t)
 	outside := t.TempDir()

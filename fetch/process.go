@@ -11,7 +11,8 @@ import (
 	"unicode"
 )
 
-// waitDelay is how long runGroup waits for more output after the end of cmd, if a background process keeps the pipe open.
+// waitDelay is the time for which runGroup waits for more output after the end of cmd. It waits only if a background
+// process keeps the pipe open.
 const waitDelay = 2 * time.Second
 
 // runGroup runs cmd in a new session, so that its processes cannot ask questions on the worker's terminal. runGroup
@@ -23,7 +24,7 @@ func runGroup(cmd *exec.Cmd) (string, error) {
 	cmd.WaitDelay = waitDelay
 	cmd.SysProcAttr = processAttr()
 	cmd.Cancel = func() error { return killGroup(cmd) }
-	// Pdeathsig kills the child when the thread ends that started the child. So this goroutine keeps its thread.
+	// The goroutine keeps its thread, because Pdeathsig kills the child when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
@@ -44,7 +45,7 @@ func killGroup(cmd *exec.Cmd) error {
 	return err
 }
 
-// environment returns those variables of this process's environment that names lists.
+// environment returns the environment variables with the given names that are set in this process.
 func environment(names []string) []string {
 	env := make([]string, 0, len(names))
 	for _, name := range names {
@@ -55,14 +56,14 @@ func environment(names []string) []string {
 	return env
 }
 
-// Limits for the output of a process that is kept, and for the part that is shown.
+// Limits for a process's output: tailBytes are kept, and errors show at most tailLines lines of lineRunes characters.
 const (
 	tailBytes = 4096
 	tailLines = 5
 	lineRunes = 200
 )
 
-// tail keeps the last tailBytes written to it.
+// tail keeps the last tailBytes bytes that were written to it.
 type tail struct{ buf []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -91,7 +92,7 @@ func printable(line string) string {
 		}
 		return r
 	}, line))
-	if r := []rune(line); len(r) > lineRunes { // keep both ends: the middle is mostly a path
+	if r := []rune(line); len(r) > lineRunes { // shorten the middle, which is usually a path
 		line = string(r[:lineRunes/2]) + "…" + string(r[len(r)-lineRunes/2:])
 	}
 	return line

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// runScript is the file that makes a directory a program.
+// runScript is the name of the file without which a directory is not a program.
 const runScript = "run.sh"
 
-// ready does the same as [Fetcher.Ready].
+// ready does the work of [Fetcher.Ready].
 func (j *job) ready() (Program, bool, error) {
 	info, err := os.Stat(filepath.Join(j.dir, runScript))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func (j *job) ready() (Program, bool, error) {
 		return Program{}, false, err
 	}
 	if rec == nil && (installing(j.dir) || !j.hasScript()) {
-		// setup.sh of an unfinished fetch made this run.sh, or Remove has just deleted it
+		// setup.sh of an unfinished fetch created this run.sh, or Remove has just removed it
 		return Program{}, false, nil
 	}
 	if rec != nil && rec.ID != sourceID(j.src) {
@@ -67,7 +67,7 @@ func (j *job) otherSource(rec *record) error {
 		j.program, ErrOtherSource, rec.Source, asked)
 }
 
-// checkScript returns an error if run.sh is not a regular file with content.
+// checkScript returns an error if run.sh is empty or not a regular file.
 func checkScript(info fs.FileInfo) error {
 	switch {
 	case info.IsDir():
@@ -80,8 +80,8 @@ func checkScript(info fs.FileInfo) error {
 	return nil
 }
 
-// checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It may change the mode,
-// because no program uses the staged tree yet.
+// checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It changes the mode without
+// further checks, because no program uses the staged tree yet.
 func (j *job) checkRunScript(tree string) error {
 	name := filepath.Join(tree, runScript)
 	info, err := os.Lstat(name)
@@ -100,8 +100,8 @@ func (j *job) checkRunScript(tree string) error {
 	return errors.New("no run.sh at the top level of the archive")
 }
 
-// nestedScript returns the path of a run.sh one level below the top. It is there if the user packed the directory itself
-// instead of its contents, which is the usual mistake.
+// nestedScript returns the path of a run.sh one level below the top. Users often pack the directory itself instead of
+// its contents, so that run.sh is on this level.
 func nestedScript(tree string) string {
 	entries, _ := os.ReadDir(tree)
 	for _, e := range entries {

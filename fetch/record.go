@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Names with reservedPrefix in a program's directory belong to this package.
+// In a program's directory, files whose names begin with reservedPrefix belong to this package.
 const (
 	reservedPrefix = ".tdf-"
 	recordName     = reservedPrefix + "program.json"
@@ -32,7 +32,8 @@ func sourceID(src tdf.Source) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readRecord returns the record in dir. It returns nil if there is none: then the directory was made by hand.
+// readRecord returns the record in dir. It returns nil if dir contains no record, for example because a user made the
+// directory by hand.
 func readRecord(dir string) (*record, error) {
 	var r record
 	err := readJSON(filepath.Join(dir, recordName), &r)
@@ -48,7 +49,7 @@ func readRecord(dir string) (*record, error) {
 	return &r, nil
 }
 
-// readJSON reads a JSON file. It returns an error if a program has replaced the file by a link or a pipe.
+// readJSON reads a JSON file. If a program has replaced the file by a link or a pipe, readJSON returns an error.
 func readJSON(name string, v any) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {

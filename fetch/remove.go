@@ -17,13 +17,13 @@ import (
 // without a record is not a program.
 const removedName = reservedPrefix + "removed.json"
 
-// Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files.
-// Remove removes the fetched files, the files that setup.sh made, and run.sh. It keeps files that runs of the program
-// made, with their directories. Remove does not remove a program that was used within [UsedFor], a program that is
-// being fetched, or a directory made by hand.
+// Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files. It
+// removes the fetched files, the files that setup.sh created, and run.sh. It keeps files that runs of the program
+// created, with their directories. Remove keeps a program that was used within [UsedFor], a program that is being
+// fetched, and a directory made by hand.
 //
-// A removal may be interrupted. Then the next Fetch fetches the program again, or the next Remove removes the rest
-// of it (docs/programs.md, "The record").
+// After an interrupted removal, the next Fetch fetches the program again, or the next Remove removes the remaining
+// files (docs/programs.md, "The record").
 func Remove(ctx context.Context, dir, program string, olderThan time.Time) (removed bool, bytes int64, err error) {
 	if err := checkProgram(program); err != nil {
 		return false, 0, err
@@ -60,7 +60,7 @@ func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
 	defer root.Close()
 	removed, bytes, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
-		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if the directory was replaced by a link or contains new files
+		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if a link has replaced the directory, or if it contains new files
 	}
 	return removed, bytes, err
 }
@@ -89,7 +89,9 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 	return true, bytes, removeOwn(root)
 }
 
-// takeRecord renames the record, so that no worker starts the program. It returns false if a worker has touched the record after the caller read before. A worker that looks for the record later finds none, and waits for the lock.
+// takeRecord renames the record, so that no worker starts the program. A worker that does not find the record waits for
+// the lock. The argument before is the record's info that the caller read. If a worker has used the program since then,
+// takeRecord restores the name and returns false.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil
@@ -104,7 +106,8 @@ func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	return false, errors.Join(err, root.Rename(removedName, recordName))
 }
 
-// maxPruned is the maximum depth of directories that prune visits. Fetched programs are less deep (max_program_depth).
+// maxPruned is the maximum depth of directories that prune visits. The directories of fetched programs are not so deep
+// (max_program_depth).
 const maxPruned = 100
 
 // prune removes all directories below dir that contain no files. It reports whether dir is empty afterwards.

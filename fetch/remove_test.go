@@ -30,7 +30,7 @@ func lastUse(t *testing.T, dir string) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// old fetches the program prog, sets its last use to 4 weeks ago, and returns its source.
+// old fetches the program prog, sets the time of its last use to 4 weeks ago, and returns its source.
 func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 	t.Helper()
 	f = newFetcher(t)
@@ -42,7 +42,7 @@ func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 
 func aWeekAgo() time.Time { return time.Now().Add(-week) }
 
-// removes checks that Remove removes prog if want is true, and keeps prog otherwise.
+// removes calls Remove. It checks that Remove removes prog if want is true, and that it keeps prog otherwise.
 func removes(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
@@ -68,7 +68,7 @@ func TestRemove(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// Remove keeps files that runs of the program made. It removes empty directories.
+// Remove keeps files that runs of the program created, but not empty directories.
 func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
@@ -85,7 +85,7 @@ func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	fetchWorks(t, f, src)
 }
 
-// Remove removes files that setup.sh made, except in directories that existed before the fetch.
+// Remove removes files that setup.sh created. In directories that existed before the fetch, it keeps them.
 func TestRemoveFilesOfSetup(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
@@ -131,7 +131,7 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// A program that was used within UsedFor is not removed, even if the caller gives a later time.
+// Remove keeps a program that was used within UsedFor, even if the argument olderThan is later.
 func TestRemoveKeepsUsedPrograms(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
 		f, _ := old(t)
@@ -200,8 +200,8 @@ func TestRemoveStaysInside(t *testing.T) {
 	}
 }
 
-// A removal may be interrupted at any step. Then the program is not ready. Either a fetch completes it, or another
-// removal removes the rest.
+// If a removal is interrupted at any step, the program is not ready. A fetch then completes the program, or another
+// removal removes the remaining files.
 func TestRemoveIsInterrupted(t *testing.T) {
 	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
 		f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
@@ -247,7 +247,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
 			step(t, root, o)
-			known := name != "the record is gone" // in that case only the journal is left, and the next fetch removes it
+			known := name != "the record is gone" // only the journal remains in this case, and the next fetch removes it
 			removes(t, f, known)
 			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
 				t.Error(got)
@@ -258,7 +258,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A removal takes the record of a program. If a worker calls Ready just before that, the program is kept. If a worker
+// A removal renames the record of a program. If a worker calls Ready just before, the program is kept. If a worker
 // calls Ready later, the program is not ready.
 func TestRemoveDuringUse(t *testing.T) {
 	f, src := old(t)
@@ -285,7 +285,7 @@ func TestRemoveDuringUse(t *testing.T) {
 	}
 }
 
-// Ready records the last use, at most once an hour. If the recorded time is in the future, Ready corrects it.
+// Ready records the last use, at most once an hour. If the recorded time is in the future, Ready sets it to now.
 func TestReadyRecordsTheLastUse(t *testing.T) {
 	f, src := old(t)
 	for ago, written := range map[time.Duration]bool{

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// rsyncEnv names the environment variables that rsync and ssh inherit. Variables that name programs to run, such as
-// RSYNC_RSH, are not in the list.
+// rsyncEnv lists the environment variables that rsync and ssh inherit. Variables whose values are programs to run, such
+// as RSYNC_RSH, are not in the list.
 var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "RSYNC_PASSWORD"}
 
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
-// rsync spools a source HOST:PATH or rsync://…. It copies the source into an empty directory, which must contain one file
-// afterwards.
+// rsync writes the content of a source HOST:PATH or rsync://HOST/MODULE/PATH to the file payload. First it copies the
+// source into an empty directory, which must then contain exactly one file.
 func (j *job) rsync(ctx context.Context) (string, error) {
 	into := j.staged(stagedRsync)
 	if err := os.Mkdir(into, 0o700); err != nil {
@@ -32,8 +32,8 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	defer cancel(nil)
 	go j.watchSize(ctx, into, cancel)
 	args := append(rsyncArgs(j.src.Location, j.IdleTimeout),
-		"--copy-links", // --recursive is missing, so rsync copies one file
-		"--chmod=F600", // this process can read the copy
+		"--copy-links", // without --recursive, rsync copies only one file
+		"--chmod=F600", // so that this process can read the copy
 		"--", j.src.Location, into+"/")
 	out, err := runRsync(ctx, j.Dir, args)
 	if err != nil {
@@ -42,21 +42,21 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	return j.takeOne(ctx, into, out)
 }
 
-// rsyncArgs returns the arguments that reach a location, for reading and for writing.
+// rsyncArgs returns the arguments of rsync that depend on the location, for reading and for writing.
 func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
-		"--secluded-args", // the shell of the other host does not interpret the path
+		"--secluded-args", // the shell of the other host must not interpret the path
 		"--timeout=" + strconv.Itoa(seconds(idle)),
 	}
 	if strings.HasPrefix(location, "rsync://") {
 		return append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
 	}
-	// BatchMode: ssh asks for no password and no confirmation of a host key.
+	// With BatchMode, ssh does not ask for a password or for the confirmation of a host key.
 	return append(args, "-e", fmt.Sprintf("ssh -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
 }
 
-// runRsync runs rsync and returns its last lines of output. If rsync failed, the error is an [exec.ExitError], which
-// rsyncFailed explains.
+// runRsync runs rsync and returns its last lines of output. If rsync has failed, the error is an [exec.ExitError].
+// rsyncFailed explains this error.
 func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 	program, err := exec.LookPath("rsync")
 	if err != nil {
@@ -79,8 +79,8 @@ func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 
 func seconds(d time.Duration) int { return max(1, int((d+time.Second-1)/time.Second)) }
 
-// watchSize cancels an rsync that writes more than the limit. The option --max-size is not enough, because it trusts
-// the other end.
+// watchSize cancels an rsync that writes more bytes than the limit. The option --max-size is not enough, because it
+// trusts the other end.
 func (j *job) watchSize(ctx context.Context, dir string, cancel context.CancelCauseFunc) {
 	for sleep(ctx, 100*time.Millisecond) == nil {
 		if size(dir) > j.Limits.Bytes {
@@ -99,7 +99,7 @@ func size(dir string) (sum int64) {
 	return sum
 }
 
-// takeOne spools the single file that rsync copied.
+// takeOne writes the content of the single file that rsync copied to the file payload.
 func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -120,16 +120,16 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	return j.spool(ctx, f)
 }
 
-// Exit statuses of rsync whose cause is the source, not this host.
+// Exit statuses of rsync that the source causes, and not this host.
 const (
 	rsyncRefused  = 5
 	rsyncNotThere = 23
 	rsyncVanished = 24
 )
 
-// rsyncCodes explains the exit statuses that a user can do something about. If the remote shell fails, rsync does not
-// wait for it. So rsync returns either the shell's exit status (127, 255) or its own status 12, by chance. The output
-// contains the shell's message in both cases.
+// rsyncCodes explains the exit statuses whose cause a user can remove. If the remote shell fails, chance decides
+// whether rsync returns the shell's exit status (127, 255) or its own status 12. In both cases, the output contains the
+// shell's message.
 var rsyncCodes = map[int]string{
 	rsyncRefused: "the daemon refused",
 	10:           "no connection",
@@ -140,7 +140,7 @@ var rsyncCodes = map[int]string{
 	255:          "ssh failed",
 }
 
-// fetchCodes explains further exit statuses of a fetch. deliverCodes explains further exit statuses of a delivery.
+// fetchCodes explains exit statuses that have another meaning for a delivery, which uses deliverCodes.
 var fetchCodes = map[int]string{
 	rsyncNotThere: "the file does not exist, or cannot be read",
 	rsyncVanished: "the file vanished",
@@ -148,7 +148,7 @@ var fetchCodes = map[int]string{
 
 const noSpace = "No space left on device"
 
-// rsyncError explains the error of a fetch. It marks an error that this host caused.
+// rsyncError adds an explanation to an error of a fetch. It marks the error if this host caused it.
 func rsyncError(err error, out string) error {
 	code, text := rsyncFailed(err, fetchCodes)
 	switch {
@@ -166,7 +166,7 @@ func rsyncError(err error, out string) error {
 	return localError{errors.New(text)}
 }
 
-// rsyncFailed returns rsync's exit status and its explanation. If err is no exit status, the explanation is "".
+// rsyncFailed returns rsync's exit status and its explanation. If err contains no exit status, the explanation is "".
 func rsyncFailed(err error, codes map[int]string) (code int, text string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

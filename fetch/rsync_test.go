@@ -22,7 +22,7 @@ func needRsync(t *testing.T) {
 }
 
 // daemon serves dir as three rsync modules: m, locked (with a password) and in (writable). It starts an rsync for each
-// connection, as inetd does. An rsync that listened itself could find its port in use.
+// connection, as inetd does. If rsync itself listened, another process could have taken the port.
 func daemon(t *testing.T, dir string) (address string) {
 	t.Helper()
 	needRsync(t)
@@ -70,12 +70,12 @@ func serveRsync(t *testing.T, conf string, c *net.TCPConn) {
 	cmd := exec.Command("rsync", "--daemon", "--config="+conf)
 	cmd.Stdin, cmd.Stdout = socket, socket
 	err = cmd.Start()
-	socket.Close() // so that the connection ends when the rsync process ends
+	socket.Close() // so that the connection ends together with the rsync process
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	_ = cmd.Wait() // ignored: the client reports errors
+	_ = cmd.Wait() // ignored, because the client reports errors
 }
 
 func TestRsyncDaemon(t *testing.T) {
@@ -120,8 +120,8 @@ func TestRsyncIsMissing(t *testing.T) {
 	fetchFails(t, newFetcher(t), "rsync:host:x.zip", "rsync: rsync is not installed on this worker (apt-get install rsync)")
 }
 
-// fakeSSH replaces ssh by a script. The script runs the command in a shell on this machine, as sshd does on another. The
-// script writes its arguments and environment to the file that fakeSSH returns.
+// fakeSSH replaces ssh by a script. The script runs the command in a shell on this machine, as sshd does on another
+// machine. It writes its arguments and environment to a file, and fakeSSH returns the path of this file.
 func fakeSSH(t *testing.T, command string) (log string) {
 	t.Helper()
 	needRsync(t)
@@ -165,7 +165,7 @@ func TestRsyncShellFails(t *testing.T) {
 	fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "rsync:far.example:x.zip: rsync: exit status", "Could not resolve hostname far.example")
 }
 
-// The error contains the output of the remote shell, shortened and without control characters.
+// The error contains the output of the remote shell. The output is shortened and contains no control characters.
 func TestRsyncShellPrintsTooMuch(t *testing.T) {
 	fakeSSH(t, `i=0; while [ $i -lt 2000 ]; do printf '\033[2J\377line %d\n' $i >&2; i=$((i+1)); done; exit 1`)
 	err := fetchFails(t, newFetcher(t), "rsync:far.example:x.zip", "line 1999")
@@ -174,7 +174,7 @@ func TestRsyncShellPrintsTooMuch(t *testing.T) {
 	}
 }
 
-// If rsync prints a long path, the error still contains the reason after the path.
+// If rsync prints a long path and then the reason, the error still contains the reason.
 func TestRsyncShellPrintsALongLine(t *testing.T) {
 	path := strings.Repeat("/a/long/path", 100)
 	fakeSSH(t, `echo "rsync: mkdir `+path+` failed: No such file" >&2; exit 11`)
@@ -202,7 +202,7 @@ func TestRsyncCancelled(t *testing.T) {
 	checkEnded(t, dir+"/pids")
 }
 
-// checkEnded waits for the end of the processes whose ids are in a file.
+// checkEnded reads process ids from a file, and waits until these processes have ended.
 func checkEnded(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -214,7 +214,7 @@ func checkEnded(t *testing.T, file string) {
 	}
 }
 
-// ended reports whether a process has ended. A zombie counts as ended, because its new parent may never wait for it.
+// ended reports whether a process has ended. A zombie counts as ended, because its new parent may never reap it.
 func ended(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

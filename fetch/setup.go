@@ -14,8 +14,8 @@ import (
 
 const setupScript = "setup.sh"
 
-// setupEnv names the environment variables that setup.sh inherits. setup.sh needs them to find interpreters and
-// compilers, and to download packages through a proxy. None of them contains an address or password of Redis.
+// setupEnv lists the environment variables that setup.sh inherits. setup.sh needs them to find interpreters and
+// compilers, and to download packages through a proxy. They contain no address or password of Redis.
 var setupEnv = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -46,7 +46,8 @@ func (j *job) setup(ctx context.Context) error {
 func (j *job) runSetup(ctx context.Context) error {
 	out, err := j.execSetup(ctx)
 	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
-		// If another thread forked while the script was written, the new process keeps the script open until it calls exec.
+		// Another thread may have forked while this process wrote the script. The new process then keeps the script
+		// open until it calls exec.
 		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}

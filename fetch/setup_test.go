@@ -50,7 +50,7 @@ func TestSetupCannotBeRun(t *testing.T) {
 	fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh/x", body: "x"}, runItem), "setup.sh: not a regular file")
 }
 
-// A setup.sh that was in the directory before the fetch is not run.
+// A fetch does not run a setup.sh that was in the directory before.
 func TestExistingSetupIsNotRun(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/setup.sh", []byte("#!/bin/sh\nexit 1\n"))
@@ -80,7 +80,7 @@ func TestSetupTimesOut(t *testing.T) {
 	fetchFails(t, f, source(t, setup("sleep 600"), runItem), "took longer than 0.3 s (fetch_timeout)")
 }
 
-// Background processes that setup.sh leaves are killed. They do not delay the fetch.
+// A fetch kills the background processes of setup.sh, and does not wait for them.
 func TestSetupLeavesProcesses(t *testing.T) {
 	f, out := newFetcher(t), t.TempDir()
 	fetchWorks(t, f, source(t, setup("sleep 600 & echo $! >"+out+"/pids"), runItem))

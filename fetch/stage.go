@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Directories below the working directory. Names of programs cannot begin with a dot.
+// Directories below the working directory. They cannot be programs, because a program's name does not begin with a dot.
 const (
 	privateDir = ".tdf"
 	stagingDir = privateDir + "/staging"
@@ -18,16 +18,16 @@ const (
 
 // Names in a staging directory.
 const (
-	stagedPayload = "payload" // the source's content
-	stagedTree    = "tree"    // the unpacked files
-	stagedRsync   = "rsync"   // the target of rsync
+	stagedPayload = "payload" // the file with the source's content
+	stagedTree    = "tree"    // the directory with the unpacked files
+	stagedRsync   = "rsync"   // the directory into which rsync copies
 	stagedFile    = "file"    // a record or journal, before it is renamed into place
 )
 
 func (j *job) staged(name string) string { return filepath.Join(j.stage, name) }
 
-// openStage makes an empty staging directory, and removes the staging directories of dead processes. The caller must
-// hold the program's lock.
+// openStage creates an empty staging directory. It also removes the staging directories of dead processes. The caller
+// must hold the program's lock.
 func (j *job) openStage() error {
 	if err := makePrivate(j.Dir, stagingDir); err != nil {
 		return err
@@ -39,9 +39,9 @@ func (j *job) openStage() error {
 	return os.Mkdir(j.stage, 0o700)
 }
 
-// makePrivate makes a directory in .tdf/ with mode 0700, so that other users cannot hold locks. If the directory exists
-// with a wider mode from an earlier version of TDF, makePrivate restricts it. .tdf/ itself stays open to other users,
-// because rounds use it.
+// makePrivate creates a directory in .tdf/ with mode 0700, so that other users cannot hold locks. An earlier version of
+// TDF may have created the directory with a wider mode. makePrivate then restricts the mode. Other users may still
+// enter .tdf/ itself, because rounds use it.
 func makePrivate(working, name string) error {
 	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (j *job) closeStage() {
 	}
 }
 
-// sweep removes the staging directories of dead processes. A process is dead if its lock is free.
+// sweep removes the staging directories of dead processes. If no process holds a directory's lock, its process is dead.
 func (j *job) sweep() {
 	entries, _ := os.ReadDir(filepath.Join(j.Dir, stagingDir))
 	for _, e := range entries {

@@ -10,12 +10,12 @@ import (
 	"github.com/mholt/archives"
 )
 
-// streamBuffer is how many bytes a stream reads between two checks of its context.
+// streamBuffer is the number of bytes that a stream reads between two checks of its context.
 const streamBuffer = 64 << 10
 
 // A stream reads a tar from a decompressor. It counts all decompressed bytes, even headers, skipped content, and bytes
-// after the last entry. A decompressor may read many bytes and return few. So the stream checks ctx when it reads
-// compressed bytes, and again when it returns decompressed bytes.
+// after the last entry. It checks ctx when it reads compressed bytes, and again when it returns decompressed bytes,
+// because a decompressor may read many bytes and return few.
 type stream struct {
 	ctx    context.Context
 	r      io.Reader
@@ -45,7 +45,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gz decompresses gzip as GNU tar does. After the last member of the file, only zeros may follow.
+// gz decompresses gzip as GNU tar does. Only zeros may follow the last member of the file.
 type gz struct{ archives.Gz }
 
 func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
@@ -71,7 +71,7 @@ func (m *members) Read(p []byte) (int, error) {
 			return n, err
 		}
 		if n > 0 {
-			return n, nil // z returns io.EOF again at the next read
+			return n, nil // the next call of Read returns io.EOF again
 		}
 		if err := m.next(); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// next goes to the next member. After the last member, it returns [io.EOF].
+// next opens the next member. After the last member, it returns [io.EOF].
 func (m *members) next() error {
 	first, err := m.in.Peek(1)
 	if err != nil {

@@ -42,7 +42,7 @@ func withoutEnd(t testing.TB, items ...item) []byte {
 	return data[:len(data)-1024]
 }
 
-// bottomless returns archives that decompress to many bytes, but contain few bytes of files.
+// bottomless returns archives that decompress to many bytes, although their files are small.
 func bottomless(t testing.TB, ending string) map[string][]byte {
 	t.Helper()
 	zeros := make([]byte, 8<<20)
@@ -66,7 +66,7 @@ func globalHeaders(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// All decompressed bytes count towards the limits, even bytes outside entries.
+// All decompressed bytes count for the limits, even bytes outside entries.
 func TestBottomlessArchives(t *testing.T) {
 	for _, ending := range tarEndings[1:] {
 		for name, data := range bottomless(t, ending) {
@@ -77,7 +77,7 @@ func TestBottomlessArchives(t *testing.T) {
 	}
 }
 
-// A megabyte decompresses to gigabytes of headers. Unpacking stops at a limit, or when the context ends.
+// If a megabyte decompresses to gigabytes of headers, unpacking stops at a limit or when the context ends.
 func TestBottomlessHeaders(t *testing.T) {
 	dir := t.TempDir()
 	member := compress(t, "tar.zst", emptyHeaders(t, 8<<20/512))
@@ -112,7 +112,7 @@ func TestBottomlessHeaders(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// endsAfter is a context that ends after left calls of its method Err.
+// endsAfter is a context that ends after some calls of its method Err. The field left is the number of these calls.
 type endsAfter struct {
 	context.Context
 	left int // calls of Err that remain before the context ends
@@ -134,7 +134,7 @@ func (e *endsAfter) Err() error {
 	return e.Context.Err()
 }
 
-// unpack returns soon after its context ends, with the cause of the context.
+// unpack returns the cause of its context soon after the context has ended.
 func TestUnpackStopsWithContext(t *testing.T) {
 	archives := map[string][]byte{
 		"zip":           pack(t, "zip", append(many(20), item{name: "noise", body: noise(300_000)}, item{name: "l", kind: '2', link: "f1"}, runItem)...),

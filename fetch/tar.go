@@ -13,10 +13,10 @@ import (
 	"github.com/mholt/archives"
 )
 
-// headerBytes limits the bytes of an entry besides its content: headers, padding and long names.
+// headerBytes is the maximum number of bytes of an entry besides its content: headers, padding and long names.
 const headerBytes = 4 << 10
 
-// tar unpacks a tar that is compressed by comp. It reads to the end of the file, so that the decompressor verifies its
+// tar unpacks a tar with the compression comp. It reads to the end of the file, so that the decompressor verifies its
 // checksums. Like GNU tar, it ignores bytes after the end of the tar.
 func (u *unpacker) tar(comp archives.Compression, f *os.File) error {
 	s, err := u.openStream(comp, f)
@@ -49,7 +49,7 @@ func (u *unpacker) tarEntries(t *tar.Reader) error {
 			return nil
 		case err != nil:
 			return err
-		case h.Typeflag == tar.TypeXGlobalHeader: // git archive writes one
+		case h.Typeflag == tar.TypeXGlobalHeader: // git archive writes a global header
 			continue
 		}
 		if err := u.add(tarEntry(t, h)); err != nil {
@@ -65,7 +65,7 @@ func tarEntry(t *tar.Reader, h *tar.Header) entry {
 	}
 }
 
-// tarMode returns the mode of an entry. It takes the type from the type flag only, because the type bits of the mode may
+// tarMode returns the mode of an entry. The type comes only from the type flag, because the type bits of the mode may
 // contradict the flag.
 func tarMode(h *tar.Header) fs.FileMode {
 	m := h.FileInfo().Mode().Perm()
@@ -84,8 +84,8 @@ func tarMode(h *tar.Header) fs.FileMode {
 	return m | fs.ModeIrregular
 }
 
-// archiveError explains an error of the archive's reader. If the error wraps an error of this package, archiveError
-// returns that one.
+// archiveError adds an explanation to an error of the archive's reader. If the error wraps an error of this package,
+// archiveError returns the wrapped error.
 func (u *unpacker) archiveError(err error) error {
 	var ours *entryError
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // unpack unpacks an archive into the empty directory dir. After an error, the caller must remove the files in dir.
 func unpack(ctx context.Context, archive, dir string, limits Limits) (err error) {
-	// A decompressor may panic if the bytes are hostile.
+	// unpack recovers from panics, because hostile bytes may make a decompressor panic.
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked{p}
@@ -64,7 +64,7 @@ type unpacker struct {
 	root   *os.Root
 	budget budget
 	dirs   map[string]bool // existing directories
-	links  []link          // symbolic links to make at the end
+	links  []link          // symbolic links, which are created at the end
 }
 
 func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (*unpacker, error) {
@@ -78,11 +78,11 @@ func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (
 	}, nil
 }
 
-// An entry is an entry of a tar or zip. Its name has not been checked.
+// An entry is an entry of a tar or zip. Its name may be invalid.
 type entry struct {
 	name string
 	mode fs.FileMode
-	hard bool   // a hard link
+	hard bool   // whether the entry is a hard link
 	link string // target of a hard or symbolic link
 	open func() (io.ReadCloser, error)
 }
@@ -136,7 +136,7 @@ func (u *unpacker) mkdir(name string) error {
 	return explainExist(u.root.Mkdir(name, 0o755))
 }
 
-// parents makes the missing directories above name. They count as entries.
+// parents creates the missing directories above name. They count as entries.
 func (u *unpacker) parents(name string) error {
 	dir := path.Dir(name)
 	if u.dirs[dir] {
@@ -163,7 +163,8 @@ func (u *unpacker) file(name string, e entry) (err error) {
 	return err
 }
 
-// permissions returns 0755 for an executable file, and 0644 for any other file. It drops set-user-ID and similar bits.
+// permissions returns 0755 for an executable file, and 0644 for any other file. It removes setuid, setgid and sticky
+// bits.
 func permissions(m fs.FileMode) fs.FileMode {
 	if m&0o111 != 0 {
 		return 0o755
@@ -178,7 +179,7 @@ func (u *unpacker) finish() error {
 	return u.makeLinks()
 }
 
-// budgetWriter counts bytes before it writes them.
+// budgetWriter counts bytes before it writes them, so that it writes nothing above a limit.
 type budgetWriter struct {
 	w      io.Writer
 	budget *budget
@@ -191,7 +192,7 @@ func (b *budgetWriter) Write(p []byte) (int, error) {
 	return b.w.Write(p)
 }
 
-// sourceReader marks its errors as read errors, to distinguish them from write errors.
+// sourceReader marks read errors, so that they can be distinguished from write errors.
 type sourceReader struct{ r io.Reader }
 
 func (s sourceReader) Read(p []byte) (int, error) {

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// hostile lists archives that must not be unpacked, with a part of the error.
+// hostile lists archives that unpack must refuse, with a part of the error's text.
 var hostile = []struct {
 	name    string
 	items   []item
 	want    string
-	tarOnly bool // a zip cannot contain such an entry, or packZip cannot write it
+	tarOnly bool // whether a zip cannot contain this entry, or packZip cannot write it
 }{
 	{"parent", []item{{name: "../evil", body: "x"}}, `entry "../evil": has .. in its name`, false},
 	{"parent inside", []item{{name: "a/../../evil", body: "x"}}, "has .. in its name", false},
@@ -66,7 +66,7 @@ func many(n int) []item {
 	return items
 }
 
-// noise returns bytes that hardly compress.
+// noise returns n bytes that cannot be compressed.
 func noise(n int) string {
 	var b bytes.Buffer
 	for i := uint32(1); b.Len() < n; i++ {
@@ -104,7 +104,7 @@ func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 	}
 }
 
-// One hostile entry in each compression is enough, because the code for entries is the same for all compressions.
+// One hostile entry for each compression is enough, because all compressions use the same code for entries.
 func TestHostileInEveryCompression(t *testing.T) {
 	for _, ending := range tarEndings {
 		checkUnpackFails(t, ending, pack(t, ending, item{name: "../evil", body: "x"}, runItem), "has .. in its name")
@@ -120,7 +120,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// With the default limits, an archive of a megabyte that contains a gigabyte of zeros is refused.
+// With the default limits, unpack refuses an archive of a megabyte that contains a gigabyte of zeros.
 func TestGigabyteOfZeros(t *testing.T) {
 	var head bytes.Buffer
 	must(t, tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 1 << 30, Mode: 0o644}))
@@ -148,7 +148,7 @@ func mkdir(t testing.TB, name string) string {
 }
 
 func TestSkippedContentIsBounded(t *testing.T) {
-	// Global headers are not entries. This tar consists mostly of them. Compression hardly makes it smaller.
+	// Global headers do not count as entries. The test's tar consists mostly of global headers with random content.
 	data := append(globalHeaders(t, 8), packTar(t, item{name: "noise", body: noise(100_000)})...)
 	data = bytes.ReplaceAll(data, []byte(strings.Repeat("x", 400_000)), []byte(hex.EncodeToString([]byte(noise(200_000)))))
 	checkUnpackFails(t, "tar.gz", compress(t, "tar.gz", data), "more than 3000000 bytes (max_program_bytes)")
@@ -187,7 +187,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// zipField changes a field of a zip with one entry, in the local header and in the central directory.
+// zipField changes a field of a zip that contains one entry. It changes the local header and the central directory.
 func zipField(data []byte, local, central int, value []byte) []byte {
 	data = bytes.Clone(data)
 	copy(data[local:], value)

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The modification time of a program's record is the time of the program's last use. The start of a round updates this
-// time, at most once per touchEvery.
+// The modification time of a program's record is the time of the program's last use. It is updated when a round starts,
+// at most once per touchEvery.
 const touchEvery = time.Hour
 
-// UsedFor is the time for which a program counts as in use after its last recorded use.
+// UsedFor is the time after the last recorded use in which [Remove] keeps a program.
 const UsedFor = 2 * touchEvery
 
-// Touch records a use of a fetched program. Call Touch once an hour while a round runs. Otherwise, another worker that
-// shares the directory may remove the program. Touch ignores errors.
+// Touch records a use of a fetched program. Call Touch once an hour while a round runs. Otherwise, another worker in
+// the same working directory may remove the program. Touch ignores errors.
 func Touch(dir, program string) {
 	if checkProgram(program) == nil {
 		_ = touch(filepath.Join(dir, program, recordName))
@@ -35,15 +35,15 @@ func markUsed(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// recent reports whether t is less than touchEvery ago. A time in the future is not recent; it appears if the clock was
-// set back.
+// recent reports whether t is less than touchEvery ago. A time in the future is not recent. It can occur after the
+// clock was set back.
 func recent(t time.Time) bool {
 	age := time.Since(t)
 	return age >= 0 && age < touchEvery
 }
 
-// touch sets a file's modification time to now. It does not follow links, because programs can make links in their
-// directory.
+// touch sets a file's modification time to now. It does not follow links, because a program can replace the file by a
+// link.
 func touch(name string) error {
 	now := unix.NsecToTimespec(time.Now().UnixNano())
 	return unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)

@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// Limits of the central directory, in bytes: its size per entry, and the bytes read to find it.
+// Limits in bytes: the size of the central directory per entry, and the bytes that are read to find the directory.
 const (
 	zipEntryBytes  = 512
 	zipSearchBytes = 256 << 10
 )
 
-// zip unpacks a zip. It uses the standard library. archives.Zip opens links too early, and some of its decompressors
-// crash on hostile bytes.
+// zip unpacks a zip with the standard library. archives.Zip creates links too early, and hostile bytes crash some of
+// its decompressors.
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{
@@ -88,7 +88,8 @@ func (c contextReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return c.r.ReadAt(p, off)
 }
 
-// boundedReaderAt limits the size of a zip's central directory, because the zip reader loads it into memory.
+// boundedReaderAt limits the size of a zip's central directory. The limit is necessary because the zip reader loads the
+// directory into memory.
 type boundedReaderAt struct {
 	r         io.ReaderAt
 	left      int64

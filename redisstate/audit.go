@@ -11,26 +11,26 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Finding is an inconsistency of a task.
+// A Finding describes an inconsistency of one task.
 type Finding struct {
 	ID      int64
 	Problem string
-	Repair  tdf.Move // the Move that repairs the task; without a verb: no repair is known
-	// Certain means that no unfinished move can look like this inconsistency. The task may be repaired at once.
+	Repair  tdf.Move // the Move that repairs the task; its Verb is empty if no repair is known
+	// Certain is false if the task may look inconsistent only because it is moving at this moment. If Certain is true,
+	// the task may be repaired at once.
 	Certain bool
-	// Harmless means that the task is consistent, and was archived by a manager of the original TDF. The audit adds the
-	// properties that such a manager does not write.
+	// Harmless means that the task is consistent, but that a manager of the original TDF has archived it. The repair
+	// adds the properties that this manager did not write.
 	Harmless bool
-	// Snapshot identifies the state in which the task was found. As long as the task does not change, it has the same
-	// Snapshot.
+	// Snapshot identifies the state in which Examine found the task. It stays the same as long as the task does not
+	// change.
 	Snapshot string
 }
 
 func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Problem) }
 
-// Check examines all tasks and returns the inconsistent ones. A task looks inconsistent while a component of the
-// original TDF moves it. Moves of this project are atomic. Check reads the tasks page by page, so it may run while
-// tasks are processed.
+// Check examines all tasks and returns findings about the inconsistent ones. It may run while tasks are processed.
+// While a component of the original TDF moves a task, the task may look inconsistent.
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
@@ -69,8 +69,8 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// examineTwice examines tasks twice, so that it leaves out tasks that only looked inconsistent because they moved while
-// they were read.
+// examineTwice examines tasks twice, and returns only the findings that are the same both times. A task that moves
+// while it is read may look inconsistent once.
 func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
 	first, err := s.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
@@ -86,14 +86,15 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
 }
 
-// Examine reads tasks, and returns findings about the inconsistent ones. It reads each task in several steps. So a task
+// Examine reads tasks and returns findings about the inconsistent ones. It reads each task in several steps, so a task
 // that moves between two steps may look inconsistent.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due, err := s.scores(ctx, s.keys.Due(), ids) // read first, so that a renewal before the repair breaks its fence
+	// Read the scores before the tasks: if a lease is renewed afterwards, the score no longer fits the fence of the repair.
+	due, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -125,15 +126,15 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An index has data that Redis keeps beside a task's hash: the task's scores in `due` and in the index of its group.
+// An index holds a task's scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
-	rank       int // the number of findings that the call had before this task
+	rank       int // the number of findings about earlier tasks of the call
 
-	lease tdf.Seconds // the longest lease that the task's worker may have; 0: unknown
+	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
 
-// fence returns the fence of a repair: the task's score in `due` when it was read.
+// fence returns the fence of a repair: the task's score in `due`, as Examine read it.
 func (x index) fence() string {
 	if x.due.Err() != nil {
 		return notDue
@@ -183,7 +184,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if x.late(t, now) {
-		return Finding{Problem: "the server would not look at it in time", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
+		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not have it as " + string(t.State)
@@ -199,7 +200,7 @@ func snapshot(s tdf.Placement, m tdf.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
-// late reports whether the server would look at the task too late.
+// late reports whether the task's entry in `due` is missing or too late.
 func (x index) late(t *tdf.Task, now tdf.Time) bool {
 	look := t.NextDue(now)
 	if t.State == tdf.Executed {
@@ -215,7 +216,8 @@ func (x index) misplaced(t *tdf.Task) bool {
 	return x.group != nil && (x.group.Err() != nil || x.group.Val() != groupScore(t.State, t.ID))
 }
 
-// Repair repairs the tasks that Check found, unless they have changed since. It returns how many it repaired.
+// Repair repairs the tasks that Check found, unless they have changed since the check. It returns the number of
+// repaired tasks.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
 	var moves []tdf.Move
 	for _, f := range findings {

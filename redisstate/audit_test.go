@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Check returns one finding for each inconsistency, with its name. Repair repairs it.
+// Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -41,7 +41,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				zadd(tdf.Expired, 4444)
 				return 4444
 			}, tdf.None},
-			{"the server would not look at it in time", func() int64 {
+			{"its entry in due is missing or too late", func() int64 {
 				id := put(t, s, tdf.Running)
 				s.rdb.ZRem(ctx, s.keys.Due(), id)
 				return id
@@ -69,7 +69,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			if c.want != tdf.None && task(t, s, id).State != c.want {
 				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
 			}
-			for _, open := range mustClaim(t, s, 1000) { // so that these tasks do not affect the next case
+			for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})
 				mustSettle(t, s, open.Task.ID)
 			}

@@ -1,18 +1,17 @@
 package redisstate
 
-// A bound limits one quantity of a call, such as its bytes. The field most is the limit of the whole call. The function
-// of returns the quantity of element i.
+// A bound limits one quantity of a call, such as its bytes.
 type bound struct {
-	most int
-	of   func(i int) int
+	limit  int             // of the whole call
+	amount func(i int) int // the amount that element i adds
 }
 
-// batch returns how many of n elements fit into the next call: as many as all bounds allow, but at least one.
+// batch returns how many of n elements the next call may contain: as many as all bounds allow, but at least one.
 func batch(n int, bounds ...bound) int {
 	sums := make([]int, len(bounds))
 	for i := range n {
 		for j, b := range bounds {
-			if sums[j] += b.of(i); sums[j] > b.most && i > 0 {
+			if sums[j] += b.amount(i); sums[j] > b.limit && i > 0 {
 				return i
 			}
 		}
@@ -23,8 +22,8 @@ func batch(n int, bounds ...bound) int {
 // atMost bounds the number of elements.
 func atMost(n int) bound { return bound{n, func(int) int { return 1 }} }
 
-// fitting returns how many elements of these sizes, from the first one on, fit into most bytes. It returns at least
-// one.
-func fitting(sizes []int, most int) int {
-	return batch(len(sizes), bound{most, func(i int) int { return sizes[i] }})
+// fitting returns how many elements, counted from the first, have at most the given number of bytes together. It
+// returns at least 1.
+func fitting(sizes []int, bytes int) int {
+	return batch(len(sizes), bound{bytes, func(i int) int { return sizes[i] }})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// withoutTime sets the time budget of the scripts below 0, so that they always act as if it were used up.
+// withoutTime sets the time budget of the scripts below 0, so that each script stops as early as it can.
 func withoutTime(t *testing.T, s *Store) {
 	t.Helper()
 	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
@@ -20,9 +20,10 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// If a script's time budget is used up, the store continues in further calls. No part of the work is missing or done twice.
+// If a script's time budget is used up, the Store continues the work in further calls. No part of the work is missing,
+// and no part is done twice.
 func TestCallsThatTakeTooLongContinue(t *testing.T) {
-	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // not the embedded Redis, which runs only the scripts of a release
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // a real Redis, because the embedded Redis runs only unchanged scripts
 	withoutTime(t, s)
 	const tasks = 100
 	var definitions []tdf.Properties
@@ -65,7 +66,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// A script stops when its time budget is used up.
+// If its time budget is used up, a script stops before it has carried out all units.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
@@ -82,7 +83,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	}
 }
 
-// If a round reports many updates at once, the store needs several calls. Each line arrives once.
+// If a round reports many updates at once, the Store sends them in several calls. Each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Remove removes all keys and entries of a task, and nothing else.
+// Removing a task removes all its keys and entries, and nothing else.
 func TestRemoveLeavesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -75,7 +75,7 @@ func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
 	mustApply(t, s, m, err)
 }
 
-// A change of an open task affects only the given properties. The task keeps its place in the queue.
+// Changing an open task changes only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -121,7 +121,7 @@ func TestChangeOfTimes(t *testing.T) {
 	})
 }
 
-// If a task was requeued with elsewhere, its worker does not get it again. Other workers do.
+// If a task was requeued for other workers, its former worker does not get it again. Other workers can get it.
 func TestRequeueElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -162,7 +162,7 @@ func TestRequeueElsewhere(t *testing.T) {
 	})
 }
 
-// If a task must not run on a worker, the worker still gets the tasks behind it in the queue.
+// If a worker must not get the first tasks of the queue, it still gets the tasks behind them.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
@@ -173,7 +173,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 			s.rdb.HSet(t.Context(), s.keys.Task(id), "not_on", "v\nw")
 		}
 		got := 0
-		for range 100 { // several claims, because each stops after some ms
+		for range 100 { // several claims, because each claim stops after some milliseconds
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
 			must(t, err)
 			got += len(c.Claims)
@@ -184,7 +184,8 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	})
 }
 
-// Of two concurrent changes of a task, the second fails, so that it does not undo the first. Its caller must read the task again.
+// If two clients change a task at the same time, the second change fails, so that it does not undo the first. The
+// second client must read the task again.
 func TestConcurrentChangesAreRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("a"))[0]

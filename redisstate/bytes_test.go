@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// Some texts may be long, and are always read. Other properties are read only if they are short.
+// Logs, outputs and checkpoints are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		long := strings.Repeat("x", longestField+1)
@@ -70,7 +70,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		if l.bytes > 2*readAtOnce {
 			t.Errorf("one answer had %d bytes", l.bytes)
 		}
-		for _, name := range roundFacts { // as long as a valid property may be
+		for _, name := range roundFacts { // the longest valid values
 			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
 		}
@@ -105,8 +105,8 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	})
 }
 
-// A settling server reads each task by one HMGET. After the first value that is too long, it asks for lengths before it reads
-// values.
+// A server that settles tasks reads each task with one HMGET. After the first value that is too long, the script checks
+// lengths before it reads values.
 func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 50

@@ -30,8 +30,8 @@ var (
 	rightsSource string
 )
 
-// A luaScript is a Lua script. A full Redis (at its maxmemory) refuses scripts that might use more memory. A script
-// that must run on a full Redis has a second form with a flag that allows this, for versions of Redis that know script
+// A luaScript is a Lua script. A full Redis (at its maxmemory) refuses scripts that might use more memory. If a script
+// must also run on a full Redis, it has a second form, with a flag that allows this. Only Redis 7 and later know script
 // flags.
 type luaScript struct{ plain, allowOOM *redis.Script }
 
@@ -53,8 +53,8 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 	return x.plain.Run(ctx, s.rdb, keys, args...)
 }
 
-// scripts are the scripts of a Store. A full Redis still accepts results, renewals and heartbeats, and refuses new
-// tasks and claims.
+// scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
+// heartbeats.
 type scripts struct {
 	transact, open, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
 }
@@ -68,8 +68,8 @@ func loadScripts() scripts {
 	}
 }
 
-// Scripts returns the SHA-1 of each script that this release runs on a Redis without script flags. The embedded Redis
-// runs no other scripts.
+// Scripts returns the SHA-1 of each script, in its form without script flags. Without a password, the embedded Redis
+// runs only these scripts.
 func Scripts() []string {
 	all := loadScripts()
 	var sums []string
@@ -82,9 +82,9 @@ func Scripts() []string {
 	return sums
 }
 
-// callSlots are the call slots of this client. A call slot has at most one call under way, and numbers its calls. Redis
-// keeps the last answer of each call slot. So a repeated call gets the first answer again, and a call that arrives late
-// gets an error.
+// callSlots are the call slots of this client. A call slot makes one call at a time, and numbers its calls. Redis keeps
+// the last answer of each call slot. So a repeated call gets the first answer again. A call that arrives after a later
+// call of the same slot gets an error.
 type callSlots struct {
 	mu   sync.Mutex
 	free []int
@@ -104,7 +104,7 @@ func (c *callSlots) take() (slot int, sequence uint64) {
 	return slot, c.last[slot]
 }
 
-// made reports whether the client has made a call.
+// made reports whether this client has ever used a call slot.
 func (c *callSlots) made() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Store) run(ctx context.Context, script *luaScript, keys []string, args 
 	return reply, err
 }
 
-// runAt is like run. It also returns the time just before the call was last sent.
+// runAt is like run, but also returns the time just before the call was last sent.
 func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, args []any) (reply any, sent time.Time, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
@@ -140,7 +140,7 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		}
 		return err
 	})
-	if err == nil || err == redis.Nil { // redis.Nil is the answer of a script that returns nothing
+	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
 		s.scriptWorked.Store(true)
 		if slices.Contains([]*luaScript{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
 			s.taskMoved.Store(true)

@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// callLists are the lists that a call may touch, and the wake lists of the components that wait for tasks in these
-// lists.
+// callLists holds the lists of tasks that a call may change. It also holds the wake lists of the components that wait
+// for tasks in these lists.
 type callLists struct {
 	lists []tdf.State
 	wakes []wakeList
@@ -36,8 +36,8 @@ func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 	return v
 }
 
-// listsOf returns the lists that a call may touch. When a worker reports a result, the task may already be in the
-// executed list (see transact.lua). A repair may find its task in any list.
+// listsOf returns the lists of tasks that a call may change. If a worker reports a result, the task may already be in
+// the executed list (see transact.lua). If a move is a repair, the task may be in any list.
 func listsOf(units []Unit) []tdf.State {
 	used := map[tdf.State]bool{}
 	for i := range units {

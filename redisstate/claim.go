@@ -20,18 +20,18 @@ type ClaimRequest struct {
 	Most   int // the largest number of tasks to claim, from 1 to 1,000
 	Lease  tdf.Seconds
 
-	Avoid []string // programs whose tasks the worker does not want; at most [MaxAvoided]
+	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
 
-	// Resume makes the claim skip the unsuitable tasks that earlier claims of this worker passed within the last
-	// minute. Set it if the last answer had Unwanted tasks. A claim with programs to avoid always resumes.
+	// Resume makes the claim skip the unwanted tasks that earlier claims of this worker met within the last minute. Set
+	// it if the last answer had Unwanted tasks. If Avoid is not empty, every claim skips these tasks.
 	Resume bool
 }
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
 	Task    *tdf.Task // the task, now running, without the texts of earlier rounds
-	ID      string    // identifies this run; the fence of the worker's reports
-	Invalid error     // why the task is invalid, or nil; it becomes the error text of the round
+	ID      string    // identifies this run in the worker's reports
+	Invalid error     // the reason why the task is invalid, or nil; the round then gets this error text
 }
 
 // Claimed is the answer of [Store.Claim].
@@ -39,14 +39,15 @@ type Claimed struct {
 	Claims  []Claim
 	Expired []tdf.Move // the moves of the overdue tasks that the claim has expired
 	Now     tdf.Time   // time of the claim by Redis's clock
-	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases began later
+	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases begin later
 	Next    tdf.Time   // when the next open task becomes due; Never if there is none
 
-	// More means that the claim did not look at all due tasks. The tasks that follow may suit this worker.
+	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
 
-	// Unwanted is how many due tasks did not suit this worker. The claim has left a wake token for other workers. If
-	// this worker waited for a token, the same token would wake it again and again.
+	// Unwanted is the number of due tasks that did not suit this worker. For these tasks, the claim has put a wake
+	// token into Redis, for another worker. This worker must pause instead of waiting for a token, because it would get
+	// that token itself.
 	Unwanted int
 }
 
@@ -56,11 +57,11 @@ var claimProperties = []string{
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
 }
 
-// MaxAvoided is how many programs a claim can avoid.
+// MaxAvoided is the largest number of programs that a claim can avoid.
 const MaxAvoided = 1000
 
-// Claim hands open tasks to a worker. It begins with the tasks that have been due for longest. It expires the overdue
-// tasks that it finds.
+// Claim hands open tasks to a worker, beginning with the tasks that have been due for the longest time. It expires the
+// overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	var expired []tdf.Move
 	for {
@@ -111,8 +112,8 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	return c, overdue, err
 }
 
-// unwantedName returns a name for a set of programs that workers avoid. All workers compute the same name. The name is
-// "" if the claim starts at the head of the list.
+// unwantedName returns a name for a set of programs to avoid. All workers compute the same name for the same set. The
+// name "" makes a claim start at the head of the list.
 func unwantedName(avoid []string, resume bool) string {
 	if len(avoid) == 0 && !resume {
 		return ""
@@ -126,7 +127,7 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	c := Claimed{Next: tdf.Never}
 	parts, ok := reply.([]any)
 	if !ok || len(parts) != 6 {
-		return c, nil, fmt.Errorf("claim tasks: the script answered %v", reply)
+		return c, nil, fmt.Errorf("claim tasks: unexpected answer of the script: %v", reply)
 	}
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
 	if next := text(parts[1]); next != "" {
@@ -161,7 +162,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
-// expireOverdue checks the tasks by the rules in Go, and expires those that are open and whose end_before is past.
+// expireOverdue reads the tasks, and expires each open task whose end_before is past.
 func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
@@ -185,7 +186,7 @@ func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, n
 	return cleared, err
 }
 
-// text and list convert values in the reply of a script.
+// text and list convert a value in the reply of a script. They return the zero value if the value has another type.
 func text(v any) string {
 	s, _ := v.(string)
 	return s

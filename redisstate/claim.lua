@@ -1,4 +1,4 @@
--- claim: hands open tasks to a worker. It begins with the tasks that have been due for longest.
+-- claim: hands open tasks to a worker, beginning with the tasks that have been due for the longest time.
 --
 -- from-state  open
 -- to-state    running, with a claim id and a lease
@@ -6,25 +6,25 @@
 -- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap
 --       6… pairs of an open list and its wake list, in the worker's order of preference
 -- ARGV  1 call slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
---       5 code of running in the group index   6 worker   7 how many tasks   8 lease in seconds
---       9 random part of the claim ids   10 about how many bytes of inputs, sources and metas
+--       5 code of running in the group index   6 worker   7 maximum number of tasks   8 lease in seconds
+--       9 random part of the claim ids   10 approximate limit for the bytes of inputs, sources and metas
 --       11 name of the set of programs to avoid, or '' to start at the head of the lists
 --       12 seconds after the deadline in which the worker reports the time-out itself
 --       13 seconds after which a server without a heartbeat counts as absent
---       14 prefix of the keys of positions
+--       14 prefix of the keys of positions (see below)
 --       15 n, n programs to avoid, then the properties that the worker needs. The first are state, round,
 --       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
 --
 -- Returns { now, when the next task becomes due or '', { ids of overdue tasks }, tasks, '1' if other due tasks may
 -- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log.
 --
--- A task is overdue when its end_before is past. The rules in Go decide about overdue tasks. If the clock may have
--- leapt, the script leaves overdue tasks to the server: see trusted. The script delays an invalid task and makes it
--- due, so that the server decides about the task. It removes an id without a hash. A repeated call returns the same
--- tasks as the first call.
+-- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
+-- the clock may have leapt, the script does not return overdue tasks, and the server decides about them: see trusted.
+-- The script delays an invalid task and adds it to `due`, so that the server decides about the task. The script removes
+-- an id without a hash from its list. A repeated call returns the same tasks as the first call.
 --
--- A claim looks at a bounded number of tasks. At the head of a list, there may be many tasks that a worker does not
--- want. A position is the place after them, where the next claim continues. All workers that avoid the same programs
+-- A claim reads a limited number of tasks. At the head of a list, there may be many tasks that a worker does not want.
+-- A position is the place after these tasks: the next claim continues there. All workers that avoid the same programs
 -- share a position. If a worker meets a task that must not run on that worker, the worker gets a position of its own.
 -- After PASSED_FOR seconds, a claim starts at the head again.
 
@@ -48,8 +48,8 @@ local function reply_of(id, claim, f)
 end
 
 local function read(id)
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error if it is no hash
-  if f[2] == '' then f[2] = '0' end -- as the rules read it
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error if the key is not a hash
+  if f[2] == '' then f[2] = '0' end -- the rules in Go, too, read an empty round as 0
   return f
 end
 
@@ -68,7 +68,7 @@ if before then
   return { text(now), '', {}, again, '', '0' }
 end
 
--- Read and decide.
+-- The first part of the script reads and decides.
 
 local wrong = not_sorted(due) or not_sorted(running)
 if wrong then return wrong end
@@ -76,7 +76,7 @@ if wrong then return wrong end
 local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
 local picky = unwanted > 0 -- read a task's program first, because reading the other properties costs more
-local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- indexes of a chosen task
+local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- indexes in an element of `chosen`
 
 -- Each line of the property not_on is the name of a worker.
 local function not_here(names)
@@ -91,22 +91,23 @@ local function choose(list, id, f, end_before, timeout)
   }
 end
 
--- Whether the clock proves that a task is overdue. A server that sees a leap of the clock writes it to `leap` before
--- its next heartbeat. So if there is a recent heartbeat, no leap happened except the one in `leap`. If no server ever
--- sent a heartbeat, the script trusts the clock, because no server will tell it more.
+-- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
+-- clock, it writes the leap to `leap` before its next heartbeat. So if there is a recent heartbeat, no leap happened
+-- except the one in `leap`. If no server ever sent a heartbeat, the script trusts the clock, because no server could
+-- report a leap.
 local trust
 local function trusted()
   if trust == nil then
-    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error if it is no sorted set
-    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error if it is no hash
+    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error if the key is not a sorted set
+    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error if the key is not a hash
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
     trust = not seen or over and math.abs(now - score_of(seen)) < absence
   end
   return trust
 end
 
--- Returns 'avoided' if this worker avoids the task's program. Returns 'elsewhere' if the worker must leave the task
--- alone for another reason. In both cases, the task stays in the list.
+-- Decides about one task. Returns 'avoided' if this worker avoids the task's program. Returns 'elsewhere' if the worker
+-- must not get the task for another reason. In both cases, the task stays in the list.
 local function consider(list, id)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
@@ -135,8 +136,8 @@ local function consider(list, id)
   end
 end
 
--- A position is stored as 'began score id'. The first is the time of the claim that started at the head of the list.
--- The others are the entry of the last task that was passed.
+-- A position is stored as 'began score id'. `began` is the time of the claim that started at the head of the list.
+-- `score` and `id` are the list's entry of the last task that was passed.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
@@ -159,8 +160,8 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Returns two entries. Up to the first one, no worker with the same unwanted programs wants any task. The second is the
--- last entry that this worker passed.
+-- Chooses tasks from one list, beginning at a rank. Returns two entries of the list. All workers that avoid the same
+-- programs can skip the tasks up to the first entry. This worker can skip the tasks up to the second entry.
 local function look_through(k, rank)
   local page, all, mine, shared = wanted, nil, nil, true
   while true do
@@ -188,7 +189,7 @@ local function look_through(k, rank)
   end
 end
 
-local positions = {} -- each key is followed by its value
+local positions = {} -- keys and values in turn
 
 local function keep(key, began, at)
   local n = #positions
@@ -215,11 +216,11 @@ for k = FIRST_PAIR, #KEYS, 2 do
   if not full() and not more then look_in(k) end
 end
 
--- Write.
+-- From here on, the script writes.
 
 for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
 for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
-for _, o in ipairs(odd) do -- delay an invalid task, so that the server can decide about it
+for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
   call('ZADD', KEYS[o[1]], text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
 end
@@ -232,7 +233,7 @@ local lease_until = now + lease
 local now_text, lease_text = text(now), text(lease_until)
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
-  '', now_text, '', worker, '', '', -- the properties of the round: running, worker and claim
+  '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
 }
 for i, c in ipairs(chosen) do
   local id, f, deadline = c[ID], c[FIELDS], c[DEADLINE]
@@ -257,7 +258,7 @@ for k = FIRST_PAIR, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
   local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  -- Another worker may want the tasks that are left, or the tasks that this worker has passed.
+  -- Wake another worker: it may want the other due tasks, or the tasks that this worker has passed.
   if #chosen + avoided > 0 and call('ZCARD', KEYS[k]) > 0 then
     wake(KEYS[k + 1], 1)
   end

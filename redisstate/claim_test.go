@@ -86,7 +86,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(3, "round", "one")
 		write(4, "state", "running")
 		write(5, "start_after", now.Add(500).String())
-		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // there is no hash of this task
+		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // this task has no hash
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		if got := inputs(mustClaim(t, s, 1)); got != "good" {
 			t.Fatalf("claimed %q", got)
@@ -156,7 +156,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// A claim delays invalid tasks. So even if there are many of them, later claims find a valid task behind them.
+// A claim delays invalid tasks. So later claims find a valid task even behind many invalid tasks.
 func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
@@ -175,7 +175,7 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	})
 }
 
-// The id of a task may still be in the list of open tasks after the task was executed in time. A claim does not expire this task.
+// A claim does not expire a task that is already executed, even if the task's id is still in the list of open tasks.
 func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
@@ -188,7 +188,7 @@ func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	})
 }
 
-// If the clock is set back, later timestamps of a task are still not before earlier ones.
+// If the clock is set back, each timestamp of a task is still at least as late as the timestamp before it.
 func TestTimestampsNeverGoBackwards(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))

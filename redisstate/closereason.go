@@ -11,10 +11,10 @@ import (
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer makes connections that report why Redis closed them. Redis refuses a value that is too large as soon as Redis
-// has read its length. Then Redis closes the connection, while the client still sends the value. A plain connection
-// would report only that it is broken. The client would take that for an outage, and would send the value again for
-// ever.
+// dialer makes connections that report why Redis closed them. If a value is too large, Redis refuses it as soon as it
+// has read the value's length, and closes the connection. At that time, the client is still sending the value. A plain
+// connection would report only that it is broken. The client would treat this as an outage, and would send the value
+// again for ever.
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -33,8 +33,8 @@ func dialer(dial dial) dial {
 // connection.
 type closeReasonConn struct{ net.Conn }
 
-// A rawCloseReasonConn is a closeReasonConn with a method by which go-redis checks whether the connection is still
-// open.
+// A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. go-redis uses the method to check whether the
+// connection is still open.
 type rawCloseReasonConn struct {
 	*closeReasonConn
 	syscall.Conn
@@ -57,10 +57,10 @@ func (c *closeReasonConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// closedWith is an error reply that Redis sent before it closed the connection.
+// closedWith is the text of an error reply that Redis sent before it closed the connection.
 type closedWith string
 
 func (e closedWith) Error() string { return string(e) }
 
-// RedisError marks the error as a redis.Error.
+// RedisError makes closedWith a redis.Error, so that it does not count as a broken connection.
 func (closedWith) RedisError() {}

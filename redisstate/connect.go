@@ -18,14 +18,14 @@ import (
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
-// A Store is one client of a namespace. Many goroutines may use it.
+// A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
 	keys    Keys
 	rdb     *redis.Client
 	options *redis.Options
 	addr    string
 	log     *slog.Logger
-	boot    string // random id of this client; part of the names of its keys
+	boot    string // boot id: random, and part of the names of this client's keys
 	calls   callSlots
 	link    linkSpeed
 	pace    pace
@@ -34,16 +34,16 @@ type Store struct {
 	waiting waitingManagers
 	dials   atomic.Int64
 
-	checking     chan struct{} // holds an element while a check runs
+	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
 	flags        atomic.Bool   // Redis knows script flags
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
-	scanRefused  sync.Once     // logs once that the user may not SCAN
+	scanRefused  sync.Once     // logs once that the user lacks the right to SCAN
 }
 
-// New returns a Store for a namespace. New checks the configuration, and does not connect. The first call of a method
-// connects, waits for Redis, and does the checks of [Store.Ready].
+// New returns a Store for a namespace. It checks the configuration, but does not connect. The first method call
+// connects and does the checks of [Store.Ready].
 func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
@@ -75,18 +75,18 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	return s, nil
 }
 
-// Dials returns how many connections the Store has made so far.
+// Dials returns the number of connections that the Store has made so far.
 func (s *Store) Dials() int64 { return s.dials.Load() }
 
-// silenceDriver keeps go-redis from writing its connection errors to stderr. The Store's log already has them.
+// silenceDriver stops go-redis from writing connection errors to stderr. The Store logs these errors itself.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Close removes the record of this client's calls and ends the connections. After an outage, the record stays until it
-// expires, because a call may still be on its way and must find it.
+// Close removes the record of this client's calls, and closes the connections. After an outage, the record stays until
+// it expires: a call that is still on its way must find its answer there.
 func (s *Store) Close() error {
 	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
@@ -96,7 +96,7 @@ func (s *Store) Close() error {
 	return s.rdb.Close()
 }
 
-// Boot returns a random id of this client. Each start of a process gets a new one.
+// Boot returns the boot id of this client. It is random, and each Store has its own.
 func (s *Store) Boot() string { return s.boot }
 
 // Keys returns the names of the namespace's keys.
@@ -107,7 +107,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // the method retry sends calls again instead
+		MaxRetries:            -1, // the Store's method retry repeats calls instead
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
 		ReadTimeout:           longestReply, // see idleTimeoutConn
@@ -141,15 +141,14 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 	}
 	options.TLSConfig.RootCAs = x509.NewCertPool()
 	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("read [redis] tls_ca: %s has no certificate in PEM form", cfg.TLSCA)
+		return fmt.Errorf("read [redis] tls_ca: %s contains no certificate in PEM form", cfg.TLSCA)
 	}
 	return nil
 }
 
-// credentials returns the function that gives each new connection its user and password, or nil if the options give
-// them. Without a password in the configuration, the function returns the password that tdf up has made for its Redis
-// (docs/tdf.md, "All of it on one machine"). It looks the password up for each connection, because tdf up makes a new
-// password each time it starts.
+// credentials returns nil if the configuration has a password, or a user other than default. Otherwise it returns a
+// function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
+// go-redis calls the function for each new connection, because tdf up makes a new password each time it starts.
 func credentials(cfg config.Redis) func() (user, password string) {
 	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
 		return nil

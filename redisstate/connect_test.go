@@ -36,13 +36,13 @@ func TestConnectRefuses(t *testing.T) {
 			r.Password = "wrong"
 			return r
 		}},
-		{name: "no password", words: "it wants a password", redis: func() config.Redis { return redisAt(t, locked.Addr) }},
-		{name: "wrong database", words: "it has no database of that number", redis: func() config.Redis {
+		{name: "no password", words: "it requires a password", redis: func() config.Redis { return redisAt(t, locked.Addr) }},
+		{name: "wrong database", words: "it has no database with this number", redis: func() config.Redis {
 			r := redisAt(t, locked.Addr)
 			r.Password, r.DB = "right", 7
 			return r
 		}},
-		{name: "not a Redis", words: "what answers there is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
+		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
 		{
 			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) },
@@ -65,7 +65,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// chatter starts a server that does not speak Redis's protocol, and returns its address.
+// chatter starts a server that is not a Redis, and returns its address.
 func chatter(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +87,7 @@ func chatter(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// If Redis is not up yet, Connect waits for it and logs this.
+// If Redis has not started yet, Connect waits for it, and logs that it waits.
 func TestConnectWaitsForRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -126,7 +126,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// If Redis has reached maxmemory, tasks cannot be opened, and the error says why. Existing tasks are still finished and archived.
+// If Redis has reached its maxmemory, the error of Open says so. Existing tasks can still be finished and archived.
 func TestFullRedis(t *testing.T) {
 	full := redistest.Start(t)
 	s := connect(t, full.Addr, redistest.Namespace(t))
@@ -156,7 +156,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // as a component does when it starts again
+	again := connect(t, full.Addr, s.keys.ns) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -177,8 +177,8 @@ func TestFullRedis(t *testing.T) {
 	}
 }
 
-// A store that was made while Redis was down works as soon as Redis is up. Its first calls all wait for the same check of the
-// namespace.
+// If a Store is made while Redis is down, it works as soon as Redis is up. Its first calls all wait for the same check
+// of the namespace.
 func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
@@ -219,7 +219,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// answered counts the calls of one command that Redis answered.
+// answered counts how often Redis has answered one command.
 type answered struct {
 	name string
 	n    atomic.Int64

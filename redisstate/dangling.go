@@ -11,10 +11,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A GroupPage is the place where a walk through the indexes of all groups continues. The zero GroupPage is the
-// beginning.
+// A GroupPage is the place where a walk through the indexes of all groups continues. The walk begins with the zero
+// GroupPage.
 type GroupPage struct {
-	keys   uint64   // the cursor of SCAN over the keys of Redis; 0: the beginning or the end
+	keys   uint64   // the cursor of SCAN over the keys of Redis; 0 at the beginning and at the end
 	begun  bool     // the walk through the keys has begun
 	groups []string // groups whose indexes the walk has not finished
 	index  uint64   // the cursor in the index of the first group
@@ -23,12 +23,12 @@ type GroupPage struct {
 // Limits for one page of the walk.
 const (
 	keysScanned   = 1000
-	groupsScanned = 20 // how many indexes one page reads from
+	groupsScanned = 20 // the largest number of indexes that one page reads from
 )
 
-// DanglingIDs examines the next ids in the indexes of groups. Their number is about most. It returns findings about ids
-// that have no task, for example because the task's hash was deleted by hand. The result done is true if the page was
-// the last one.
+// DanglingIDs examines the next page of ids in the indexes of groups. The page has about the given number of ids.
+// DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand.
+// The result done is true if the page was the last one.
 func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
@@ -78,8 +78,9 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 	return groups, next, nil
 }
 
-// scanIndex returns the ids whose scores are valid in the index of a group. A member with another score was added by
-// another program, or the key belongs to another namespace whose name begins with this namespace's name.
+// scanIndex returns the next ids in the index of a group. It skips ids with an invalid score. If a score is invalid,
+// another program has added the member, or the key belongs to another namespace. The name of such a namespace begins
+// with the name of this namespace and ":group".
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -103,8 +104,9 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 	return ids, next, nil
 }
 
-// danglingOf returns the ids that have no task. It looks for the task first, and then reads the index again. Removing a
-// task removes both at the same moment, so an id that is then still in the index has no task.
+// danglingOf returns findings about the ids that have no task. It reads the task first, and then the index again. A
+// task leaves the index at the same moment as its hash is removed. So if the hash is missing and the id is still in the
+// index, the id has no task.
 func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -10,7 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// If a task was deleted by hand, a repair removes its id from the index of its group. It removes no other id.
+// If the hash of a task was deleted by hand, a repair removes the task's id from the index of its group. The repair
+// removes no other id.
 func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -22,14 +23,14 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 			s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
 		}
 		s.rdb.Set(ctx, s.keys.Group("wrong"), "a string", 0)
-		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key could belong to a namespace whose name ends in :group
+		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // may be the open list of a namespace whose name ends in :group
 		findings, err := s.Check(ctx)
 		if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
 			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
 		}
 		id := mustOpen(t, s, grouped)[0]
 		alive := Finding{Repair: findings[0].Repair}
-		alive.Repair.ID = id // as if the task was created after the check
+		alive.Repair.ID = id // the finding is about an id whose task now exists
 		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
 			t.Errorf("repaired %d, %v", n, err)
 		}
@@ -43,7 +44,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	})
 }
 
-// The check walks through the indexes of all groups. It reads pages of limited size.
+// The check walks through the indexes of all groups, in pages of limited size.
 func TestDanglingIDsOfManyGroups(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var opened []tdf.Properties

@@ -9,14 +9,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Due task is one that the server must look at now.
+// A Due identifies a due task: the server must settle it now.
 type Due struct {
 	ID    int64
-	Score string // the task's score in `due`, as the fence of a decision: see [tdf.Move.Due]
+	Score string // the task's score in `due`: the fence of the server's Move (see [tdf.Move.Due])
 }
 
-// Due returns the tasks that are due at the time now, in the order of their due times. The argument most limits their
-// number.
+// Due returns the tasks that are due at the time now, in the order of their due times. It returns at most the given
+// number of tasks.
 func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
 	var found []redis.Z
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -32,7 +32,7 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 	for _, z := range found {
 		member, _ := z.Member.(string)
 		ids := idsOf([]string{member})
-		if len(ids) == 0 { // the member is not an id: it would never leave the set, and would hide other members
+		if len(ids) == 0 { // the member is not an id: it would stay in the set for ever, in the place of a task
 			if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
 				return nil, err
 			}
@@ -43,7 +43,7 @@ func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error
 	return due, nil
 }
 
-// NextDue returns when the next task becomes due, or Never.
+// NextDue returns the time at which the next task becomes due, or Never.
 func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	next := tdf.Never
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -56,15 +56,15 @@ func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
 	return next, err
 }
 
-// Limits on how many members Overlooked reads from each list.
+// Limits on the number of members that Overlooked reads from each list.
 const (
 	newestRead = 100
 	sinceRead  = 2000
 )
 
-// Overlooked returns tasks that the server would look at too late, or never, because `due` does not hold them.
-// Components of the original TDF move tasks without an entry in `due`. Overlooked examines the newest tasks of each
-// list, and all tasks that entered the list after the time since.
+// Overlooked returns tasks whose entry in `due` is missing or too late, so that the server would not settle them in
+// time. The original TDF moves tasks without writing entries in `due`. Overlooked checks the newest tasks of each list,
+// and the tasks that have entered the list since the given time.
 func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error) {
 	var overlooked []int64
 	for _, list := range []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure} {
@@ -97,8 +97,8 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
 }
 
-// notYetDue returns the tasks that are not in `due`, or have a score there that is too late. An executed task must be
-// due now, and so must a running task without a valid lease.
+// notYetDue returns the tasks whose entry in `due` is missing or too late. An executed task must be due now. A running
+// task must be due now if it has no valid lease.
 func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
 	scores, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now 
 	return append(notYetDue, later...), err
 }
 
-// withoutLease returns the tasks without a valid lease.
+// withoutLease returns the tasks that have no valid lease.
 func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
 	leases := make([]*redis.StringCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An encoder builds the arguments of a call, in the form that the headers of the scripts describe.
+// An encoder builds the arguments of a call to a script. The header of each script describes its arguments.
 type encoder struct{ args []any }
 
 func (e *encoder) add(values ...string) {
@@ -86,7 +86,7 @@ func (e *encoder) shapes(shapes *shapes) {
 	}
 }
 
-// destination returns the state to which a move leads, in the form that transact.lua reads.
+// destination returns the state to which a move leads, in the notation of transact.lua.
 func destination(m *tdf.Move) string {
 	if m.Verb == tdf.VerbRemove {
 		return "-"
@@ -110,7 +110,7 @@ func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	e.fields(own)
 }
 
-// sharedFields returns the properties that all new tasks of a call have in common. The call contains these properties
+// sharedFields returns the properties that all new tasks of a call have in common. The call contains each of them only
 // once.
 func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	if len(opened) < 2 {
@@ -123,7 +123,7 @@ func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	return shared
 }
 
-// moment returns a moment in the form that transact.lua reads.
+// moment returns a Moment in the notation of transact.lua.
 func moment(m tdf.Moment) string {
 	switch {
 	case m == tdf.Now:

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A RefusedError means that Redis answers but cannot be used, and that waiting does not help. Examples are a wrong
-// password, a database that does not exist, a server that is not Redis, and a namespace of another program.
+// A RefusedError means that Redis answers but TDF cannot use it. Waiting does not help. Examples are a wrong password,
+// a database that does not exist, a server that is not Redis, and a namespace of another program.
 type RefusedError struct {
 	Addr   string
 	Reason string
@@ -26,7 +26,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
-var ErrFull = errors.New("redis is full (maxmemory is reached) and accepts nothing new; archive and remove finished tasks, or raise maxmemory")
+var ErrFull = errors.New("redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
 
 // ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = errors.New("the group already has tasks")
@@ -34,14 +34,15 @@ var ErrGroupTaken = errors.New("the group already has tasks")
 // ErrIDTaken means that a task cannot be restored because another task has its id.
 var ErrIDTaken = errors.New("another task has this id")
 
-// passing has the error replies that count as an outage: Redis recovers by itself, or its operator repairs it.
+// passing contains the first words of error replies that count as an outage, with a description of the outage. After a
+// time, Redis works again, by itself or with its operator's help.
 var passing = map[string]string{
 	"LOADING":     "it is loading its data",
 	"OOM":         "it is full (maxmemory is reached)",
 	"READONLY":    "it is a read-only replica",
 	"MASTERDOWN":  "it is a replica without its master",
 	"CLUSTERDOWN": "its cluster is down",
-	"TRYAGAIN":    "its cluster moves keys",
+	"TRYAGAIN":    "its cluster is moving some of the keys",
 	"MOVED":       "its cluster has moved the keys to another node",
 	"ASK":         "its cluster is moving the keys to another node",
 	"BUSY":        "it is busy with a script",
@@ -51,7 +52,7 @@ var passing = map[string]string{
 
 const tooManyClients = "ERR max number of clients reached"
 
-// outage reports whether err is a passing problem of Redis, and describes err for the log.
+// outage reports whether err counts as an outage of Redis. It also describes err for the log.
 func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
@@ -77,9 +78,9 @@ func outage(err error) (why string, passes bool) {
 	return "", false
 }
 
-// refusal returns a *[RefusedError] for an error of the whole connection that only an operator can repair, and nil for
-// any other error. Such an error ends the start of a client. Once a client has been connected, the error counts as an
-// outage (see [Store.outage]).
+// refusal returns a *[RefusedError] if only an operator can repair the cause of err, and every call of this client
+// would fail. It returns nil for any other error. A client that gets this error at its start gives up. Later, the same
+// error counts as an outage (see [Store.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
@@ -94,42 +95,43 @@ func refusal(addr string, err error) error {
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "redis: can't parse"), strings.Contains(text, "redis: invalid reply"), strings.Contains(text, "unexpected line"):
-		return say("what answers there is not a Redis: see [redis] host and port")
+		return say("the server at this address is not a Redis: see [redis] host and port")
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
 		return say("TLS: " + text)
 	}
 	return nil
 }
 
-// refusedBy returns how to fix the cause of a reply with which Redis refuses every call of this client. It returns ""
-// for any other reply.
+// refusedBy returns the reason if Redis refuses every call of this client with this reply, and says how to fix the
+// cause. It returns "" for any other reply.
 func refusedBy(reply string) string {
 	has := func(part string) bool { return strings.Contains(reply, part) }
 	switch word, _, _ := strings.Cut(reply, " "); {
 	case word == "WRONGPASS", has("invalid password"):
 		return "the password (or the username) is wrong: see [redis] password"
 	case word == "NOAUTH", has("unauthenticated bulk length"), has("unauthenticated multibulk length"):
-		return "it wants a password: see [redis] password"
+		return "it requires a password: see [redis] password"
 	case has("without any password configured"), has("no password is set"):
-		return "it has no password, and the configuration gives one: see [redis] password"
+		return "it has no password, but the configuration has one: see [redis] password"
 	case noRights(reply):
-		return "the user may not do what TDF needs: " + reply
+		return "the user lacks a right that TDF needs: " + reply
 	case word == "DENIED":
 		return "it accepts no connections from other machines: set a password, or protected-mode no"
 	case has("DB index is out of range"), has("invalid DB index"):
-		return "it has no database of that number: see [redis] db"
+		return "it has no database with this number: see [redis] db"
 	}
 	return ""
 }
 
-// outage reports whether a call must wait until the cause of err has ended, and describes err for the log.
+// outage reports whether a call must wait and try again after err. It also describes err for the log.
 //
-// Before the first successful check, a refusal is final: for example, a wrong password ends the start. After it, Redis
-// has served this client, so a refusal of the whole connection counts as an outage. A worker then keeps its results
-// (docs/guarantees.md, "Every call may be sent twice").
+// Until the first check of Redis succeeds, a refusal is final: for example, a client with a wrong password does not
+// start. Afterwards, a refusal of the whole connection counts as an outage, because Redis has accepted this client
+// before. So a worker keeps its results (docs/guarantees.md, "Every call may be sent twice").
 //
-// A missing right counts as an outage only after a script has worked. With too few rights from the beginning, waiting
-// would hide a wrong configuration. [Store.untilAnswered] also checks whether the right concerns more than this call.
+// A missing right counts as an outage only after a script has worked. If the user has had too few rights from the
+// beginning, waiting would hide a wrong configuration. [Store.untilAnswered] also checks whether only this call needs
+// the right.
 func (s *Store) outage(err error) (why string, passes bool) {
 	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes
@@ -144,8 +146,8 @@ func (s *Store) outage(err error) (why string, passes bool) {
 	return refused.Reason, true
 }
 
-// An UnstorableError means that Redis refuses a call because a value in it is too large. If the call is repeated, Redis
-// refuses it again. The call may succeed without that value.
+// An UnstorableError means that Redis refuses a call because it contains a value that is too large. Repeating the call
+// does not help. Without that value, the call may succeed.
 type UnstorableError struct {
 	Reason string
 	Err    error

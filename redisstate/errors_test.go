@@ -16,12 +16,12 @@ func (replied) RedisError()     {}
 
 var _ redis.Error = replied("")
 
-// If Redis refuses the first contact, the call fails. After the first contact, calls wait until Redis no longer refuses them. An
-// error that concerns one task is returned at once in both cases.
+// If Redis refuses the first call of a client, the call fails. After a first success, refused calls wait until Redis
+// accepts them again. An error that concerns only one task is always returned at once.
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	for _, c := range []struct {
 		err                  error
-		first, later, worked bool // whether a call waits: before the first contact, after it, and after a script has succeeded
+		first, later, worked bool // whether a call waits after err: before the first success, after it, and after a script has succeeded
 	}{
 		{replied("NOAUTH Authentication required."), false, true, true},
 		{fmt.Errorf("failed to authenticate: %w", replied("WRONGPASS invalid username-password pair or user is disabled.")), false, true, true},

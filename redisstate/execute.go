@@ -6,8 +6,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Execute reports rounds that have ended (see [tdf.Task.Execute]). If a result came too late, or from another claim,
-// its Outcome has a *[tdf.StateError]. A repeated report succeeds.
+// Execute reports rounds that have ended (see [tdf.Task.Execute]). If a result is too late, or belongs to another
+// claim, the error in its Outcome is a *[tdf.StateError]. A repeated report succeeds.
 func (s *Store) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]Outcome, error) {
 	return s.apply(ctx, worker, unitsOf(results), false)
 }

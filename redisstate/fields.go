@@ -15,16 +15,16 @@ var fieldsSource string
 
 var fieldsScript = newScript(fieldsSource)
 
-// Limits for one call of fields.lua, so that other clients of Redis wait for it only a few milliseconds.
+// Limits for one call of fields.lua, so that other clients of Redis wait only a few milliseconds.
 const (
 	namesPerCall  = 3000
 	fieldsPerCall = 1 << 20 // bytes of values
 )
 
-// namesAtOnce is how many properties of one task a single question asks for.
+// namesAtOnce is the largest number of properties in one question.
 const namesAtOnce = 1000
 
-// lengthOf before the name of a property asks fields.lua for the length of its value.
+// lengthOf is a prefix of a property's name. With this prefix, fields.lua returns the length of the property's value.
 const lengthOf = "?"
 
 // A question asks for properties of one task.
@@ -34,8 +34,9 @@ type question struct {
 	names []string
 }
 
-// readFields reads properties of tasks into their hashes. names(i) returns the properties to read of task i. A property
-// that is too long is left out, and tooLong gets a *[tdf.PropertyError] for the first such property of each task.
+// readFields reads properties of tasks into their hashes. names(i) returns the names of the properties to read of task
+// i. readFields leaves out properties that are too long. If a task has one, tooLong gets a *[tdf.PropertyError] for the
+// task.
 func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
 	var asked []question
 	for i, id := range ids {
@@ -61,12 +62,13 @@ func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 	return nil
 }
 
-// questionsPerCall returns how many of the questions fit into the next call, but at least one.
+// questionsPerCall returns how many of the questions fit into the next call. It returns at least 1.
 func questionsPerCall(asked []question) int {
 	return batch(len(asked), bound{namesPerCall, func(i int) int { return len(asked[i].names) }})
 }
 
-// askFields sends questions. Redis may leave out the last ones, but answers at least the first.
+// askFields sends questions, and returns the answers to the first of them. Redis may leave out the last questions, but
+// answers at least one.
 func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) {
 	keys := make([]string, len(asked))
 	numbers := map[string]int{}
@@ -90,12 +92,12 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 	}
 	answers := list(reply)
 	if len(answers) == 0 || len(answers) > len(asked) {
-		return nil, fmt.Errorf("the script answered %d questions of %d", len(answers), len(asked))
+		return nil, fmt.Errorf("the script answered %d of %d questions", len(answers), len(asked))
 	}
 	return answers, nil
 }
 
-// take adds the values of an answer to a hash. The hash name of a length is lengthOf and the name of the property.
+// take adds the values of an answer to a hash. It stores a length under lengthOf and the name of the property.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]

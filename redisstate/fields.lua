@@ -1,20 +1,20 @@
--- fields: reads properties of tasks at one moment. It leaves out values that are too long. It changes nothing.
+-- fields: reads properties of tasks, all at one moment. It leaves out values that are too long. It changes nothing.
 --
 -- KEYS  the tasks' hashes
 -- ARGV  1 longest value to return, in bytes
---       2 the same for a property of one round, whose name has a colon
---       3 how many bytes of values to return; the first task is always returned
---       4 n, n sets of names: each is the number of names, and the names. '?' before a name asks for the
---         length of the value
+--       2 longest value of a property of one round, in bytes; the name of this property has a colon
+--       3 maximum number of bytes of all values; the values of the first task may be longer
+--       4 n, n sets of names: each consists of the number of names, and the names. A '?' before a name asks for
+--         the length of the value
 --       then the number of the set for each key, from 1
 --
--- Returns the values of as many keys as there is room for, from the first key on. The values have the order of the
--- names: nil for a property that is not there, and a length for one that is too long or begins with '?'. For a key that
--- is no hash, there are no values.
+-- Returns a list of values for each of the first keys, as many as the limit allows. The values have the order of the
+-- names. If a property does not exist, its value is nil. If it is too long, or its name begins with '?', the value is
+-- its length. If a key is not a hash, its list is empty.
 --
--- Valid values are short, so the script first reads some values at once, and then checks their lengths. Only another
--- program can have written a value that is too long. After the first value that is too long, the script asks for the
--- length of each value before it reads the value. So the script never holds more than PIECE values that are too long.
+-- Valid values are short, and only other programs write values that are too long. So the script first reads PIECE
+-- values at once, and then checks their lengths. After the first value that is too long, the script checks the length
+-- of each value before it reads the value. So the script never holds more than PIECE values that are too long.
 
 local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local PIECE = 16
@@ -38,8 +38,8 @@ for i = 1, tonumber(ARGV[4]) do
   at = at + n + 1
 end
 
--- The next two functions return the values of a set's names from index first to index last, or nil if the key is no
--- hash.
+-- The next two functions read the properties with the names from index `first` to index `last` of a set. They return
+-- nil if the key is not a hash.
 
 local function read_piece(key, set, first, last)
   local values = redis.pcall('HMGET', key, unpack(set.names, first, last))

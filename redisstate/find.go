@@ -12,24 +12,25 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. The tasks
-// of a group are ordered by id. After and Before select by the time at which a task entered its state. They do not
-// apply to the tasks of a group, nor to open and executed tasks, because the scores of these are other numbers.
+// A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. If the
+// query selects the tasks of a group, it orders them by id. After and Before limit the time at which a task entered its
+// state. They have no effect on open tasks, on executed tasks, and on queries for a group: the scores of these tasks
+// have another meaning.
 type ListQuery struct {
 	States        []tdf.State
-	Group         string // "" for all tasks
+	Group         string // "" selects the tasks of all groups, and tasks without a group
 	After, Before tdf.Time
 	OldestFirst   bool
-	Behind        *ListEntry // the entry after which the query continues; nil: start at the beginning
+	Behind        *ListEntry // the entry after which the query continues; nil starts at the beginning
 }
 
 // A ListEntry is a task's entry in a list.
 type ListEntry struct {
-	Order  float64 // the score; in a group the id
+	Order  float64 // the score; in a query for a group, the id
 	Member string  // the id; a member that another program added may be any text
 }
 
-// ID returns the id of the task; ok is false if the member is not an id.
+// ID returns the id of the task. The result ok is false if the member is not an id.
 func (p ListEntry) ID() (id int64, ok bool) {
 	ids := idsOf([]string{p.Member})
 	if len(ids) == 0 {
@@ -48,9 +49,9 @@ var findSource string
 
 var findScript = newScript(findSource)
 
-// Find returns the first entries that a query selects, all as they were at one moment. The argument most limits their
-// number, up to 1,000. The result last is true if no further entries follow. A walk through a group finds each task
-// once, even if tasks change their states meanwhile.
+// Find returns the first entries that a query selects, all as they were at one moment. It returns at most the given
+// number of entries, and at most 1,000. The result last is true if no more entries follow. A walk through a group finds
+// each task once, even if tasks change their states during the walk.
 func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil
@@ -106,7 +107,7 @@ func (of *ListQuery) base(state tdf.State) float64 {
 	return groupScore(state, 0)
 }
 
-// A listRange is the part of one sorted set that a query selects, in the form that find.lua reads.
+// A listRange is the part of one sorted set that a query selects. Its fields are arguments of find.lua.
 type listRange struct{ key, score, member, stop string }
 
 func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
@@ -135,8 +136,8 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	return l
 }
 
-// isBefore reports whether an order comes before the beginning of a listRange. If begin is 0, the listRange has no
-// beginning.
+// isBefore reports whether an entry with this order is outside a listRange, because it comes before the beginning. If
+// begin is 0, the listRange has no beginning.
 func (of *ListQuery) isBefore(order, begin float64) bool {
 	switch {
 	case begin == 0:

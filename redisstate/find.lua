@@ -2,17 +2,17 @@
 --
 -- KEYS  the sorted sets; one may occur several times
 -- ARGV  1 'newest' or 'oldest': which entries come first
---       2 how many entries of each set to return at most
---       then for each key three: the score and the member of the entry after which to continue, and the score at
---       which to end; '' for none
+--       2 maximum number of entries to return of each set
+--       then three values for each key: the score and the member of the entry after which to continue, and the score
+--       at which to end; each may be ''
 --
--- Returns for each key a list of member, score, member, score and so on, in the order of the set. With 'oldest',
--- entries with the score at which to end are left out. With 'newest', they are returned.
+-- Returns a list for each key: member, score, member, score and so on, in the order of the set. With 'newest', the list
+-- includes the entries with the score at which to end. With 'oldest', it does not.
 
 local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
 
--- Returns the number of entries before the given entry. If `too` is true, the entry itself counts as well. Entries with
--- equal scores are ordered by their members. There may be too many of them for a linear search.
+-- Returns the number of entries before the given entry. If `too` is true, the entry itself counts as well. Redis orders
+-- entries with equal scores by their members. There may be many of them, so this is a binary search.
 local function before(key, score, member, too)
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
   local high = redis.call('ZCOUNT', key, '-inf', score)

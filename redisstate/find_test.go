@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// walk reads all pages of a query. After each page, it calls between.
+// walk reads all pages of a query. Between two pages, it calls the function between.
 func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []ListEntry {
 	t.Helper()
 	var all []ListEntry
@@ -46,7 +46,8 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 	return all
 }
 
-// Hundreds of entries have equal scores. Paging through them returns each entry once, in both directions and with any page size.
+// Even if hundreds of entries have equal scores, a walk returns each entry once, in both directions and with any page
+// size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []ListEntry

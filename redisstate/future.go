@@ -7,18 +7,18 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A FuturePage is the place where a walk through the tasks with a time in the future continues. The zero FuturePage is
-// the beginning.
+// A FuturePage is the place where a walk through the tasks with a time in the future continues. The walk begins with
+// the zero FuturePage.
 type FuturePage struct {
 	due    bool       // the walk has finished the open list, and continues in `due`
-	behind *ListEntry // the entry after which the walk continues; nil: start at the current time
+	behind *ListEntry // the entry after which the walk continues; nil starts at the current time
 }
 
-// FutureTasks returns the ids of tasks that have a time after now. The argument most limits their number. In the open
-// list, this is the time from which they may be claimed. In `due`, it is the time at which the server must look at
-// them. The walk follows the order of these times, first in the open list and then in `due`. The result done is true if
-// the page was the last one. After the clock was set back, some of these times are wrong. [Store.Examine] finds the
-// tasks with a wrong time.
+// FutureTasks returns the next page of a walk through the tasks whose time lies in the future. In the open list, this
+// is the time from which a task may be claimed. In `due`, it is the time at which the server must settle the task. The
+// walk follows the order of these times, first in the open list and then in `due`. A page has at most the given number
+// of ids. The result done is true if the page was the last one. If the clock was set back, some of these times are
+// wrong. [Store.Examine] finds the tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
 	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {

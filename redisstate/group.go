@@ -10,14 +10,14 @@ import (
 // The index of a group is a sorted set of its tasks. The score of a task is the code of its state times groupIDs, plus its
 // id (docs/redis.md).
 
-// groupIDs is the number of ids for which each state has room in the index of a group.
+// groupIDs is the number of scores that each state has in the index of a group, one for each id.
 const groupIDs = 1 << 40
 
 // MaxID is the highest id that the index of a group can hold.
 const MaxID int64 = groupIDs - 1
 
-// groupCode returns the code of a state. The scripts and the indexes of groups use the code. It is at least 1, or 0 for
-// an unknown state.
+// groupCode returns the code of a state: its number in the indexes of groups and in the scripts. It is at least 1. For
+// an unknown state, it is 0.
 func groupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
 
 // groupScore returns the score of a task in the index of its group.

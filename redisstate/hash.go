@@ -12,16 +12,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Limits for reading whole tasks, besides readAtOnce.
+// Limits for reading whole tasks. The limit readAtOnce applies as well.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16   // tasks read at once if Redis does not tell how large they are
+	hashesUnseen = 16   // number of tasks read at once if Redis does not report their sizes
 	smallHash    = 1000 // number of properties that one command can return without delaying other clients
-	fewNames     = 5000 // number of properties whose names one command can return
+	fewNames     = 5000 // number of properties whose names one command can return without delaying other clients
 )
 
-// wholeHashes reads all properties of valid tasks. It leaves out properties that are too long, and also the unknown
-// properties of a large task.
+// wholeHashes reads all properties of tasks. It leaves out properties that are too long. If a task is large,
+// wholeHashes also leaves out properties with unknown names.
 func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash, tooLong []error, err error) {
 	tooLong = make([]error, len(ids))
 	err = s.eachHash(ctx, ids, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
@@ -36,12 +36,12 @@ func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash
 	return hashes, tooLong, err
 }
 
-// anyLength is the length limit of a dump: a dump contains properties of any length.
+// anyLength sets no length limit, because a dump contains properties of any length.
 func anyLength(string) int { return math.MaxInt }
 
-// eachHash reads all properties of tasks, and calls each once per task, in order. If a task does not exist, its hash is
-// empty. The argument limit returns how long a property of a name may be. Longer properties are left out, and tooLong
-// has their lengths.
+// eachHash reads all properties of tasks, and calls the function each once per task, in order. If a task does not
+// exist, its hash is empty. limit(name) is the maximum length of a property. The hash does not contain longer
+// properties, but tooLong contains their lengths.
 func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name string) int,
 	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
 ) error {
@@ -67,7 +67,7 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name strin
 	return nil
 }
 
-// hashSizes returns how many bytes of readAtOnce each task takes.
+// hashSizes returns, for each task, how many of the readAtOnce bytes it uses.
 func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 	return counts, err
 }
 
-// hashes reads several small tasks, or one task that may be large. The argument sizes has the size of each task.
+// hashes reads several small tasks, or one large task. It gets the size of each task from hashSizes.
 func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash, []map[string]int, error) {
 	if sizes[0] > readAtOnce {
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
@@ -131,11 +131,11 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 	return hashes, tooLong, err
 }
 
-// readTries is how often a large task is read at most, if it moves each time.
+// readTries is the number of times that a large task is read at most, if it moves each time.
 const readTries = 3
 
-// largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, but at most readTries times
-// in all.
+// largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, up to readTries times in
+// all.
 func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
 	before, err := s.head(ctx, id)
 	for try := 1; err == nil; try++ {
@@ -157,7 +157,7 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 	return nil, nil, err
 }
 
-// head reads the properties of a task that change when it moves.
+// head reads the state and the other Head properties of a task. Some of them change whenever the task moves.
 func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
 	hashes, _, err := s.readHashes(ctx, []int64{id}, &Want{Fields: Head})
 	if err != nil {
@@ -171,7 +171,7 @@ var namesSource string
 
 var namesScript = newScript(namesSource)
 
-// namesPerScan is how many names one command reads of a task with very many properties.
+// namesPerScan is the approximate number of names that one call reads of a task with very many properties.
 const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
@@ -206,8 +206,8 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	}
 }
 
-// readNamed reads properties by name and adds them to a hash. It adds the lengths of properties that are too long to
-// tooLong.
+// readNamed reads properties by name and adds them to a hash. If a property is too long, readNamed adds its length to
+// tooLong instead.
 func (s *Store) readNamed(ctx context.Context, id int64, names []string, limit func(string) int, h tdf.Hash, tooLong map[string]int) error {
 	var asked []question
 	for _, name := range names {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Between counts the tasks that entered one of these states between two times, and are still in that state.
+// Between counts the tasks that entered one of the given states between two times, and are still in that state.
 func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
 	counts := make([]*redis.IntCmd, len(states))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -29,7 +29,7 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 }
 
 // MemoryOf returns how many bytes of memory each task takes, without its entries in lists. It returns 0 for a task that
-// does not exist. It also returns 0 if Redis refuses the command, or cannot tell; the embedded Redis cannot.
+// does not exist. It also returns 0 if Redis refuses or does not know the command, as the embedded Redis does.
 func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 	counts, err := s.fieldCounts(ctx, ids)
 	if err != nil {
@@ -39,13 +39,14 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 	return bytes, err
 }
 
-// memory is like MemoryOf, and also reports whether Redis can tell. For a task with very many properties it returns an
-// estimate. To measure such a task exactly, Redis would have to read all properties in one command.
+// memory is like MemoryOf, but gets the number of properties of each task, and also reports whether the sizes are
+// known. For a task with very many properties, it returns an estimate, because an exact measurement would delay other
+// clients of Redis.
 func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, known bool, err error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			samples := 0 // 0: measure all properties
+			samples := 0 // 0 makes Redis measure all properties
 			if counts[i] > smallHash {
 				samples = smallHash
 			}

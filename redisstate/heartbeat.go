@@ -16,7 +16,7 @@ const (
 	week = 7 * day
 )
 
-// A WorkerInfo is a worker's report about itself.
+// A WorkerInfo is the report about itself that a worker sends with a heartbeat.
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
@@ -37,7 +37,7 @@ type Pause struct {
 	Why     string      // one line
 }
 
-// MaxPauses is the largest number of pauses that a worker reports.
+// MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
 const MaxPauses = 100
 
 func pausesText(pauses []Pause) (avoids, lines string) {
@@ -60,7 +60,7 @@ func parsePauses(lines string) []Pause {
 	return pauses
 }
 
-// inProcess is what a worker reports as its runner if a Runner runs the rounds in the worker's own process.
+// inProcess is a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own process.
 const inProcess = "in process"
 
 func (w *WorkerInfo) fields() []any {
@@ -83,10 +83,10 @@ func (w *WorkerInfo) fields() []any {
 // A NameTakenError means that another worker has the name (docs/operations.md, "Names of workers").
 type NameTakenError struct {
 	Name, Host, PID string
-	Process, Boot   string   // process and boot of the worker that has the name
-	Seen, Now       tdf.Time // Seen: the last heartbeat of that worker; Now: the time of this error
+	Process, Boot   string   // process and boot id of the worker that has the name
+	Seen, Now       tdf.Time // Seen is the time of that worker's last heartbeat; Now is the time of this error
 	Lease           tdf.Seconds
-	GraceUntil      tdf.Time // end of the grace period; until then, a missing heartbeat proves nothing
+	GraceUntil      tdf.Time // end of the grace period; until then, that worker may be alive without a heartbeat
 }
 
 func (e *NameTakenError) Error() string {
@@ -94,34 +94,38 @@ func (e *NameTakenError) Error() string {
 		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
 	switch silent := e.Now.Sub(e.Seen); {
 	case silent > e.Lease && e.GraceUntil > e.Now:
-		return fmt.Sprintf("%s; Redis was away, so it may be alive; try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
+		return fmt.Sprintf("%s; Redis was away, so that worker may be alive; try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
 	case silent >= 0:
-		return fmt.Sprintf("%s; stop it, choose another name, or wait until its lease of %.0f s is over", text, float64(e.Lease))
+		return fmt.Sprintf("%s; stop that worker, choose another name, or wait until the lease of %.0f s has ended", text, float64(e.Lease))
 	}
 	return text
 }
 
-// Silent reports whether the worker that has the name has sent no heartbeat for the time of its lease. If that worker
-// stays silent for another lease, it is gone. Only the second lease proves that the worker could have reached Redis.
+// Silent reports whether the lease of the worker that has the name has ended without a new heartbeat. Redis may have
+// been unavailable during this lease. So that worker is known to be gone only if it sends no heartbeat for another
+// lease.
 func (e *NameTakenError) Silent() bool {
 	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.GraceUntil
 }
 
-// A PriorOwner is what a new worker knows about the worker that has its name.
+// A PriorOwner describes the worker that has a name, as far as a new worker that wants the name knows it.
 type PriorOwner struct {
-	Gone        string   // boot of the prior owner, if it is known to be gone; otherwise ""
-	Seen, Since tdf.Time // last heartbeat of the prior owner, and since when no later one came although Redis was there; 0: unknown
+	Gone string // boot id of the prior owner if it is known to be gone; otherwise ""
+
+	// Seen is the time of the prior owner's last heartbeat. Since is the time from which Redis has been available and has
+	// received no later heartbeat. Both are 0 if they are unknown.
+	Seen, Since tdf.Time
 }
 
 // TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. The
-// result drained is the person who drained the worker, or "". The result since is the time by Redis's clock at which
-// the worker took the name. Older claims under this name belong to earlier workers.
+// result drained is the name of the user who drained the worker, or "". The result since is the time by Redis's clock
+// at which the worker took the name. Older claims under this name belong to earlier workers.
 func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
 	return s.heartbeat(ctx, w, "1", before)
 }
 
-// WorkerHeartbeat reports the state of a live worker. The result drained is as for [Store.TakeName]. The error is a
-// *[NameTakenError] if another worker has taken the name.
+// WorkerHeartbeat reports that a worker is alive, and its state. The result drained is the same as in [Store.TakeName].
+// If another worker has taken the name, the error is a *[NameTakenError].
 func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
 	return drained, err
@@ -154,9 +158,9 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	return "", 0, e
 }
 
-// GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns how many.
-// The argument before is the time at which another worker took the name. GiveUp leaves later claims alone, because they
-// belong to that worker or to a later owner of the name.
+// GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
+// of these tasks. GiveUp ends only claims that were made before the given time, at which another worker took the name.
+// Later claims belong to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	given := 0
 	for at := int64(0); ; at += maxTasksPerCall {

@@ -1,30 +1,30 @@
--- heartbeat: stores a worker's heartbeat. The heartbeat takes the worker's name, or keeps it.
+-- heartbeat: stores a worker's heartbeat. With its first heartbeat, a worker takes its name. Later heartbeats keep it.
 --
--- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter of the numbers
+-- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter for numbers of names
 --       5 number of this name   6 calm: the end of the grace period   7 servers
--- ARGV  1 name   2 boot of this worker   3 '1' to take the name, '' to keep it
---       4 boot of a worker that is known to be gone, or ''
---       5 last heartbeat of the name's owner that this worker has seen, or ''
---       6 since when this worker has seen no later one, or ''
---       7 how long workers that are gone are listed, in seconds
+-- ARGV  1 name   2 boot id of this worker   3 '1' to take the name, '' to keep it
+--       4 boot id of a worker that is known to be gone, or ''
+--       5 time of the last heartbeat of the name's owner that this worker has seen, or ''
+--       6 time from which this worker has seen no later heartbeat of the owner, or ''
+--       7 seconds for which a worker stays in the list of workers after its last heartbeat
 --       then the properties and values that the worker reports about itself
 --
--- Returns { '+', who drained the worker or '', now }, or { '-', now, end of the grace period, then these values of the
--- owner of the name: host, pid, process, boot, last heartbeat, lease }.
+-- Returns { '+', name of the user who drained the worker or '', now }. If another worker owns the name, returns { '-',
+-- now, end of the grace period, then these values of the owner: host, pid, process, boot id, last heartbeat, lease }.
 --
--- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat within its lease. In the
--- last case, there must be a proof that Redis could have received a heartbeat. Either of these is a proof:
---   a server whose heartbeat is later than the end of the lease, since it would have started a grace period after an
+-- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat for the time of its lease.
+-- In the last case, there must be a proof that Redis was available. Either of these is a proof:
+--   a server has sent a heartbeat after the end of the lease, because it would have started a grace period after an
 --   outage;
---   this worker, if it has seen no heartbeat for as long as the lease.
--- During the grace period, no lease counts as ended. The owner keeps the name until another worker has taken it.
+--   this worker has seen no heartbeat of the owner for longer than the lease.
+-- During the grace period, no lease counts as ended. The owner keeps the name until another worker takes it.
 
 local NUMBER_KEPT = 30 * 86400
 local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
 local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
 
--- If HMGET returns an error, the key is no hash.
+-- If HMGET returns an error, the key is not a hash.
 local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
 if h.err then
   redis.call('DEL', key)
@@ -58,7 +58,8 @@ if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) e
 redis.call('ZADD', workers, text(now), name)
 redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
 redis.pcall('SADD', names, name)
-local left = redis.call('TTL', numbered) -- -2: there is no key; -1: the key is of the original TDF, and stays
+-- TTL returns -2 if there is no key. It returns -1 for a key of the original TDF, which has no expiry.
+local left = redis.call('TTL', numbered)
 if left == -2 then
   local number_of_name = redis.pcall('INCR', counter)
   if type(number_of_name) == 'number' then

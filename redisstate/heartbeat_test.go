@@ -12,7 +12,7 @@ import (
 
 var must = expect.NoError
 
-// A name belongs to one live worker at a time (docs/operations.md, "Names of workers").
+// Only one live worker at a time can have a name (docs/operations.md, "Names of workers").
 func TestNamesBelongToOneWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
@@ -50,16 +50,17 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		silentFor(30)
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		silentFor(61)
-		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() { // no heartbeat of a server proves that Redis was up meanwhile
+		// No server has sent a heartbeat, so there is no proof that Redis was available.
+		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() {
 			t.Errorf("%+v", taken)
 		}
-		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // the server's heartbeat was before the end of the lease
+		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // no proof, because the server sent its heartbeat before the end of the lease
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.ServerHeartbeat(t.Context(), "s", now))
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
-		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so it may be alive; try again in ") {
+		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so that worker may be alive; try again in ") {
 			t.Error(text)
 		}
 		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
@@ -69,7 +70,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		first.rdb.Del(t.Context(), first.keys.servers())
 		silentFor(90)
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // this worker has waited for the length of the lease
+		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // the first worker has waited for longer than the lease
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
 
@@ -80,8 +81,8 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
-// If a worker's name was taken, its claims are lost at once. Claims of other workers are not lost, and neither are later claims of
-// a worker of this name.
+// After another worker has taken the name of a worker, GiveUp makes the earlier claims under this name lost at once.
+// Later claims under this name, and claims of other workers, are not lost.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))

@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// idleTimeout is how long a connection waits for the next bytes of a reply.
+	// idleTimeout is the time for which a connection waits for the next bytes of a reply.
 	idleTimeout = 5 * time.Second
 	// slowestLink is the speed of the slowest link that TDF works with, in bytes per second.
 	slowestLink = 32 << 10
-	// minRate is the average speed that a connection must reach. It is lower than slowestLink, since several
-	// connections may share a link. Without minRate, a peer that sends a byte now and then could keep a caller waiting
-	// for ever.
+	// minRate is the lowest average speed of a connection, in bytes per second. It is lower than slowestLink, since
+	// several connections may share a link. Without minRate, a caller could wait for ever for a peer that sends one
+	// byte now and then.
 	minRate = slowestLink / 2
-	// unackedTimeouts is how long the peer may acknowledge nothing, as a number of idle timeouts: 30 s. A tunnel to a
-	// slow link buffers some megabytes. It accepts more only when a sixteenth of the buffer is free, which takes 25 s
-	// at minRate.
+	// unackedTimeouts is the longest time without an acknowledgement by the peer, as a number of idle timeouts: 30 s. A
+	// tunnel to a slow link buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free.
+	// At minRate, that takes 25 s.
 	unackedTimeouts = 6
-	// longestReply is the longest time for one command or pipeline, even if its reply keeps arriving. An archive of 64
-	// MiB at 32 KiB/s takes half an hour.
+	// longestReply is the longest time for one command or pipeline, even if bytes of its reply still arrive. At 32
+	// KiB/s, an archive of 64 MiB takes half an hour.
 	longestReply = time.Hour
 )
 
-// An idleTimeoutConn waits for a reply as long as bytes of it keep arriving. go-redis sets one deadline for a whole
-// reply of any size. With a deadline that suits small replies, a large reply over a slow link would time out. The call
-// would be sent again, and would time out again.
+// An idleTimeoutConn waits for a reply as long as bytes of the reply arrive. go-redis itself sets one deadline for a
+// reply of any size. With a deadline that suits small replies, a large reply over a slow link would time out. The
+// repeated call would time out again.
 //
-// So the time-out of go-redis is longestReply, or the deadline of the caller's context. Within that time, the
-// connection sets shorter deadlines, and renews them whenever bytes arrive.
+// So the time-out of go-redis is set to longestReply. Within that time, the connection sets shorter deadlines itself,
+// and extends them whenever bytes arrive.
 type idleTimeoutConn struct {
 	net.Conn
 	idleTimeout time.Duration
 
 	mu       sync.Mutex
-	read     time.Time // read and write are the caller's deadlines; zero: none
+	read     time.Time // read and write are the caller's deadlines; the zero time means no deadline
 	write    time.Time
 	begun    time.Time // when the caller began to wait for a reply
 	last     time.Time // when the last bytes of the reply arrived
@@ -48,7 +48,7 @@ type idleTimeoutConn struct {
 	received int
 }
 
-// idleTimeoutDialer connects as go-redis does, and returns idleTimeoutConns.
+// idleTimeoutDialer returns a function that connects as go-redis does, but returns an idleTimeoutConn.
 func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	plain := *options
 	plain.TLSConfig = nil
@@ -58,7 +58,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 		if err != nil {
 			return nil, err
 		}
-		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // if this fails, minRate still bounds the wait
+		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // if this fails, minRate still limits the wait
 		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
 		if options.TLSConfig == nil {
 			return conn, nil
@@ -74,7 +74,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 	}
 }
 
-// SyscallConn lets go-redis check whether an idle connection was closed.
+// SyscallConn gives go-redis the access with which it checks whether an idle connection was closed.
 func (c *idleTimeoutConn) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }
@@ -86,7 +86,7 @@ func (c *idleTimeoutConn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetReadDeadline begins the wait for a reply.
+// SetReadDeadline sets the deadline for a reply. The wait for the reply begins now.
 func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline begins a command.
+// SetWriteDeadline sets the deadline for sending a command. The command begins now.
 func (c *idleTimeoutConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 }
 
 // readBy returns the time by which the next bytes must arrive. They must arrive within the idle timeout, and the
-// average speed since the caller began to wait must be minRate. The bytes of the command count as well, because Redis
-// answers only when it has the whole command.
+// average speed since the caller began to wait must be at least minRate. The bytes of the command count as well,
+// because Redis replies only after it has received the whole command.
 func (c *idleTimeoutConn) readBy() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *idleTimeoutConn) readBy() time.Time {
 	return earliest(c.read, c.last.Add(sent), c.begun.Add(sent+atMinRate(c.received)))
 }
 
-// writePiece is how many bytes the system must accept within one deadline.
+// writePiece is the number of bytes that are written with one deadline.
 const writePiece = 16 << 10
 
 func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
@@ -153,7 +153,7 @@ func (c *idleTimeoutConn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// writeBy adds n to the bytes that are written, and returns the time by which the system must accept them.
+// writeBy counts n bytes as written, and returns the time by which the system must accept them.
 func (c *idleTimeoutConn) writeBy(n int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 // slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patiently returns a context that ends after a long time, so that a test fails instead of waiting for ever.
+// patiently returns a context that ends after 90 s, so that a test fails instead of waiting for ever.
 func patiently(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// The reply to any command arrives, even if it takes longer than the idle timeout.
+// A reply arrives even if its transfer takes longer than the idle timeout.
 func TestRepliesOverASlowLink(t *testing.T) {
 	direct := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, direct)
@@ -77,14 +77,14 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	}
 }
 
-// A connection waits for a slow peer. It ends if the peer is silent, or sends only a byte now and then.
+// A connection waits for a slow peer. It breaks if the peer sends nothing, or only one byte now and then.
 func TestIdleTimeoutConn(t *testing.T) {
 	for name, c := range map[string]struct {
 		chunk    int           // bytes that arrive at once
 		every    time.Duration // the time between two chunks
-		deadline time.Duration // deadline of the caller; 0: the longest possible deadline
+		deadline time.Duration // deadline of the caller; 0 means longestReply
 		arrives  bool
-		last     time.Duration // when the read of 1 MiB ends
+		last     time.Duration // the time until the read of 1 MiB ends
 	}{
 		"fast":                          {1 << 20, 0, 0, true, 0},
 		"slow":                          {32 << 10, time.Second, 0, true, 32 * time.Second},
@@ -127,7 +127,8 @@ func TestIdleTimeoutConn(t *testing.T) {
 	}
 }
 
-// Redis answers after it has received the whole command. After a write, the kernel may still have to send most of the command.
+// A connection waits for the reply until the command has had time to arrive. After the write, the kernel may still have
+// to send most of the command.
 func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// idsOf returns the ids among the members of a list.
+// idsOf returns the ids among the members of a list. It skips members that another program has added.
 func idsOf(members []string) []int64 {
 	ids := make([]int64, 0, len(members))
 	for _, m := range members {

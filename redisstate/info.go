@@ -9,7 +9,7 @@ import (
 // Info is the answer of Redis to INFO. It is empty for the embedded Redis.
 type Info map[string]string
 
-// RunID returns Redis's run id, which changes each time Redis starts. It is "" if Redis does not report one.
+// RunID returns Redis's run id, which changes each time Redis starts. It returns "" if Redis does not report a run id.
 func (i Info) RunID() string { return i["run_id"] }
 
 func (i Info) major() int {
@@ -18,7 +18,7 @@ func (i Info) major() int {
 	return v
 }
 
-// Info asks Redis for information about itself.
+// Info returns Redis's information about the server, and the given further sections of INFO.
 func (s *Store) Info(ctx context.Context, sections ...string) (info Info, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		info, err = s.info(ctx, sections...)
@@ -31,7 +31,7 @@ func (s *Store) info(ctx context.Context, sections ...string) (Info, error) {
 	info := Info{}
 	text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
 	if err != nil && (strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")) {
-		return info, nil // the embedded Redis
+		return info, nil // the embedded Redis does not know sections
 	}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {

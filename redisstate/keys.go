@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Keys has the names of all keys of a namespace (docs/redis.md).
+// Keys builds the names of the keys of a namespace (docs/redis.md).
 type Keys struct{ ns string }
 
 func (k Keys) key(name string) string { return k.ns + ":" + name }
@@ -23,10 +23,10 @@ func (k Keys) groupPrefix() string { return k.key("group:") }
 func (k Keys) updatesPrefix() string { return k.key("updates:") }
 func (k Keys) followPrefix() string  { return k.key("follow:") }
 
-// Group returns the key of the index of a group's tasks, ordered by state and id.
+// Group returns the key of the index of a group: the group's tasks, ordered by state and id.
 func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 
-// Due returns the key of the sorted set with the time at which the server must look at each task.
+// Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
 func (k Keys) Due() string { return k.key("due") }
 
 func (k Keys) taskID() string                  { return k.key("task_id") }
@@ -51,7 +51,8 @@ func (k Keys) passedPrefix() string            { return k.key("passed:") }
 
 func (k Keys) successes(program string) string { return k.key("successes:" + program) }
 
-// kinds returns the Redis type of each key that every namespace has. A key of another type belongs to another program.
+// kinds returns the keys that every namespace may have, and the Redis type of each. If a key has another type, another
+// program has written it.
 func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",

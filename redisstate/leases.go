@@ -8,9 +8,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// leasesOf returns the longest lease that the worker of each running task may have, or 0 if it is unknown. Usually this
-// is the lease in the worker's last heartbeat. The task's lease may end later than that allows, for example after the
-// worker started again with a shorter lease. Then leasesOf returns the longest lease of all workers seen within a day.
+// leasesOf returns, for each running task, the longest lease that its worker may have, or 0 if it is unknown. Usually
+// this is the lease in the worker's last heartbeat. But the lease of a task may be longer, for example if the worker
+// has started again with a shorter lease. Then leasesOf returns the longest lease of all workers that sent a heartbeat
+// within the last day.
 func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf.Time) ([]tdf.Seconds, error) {
 	read := map[string]*redis.StringCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

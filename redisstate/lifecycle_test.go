@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// After each step of a task's life, all data in Redis are as docs/redis.md shows them.
+// After each step of a task's life, Redis contains exactly the data that docs/redis.md describes.
 func TestWholeStateOfALife(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ns := s.keys.ns
@@ -59,7 +59,7 @@ func is(t *testing.T, s *Store, want world) {
 	}
 }
 
-// put opens a task, and brings it into a state by the usual moves.
+// put opens a task, moves it to a state, and returns its id.
 func put(t *testing.T, s *Store, state tdf.State) int64 {
 	t.Helper()
 	d := define("x")
@@ -102,7 +102,7 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range slices.Backward(tdf.States) { // the open task last, because a claim would take it
+		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because a claim would claim it
 			id := put(t, s, state)
 			found := task(t, s, id)
 			if found.State != state {
@@ -168,7 +168,7 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 	})
 }
 
-// If a result is reported late, its times are still those of the program's end.
+// If a worker reports a result late, the task's time of execution is still the end of the program.
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))

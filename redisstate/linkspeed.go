@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// The reply of a claim may take the lease divided by claimShare. A worker can renew its new claims only after it has
-// read the reply.
+// claimShare sets how long the reply of a claim may take to arrive: the length of the lease divided by claimShare. The
+// time is short, because a worker cannot renew its new claims before it has read the reply.
 const claimShare = 6
 
-// The smallest and the largest number of bytes that a claim asks for. A smaller reply does not measure the speed of the
-// link.
+// Limits for the number of bytes that a claim asks for. A reply of fewer bytes than the minimum says too little about
+// the speed of the link.
 const (
 	minBytesPerClaim = 16 << 10
 	maxBytesPerClaim = maxBytesPerCall
 )
 
-// A linkSpeed measures how fast replies arrive from Redis. At first it assumes slowestLink.
+// A linkSpeed measures how fast replies arrive from Redis. Before the first measurement, it assumes slowestLink.
 type linkSpeed struct{ bytesPerSecond atomic.Int64 }
 
 // observe records the size of a reply, and the time in which it arrived.
@@ -26,13 +26,13 @@ func (l *linkSpeed) observe(bytes int, within time.Duration) {
 	}
 }
 
-// bytesWithin returns how many bytes a claim may ask for so that they arrive within the time d.
+// bytesWithin returns the number of bytes that a claim may ask for so that they arrive within the time d.
 func (l *linkSpeed) bytesWithin(d time.Duration) int {
 	speed := float64(max(l.bytesPerSecond.Load(), slowestLink))
 	return int(min(max(speed*d.Seconds(), minBytesPerClaim), maxBytesPerClaim))
 }
 
-// replySize returns the approximate size of a reply in bytes, without its framing.
+// replySize returns the approximate size of a reply: the sum of the lengths of its strings.
 func replySize(reply any) int {
 	switch v := reply.(type) {
 	case string:

@@ -20,7 +20,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	expect(time.Millisecond, minBytesPerClaim)
 	l.observe(1<<20, 10*time.Millisecond)
 	expect(5*time.Second, maxBytesPerClaim)
-	l.observe(100, time.Minute) // a small reply says nothing about the link
+	l.observe(100, time.Minute) // a small reply does not measure the speed
 	expect(5*time.Second, maxBytesPerClaim)
 	l.observe(1<<20, 8*time.Second)
 	expect(4*time.Second, 1<<19)
@@ -28,7 +28,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	expect(5*time.Second, 5*slowestLink)
 }
 
-// Over a slow link, a claim takes only so many tasks that they arrive long before their leases end.
+// Over a slow link, a claim returns few tasks, so that its reply arrives long before the leases end.
 func TestClaimsOverASlowConnection(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	namespace := redistest.Namespace(t)

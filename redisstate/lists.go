@@ -9,8 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Counts counts the tasks by state, all at one moment. It counts the tasks of the named groups. If no group is named,
-// it counts all tasks.
+// Counts counts the tasks of the named groups by state, all at one moment. If no group is named, it counts all tasks.
 func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	var keys []string
 	var ranges []any
@@ -36,8 +35,8 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	return counts, nil
 }
 
-// List returns a page of the ids in one state, in the order in which the tasks entered it. The tasks of a group are
-// ordered by id.
+// List returns a page of the ids of the tasks in one state, in the order of their scores in the list. If a group is
+// named, it returns only tasks of this group, ordered by id.
 func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
 	var members []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

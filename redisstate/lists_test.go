@@ -67,7 +67,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		if got := task(t, s, 2500).Input; got != "2499" {
 			t.Errorf("the last task's input is %q", got)
 		}
-		mustClaim(t, s, 60) // the large tasks
+		mustClaim(t, s, 60) // the tasks with large inputs
 		claims := mustClaim(t, s, 1000)
 		moves := make([]tdf.Move, len(claims))
 		for i, c := range claims {

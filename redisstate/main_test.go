@@ -36,7 +36,7 @@ func redisAt(t testing.TB, addr string) config.Redis {
 	return config.Redis{Host: host, Port: n}
 }
 
-// connect returns a store that uses the namespace of the given name.
+// connect returns a Store for the given namespace, and closes it at the end of the test.
 func connect(t testing.TB, addr, namespace string) *Store {
 	t.Helper()
 	s, err := Connect(t.Context(), redisAt(t, addr), namespace, quiet)
@@ -47,7 +47,7 @@ func connect(t testing.TB, addr, namespace string) *Store {
 	return s
 }
 
-// onEach runs a test on the embedded Redis and on a real one.
+// onEach runs a test twice: with the embedded Redis and with a real Redis.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Run("embedded", func(t *testing.T) {
 		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", Scripts()...))
@@ -62,12 +62,12 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
-// world holds all data of a namespace: a text for each key.
+// world holds all data of a namespace, as a text for each key.
 type world map[string]string
 
 var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a time in whole seconds has no decimals
 
-// dump reads all data of the namespace, except the calls of clients. It replaces times of this decade by T.
+// dump returns all data of the namespace, except the records of clients' calls. It replaces each time in the data by T.
 func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func dumpKey(ctx context.Context, s *Store, key string) string {
 	}
 }
 
-// changed returns the differences between two worlds, or "" if there are none.
+// changed returns the differences between two worlds, or "" if they are equal.
 func changed(t testing.TB, before, after world) string {
 	t.Helper()
 	return cmp.Diff(before, after)
@@ -143,7 +143,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 	return claims
 }
 
-// mustApply makes a move. If the move fails, the test fails.
+// mustApply carries out a move. It fails the test if the given error is not nil, or if the move fails.
 func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
 	if err != nil {
@@ -167,7 +167,7 @@ func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	}
 }
 
-// mustSettle settles one task by the rules.
+// mustSettle settles one task, as a server would.
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
 	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
@@ -218,7 +218,8 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed drops the text that a heartbeat returns, and returns its error.
+// signed returns only the error of WorkerHeartbeat.
 func signed(_ string, err error) error { return err }
 
+// took returns only the error of TakeName.
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ManagerHeartbeat records that this client waits for finished tasks. The client must repeat the heartbeat within the
-// given span of time.
+// ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
+// heartbeat within the given time.
 func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
@@ -29,7 +29,7 @@ func (s *Store) ManagerLeft(ctx context.Context) error {
 	})
 }
 
-// waitingManagers caches the managers to wake.
+// waitingManagers caches the boot ids of the managers to wake.
 type waitingManagers struct {
 	mu    sync.Mutex
 	boots []string
@@ -37,13 +37,13 @@ type waitingManagers struct {
 }
 
 const (
-	mostManagers   = 16  // how many managers one call wakes
-	managersRead   = 256 // how many managers are considered: those with the latest heartbeats
+	mostManagers   = 16  // the largest number of managers that one call wakes
+	managersRead   = 256 // the choice is among this many managers, those with the latest heartbeats
 	managersCached = 100 * time.Millisecond
 )
 
-// managersToWake returns the clients to wake when a task has finished. It ignores errors: a manager that is not woken
-// only waits a little longer.
+// managersToWake returns the boot ids of the managers to wake when a task has finished. It ignores errors: without a
+// wake token, a manager only waits a little longer.
 func (s *Store) managersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
@@ -52,16 +52,15 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 		return w.boots
 	}
 	boots, err := s.waitingNow(ctx)
-	w.read = time.Now() // also after an error, so that not each call tries again
+	w.read = time.Now() // also after an error, so that the next calls do not read again at once
 	if err == nil {
 		w.boots = boots
 	}
 	return w.boots
 }
 
-// waitingNow returns the managers to wake. Managers that have taken all their wake tokens come first, and among these
-// the managers with the latest heartbeats. A manager that has crashed takes no tokens. So it comes after all live
-// managers once it has got a token.
+// waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers
+// with later heartbeats. A crashed manager takes no tokens. So after its first token, it comes after the live managers.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
 	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
 	if err != nil || len(boots) <= mostManagers {

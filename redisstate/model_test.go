@@ -15,20 +15,20 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger records all moves that succeeded. The clients know this from their answers. The ledger is a model: the tasks in Redis
-// must agree with it.
+// A ledger records all moves that succeeded, as the answers to the clients say. The ledger is the model of the test:
+// the tasks in Redis must agree with it.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
 	removed int // number of tasks that were removed
 }
 
-// An entry is one task in the ledger. left maps each former state and round to the next state and round.
+// An entry is one task in the ledger.
 type entry struct {
 	d     tdf.Properties
-	left  map[place]place
-	made  map[tdf.Verb]int // number of moves per verb, of those that a counter of the task counts
-	twice string
+	left  map[place]place  // from each former state and round to the next state and round
+	made  map[tdf.Verb]int // number of moves per verb
+	twice string           // the problem if something happened twice; otherwise ""
 }
 
 type place struct {
@@ -50,8 +50,8 @@ func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	}
 }
 
-// entry returns a task's entry, and makes it if necessary. Another client may move the task before the client that opened the
-// task knows the id.
+// entry returns a task's entry, and creates it if necessary. Another client may have moved the task before the answer
+// to Open reached the client that opened it.
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
@@ -79,7 +79,7 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 }
 
-// at follows all moves of a task. It returns the last state and round, and the number of moves.
+// at follows all moves of a task. It returns the task's last state and round, and the number of moves.
 func (e *entry) at() (place, int) {
 	p, steps := place{tdf.Open, 0}, 0
 	for {
@@ -91,10 +91,10 @@ func (e *entry) at() (place, int) {
 	}
 }
 
-// there returns the number of tasks that were opened and not removed.
+// there returns the number of tasks that were opened but not removed.
 func (l *ledger) there() int { return len(l.tasks) - l.removed }
 
-// agrees compares a task in Redis with the ledger. It returns the difference, or "" if there is none.
+// agrees compares a task in Redis with the ledger. It returns the difference, or "" if they agree.
 func (l *ledger) agrees(id int64, t *tdf.Task) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,8 +125,8 @@ type player struct {
 	rand   *rand.Rand
 	claims []Claim // all claims, even those that have ended
 	ids    []int64
-	alone  bool // there is no other player, so the player knows every answer in advance
-	guest  bool // the player runs in another goroutine than the test
+	alone  bool // there is no other player, so this player can predict every answer
+	guest  bool // the player runs in a goroutine of its own
 }
 
 func (p *player) step(ctx context.Context) {
@@ -216,8 +216,8 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer to a move, if the player knows the answer in advance. It returns false if the move was made before: a
-// worker may report a result again at any time.
+// expect checks the answer to a move, if the player can predict it. If the argument again is true, the move may be
+// repeated. expect returns false if the move is a repetition.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -273,7 +273,7 @@ func (p *player) settle(ctx context.Context) {
 	p.apply(ctx, moves...)
 }
 
-// byHand makes a random move of a manager or a worker. The move may fail, because it may not suit the task's state.
+// byHand makes a random move that a user, a manager or a worker can make. It may fail because of the task's state.
 func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
@@ -352,7 +352,7 @@ func (p *player) must(err error) {
 	}
 }
 
-// fatal fails the test and ends it. If the player runs in another goroutine, fatal fails the test and ends only this player.
+// fatal fails the test and ends it. If the player runs in a goroutine of its own, fatal ends only this player.
 func (p *player) fatal(err error) {
 	p.t.Helper()
 	if !p.guest {
@@ -362,7 +362,7 @@ func (p *player) fatal(err error) {
 	runtime.Goexit()
 }
 
-// checkAll compares all tasks with the ledger. It also calls the store's own check.
+// checkAll compares the tasks from an id on with the ledger.
 func (p *player) checkAll(from int64) {
 	p.t.Helper()
 	p.ledger.mu.Lock()
@@ -385,7 +385,8 @@ func (p *player) checkAll(from int64) {
 	}
 }
 
-// operations returns how many random operations a test makes: long with TDF_SOAK=1, else short.
+// operations returns the number of random operations of a test. If TDF_SOAK is set, this is the long number, otherwise
+// the short one.
 func operations(short, long int) int {
 	if os.Getenv("TDF_SOAK") != "" {
 		return long
@@ -426,7 +427,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// checkTouched compares the tasks that changed last with the ledger, and also the sizes of all lists.
+// checkTouched compares some of the last changed tasks with the ledger, and also the total number of tasks.
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))

@@ -1,17 +1,17 @@
--- names: returns some names of a hash's properties, however long their values are. It changes nothing.
+-- names: returns a page of the names of a hash's properties, without their values. It changes nothing.
 --
 -- KEYS  1 the hash
 -- ARGV  1 the cursor: 0 to begin, then the cursor that the last call returned
---       2 about how many names to return
---       3 about how many bytes of names and values to pass
+--       2 approximate number of names to return
+--       3 approximate limit for the bytes of the names and values that the script reads
 --
--- Returns the next cursor, 0 at the end, and the names. It returns each property at least once, unless the property
--- is deleted.
+-- Returns { next cursor or 0 at the end, names }. All pages together contain each name at least once, unless the
+-- property is deleted meanwhile.
 
 local cursor, most, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local names = {}
 repeat
-  -- Scan one bucket at a time, because Redis also copies the values.
+  -- Scan one bucket at a time, because HSCAN also returns the values, which may be long.
   local page = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', 1)
   cursor = page[1]
   for i = 1, #page[2], 2 do

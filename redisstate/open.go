@@ -7,15 +7,15 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Open opens tasks and returns their ids in ascending order. One atomic call opens up to 250 tasks or 4 MiB; more tasks
-// take several calls. With an error it returns the ids of the tasks that it has opened. An invalid definition is refused
-// before any task is opened.
+// Open opens tasks and returns their ids in ascending order. One atomic call opens up to 250 tasks or 4 MiB. Open makes
+// several calls for more tasks. If a call fails, Open also returns the ids of the tasks that it has already opened. If
+// any definition is invalid, it opens no task.
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	return s.open(ctx, who, "", definitions)
 }
 
 // OpenGroup opens tasks as Open does. If the group of the first task already has tasks, OpenGroup opens nothing, and
-// the error is [ErrGroupTaken]. If two clients open the same new group at once, one of them gets this error.
+// the error is [ErrGroupTaken]. If two clients open the same new group at the same time, one of them gets this error.
 func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	group := ""
 	if len(definitions) > 0 {
@@ -46,8 +46,8 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	return ids, nil
 }
 
-// maxOpenedAtOnce is the largest number of tasks that one atomic call opens. During the call, Redis serves no other
-// client.
+// maxOpenedAtOnce is the largest number of tasks that one atomic call opens. The limit keeps the call short, because
+// Redis serves no other client meanwhile.
 const maxOpenedAtOnce = 250
 
 func openBatch(definitions []tdf.Properties) int {

@@ -42,7 +42,7 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// If a unit is refused because its group has tasks, other units are still carried out.
+// If a unit is refused because its group already has tasks, the other units of the call are still carried out.
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("old", 1)...)

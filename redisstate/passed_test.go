@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// backlog writes n open tasks of a program to Redis. It is faster than Open.
+// backlog writes n open tasks of a program directly to Redis, because Open would take longer.
 func backlog(t testing.TB, s *Store, program string, n int) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -37,7 +37,8 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
 }
 
-// claimUntil lets workers claim in turns until one of them gets a task. It returns the claimed task and the number of claims.
+// claimUntil lets workers claim in turn until one of them gets a task. It returns the answer to the last claim, and the
+// number of claims.
 func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
@@ -53,7 +54,7 @@ func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, 
 	return Claimed{}, 0
 }
 
-// commandCalls returns how often Redis has run a command.
+// commandCalls returns the number of times that Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
 	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
@@ -66,8 +67,8 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	return n
 }
 
-// Workers that avoid the same program share their position, so that they skip its tasks only once together. A claim looks at a
-// limited number of tasks.
+// Workers that avoid the same program share a position. So if one of them has passed a task, the others do not read the
+// task. A claim reads a limited number of tasks.
 func TestWorkersSharePositions(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks, workers = 30_000, 10
@@ -98,7 +99,7 @@ func TestWorkersSharePositions(t *testing.T) {
 	}
 }
 
-// No task is skipped because of a position that is expired, unreadable, or at a removed task.
+// A position does not hide tasks if it is expired or unreadable, or if its task was removed.
 func TestInvalidPositionsHideNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -118,7 +119,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 			t.Fatalf("positions: %v", positions)
 		}
 		key := positions[0]
-		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // the task that the claims passed last
+		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // this task is the position
 		claim("b")
 		began, _, _ := strings.Cut(s.rdb.Get(ctx, key).Val(), " ")
 		at, _ := strconv.ParseFloat(began, 64)
@@ -130,7 +131,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	})
 }
 
-// If many workers avoid different programs, each worker still finds its tasks.
+// If many workers avoid different sets of programs, each of them still finds a task behind many tasks that it avoids.
 func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	backlog(t, s, "broken", 3000)
@@ -172,8 +173,8 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	})
 }
 
-// Ten workers avoid a program that has many open tasks (TDF_SOAK=1: 300,000). No claim blocks Redis for long, and the workers soon
-// find a task behind them. The test logs the times.
+// Ten workers avoid a program that has many open tasks (300,000 with TDF_SOAK=1). The workers find a task behind these
+// tasks. The test logs how long that takes, and which claims block Redis for more than 1 ms.
 func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	tasks := 20_000
 	if os.Getenv("TDF_SOAK") != "" {

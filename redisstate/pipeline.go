@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis.
-// Otherwise live components would seem to be gone, because their heartbeats would be missing.
+// bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis,
+// because live components would otherwise seem to be gone.
 func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) error {
 	p := s.rdb.Pipeline()
 	fill(p)
@@ -27,7 +27,7 @@ func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) erro
 	return err
 }
 
-// pipeline sends several commands together. They must be reads, or writes that may be repeated.
+// pipeline sends several commands together. They must only read, or must be safe to repeat.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
 	return s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
@@ -44,6 +44,6 @@ func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error 
 	})
 }
 
-// isWrongType reports whether err means that the key has a wrong Redis type. Then another program has written the key.
-// Readers treat it as missing.
+// isWrongType reports whether err means that the key has a wrong Redis type, because another program has written it.
+// Callers treat the key as missing.
 func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }

@@ -1,46 +1,48 @@
--- prelude: code that the scripts share. It stands before the source of each script. Some scripts use call slots. Their
+-- prelude: code that the scripts share. Go puts it before the source of most scripts. If a script uses call slots, its
 -- KEYS[1] is a hash with the last call of each call slot of this client.
 
-local ARGV, KEYS = ARGV, KEYS -- locals are faster
+local ARGV, KEYS = ARGV, KEYS -- access to locals is faster
 
-local INF = 1e300 -- stands for "inf", because not every tonumber knows that word
+local INF = 1e300 -- means infinite; not every Redis's tonumber can read "inf"
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
 
--- While a script runs, Redis serves no other client. If a script can leave work to the next call, it does so after
--- BUDGET seconds, or after a multiple of this time.
+-- While a script runs, Redis serves no other client. So after BUDGET seconds, or a multiple of this time, some scripts
+-- stop and leave the rest of the work to the next call.
 local BUDGET = 0.003
 local function spent(times)
   local t = redis.call('TIME')
   return tonumber(t[1]) + tonumber(t[2]) / 1000000 - now > BUDGET * times
 end
 
--- Returns a number with six decimals, because tostring would round it.
+-- Returns the text of a number with six decimals, because tostring would round the number.
 local function text(t)
   if t >= INF then return 'inf' end
   return string.format('%.6f', t)
 end
 
--- Returns a number of 0 or more. Returns the default if there is no value, and nil if the value is not such a number.
+-- Returns the number in a text if it is 0 or more. Returns the default if the text is missing or empty. Returns nil if
+-- the text is not such a number.
 local function number(s, default)
   if not s or s == '' then return default end
-  local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- for the embedded Redis
-  if n and n >= 0 then return n end -- not NaN
+  local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- see score_of
+  if n and n >= 0 then return n end -- false for NaN
   if string.match(string.lower(s), '^%+?inf$') or string.match(string.lower(s), '^%+?infinity$') then return INF end
 end
 
--- Returns the number of a score that Redis printed. The embedded Redis prints 9e+09, but its tonumber needs 9.0e+09.
+-- Returns the number in a score that Redis printed. The embedded Redis prints 9e+09, but its tonumber needs 9.0e+09.
 local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
 
--- Returns the number of a round as the rules in Go read it: any invalid number is 0.
+-- Returns the number of a round as Go reads it: an invalid number is '0'.
 local function round_of(s)
   if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
   return '0'
 end
 
--- These functions read arguments in order. take reads the next argument. take_list reads a count, and then `each`
--- arguments per element. A script sets `cursor` to the last argument that it has read itself.
+-- These functions read arguments in order. `take` reads the next argument. `take_list` reads the number of elements,
+-- and then `each` arguments per element. A script sets `cursor` to the index of the last argument that it has read
+-- itself.
 local cursor = 0
 local function take()
   cursor = cursor + 1
@@ -53,8 +55,8 @@ local function take_list(each)
   return taken
 end
 
--- Returns the stored answer to the call slot's call with this number. Returns nil for a new call, and an error if a
--- later call was already made.
+-- Returns the stored answer if this call of the call slot was already answered. Returns nil for a new call. If a later
+-- call of the call slot was already answered, returns nil and an error.
 local function answered(slot, sequence)
   local last = slot ~= '' and redis.call('HGET', KEYS[1], slot)
   if not last then return nil end
@@ -63,15 +65,15 @@ local function answered(slot, sequence)
   if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
--- The stored answers of a client expire a day after its last call.
+-- Stores the answer to a call of a call slot. All answers of a client expire a day after its last call.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
   redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
   redis.call('EXPIRE', KEYS[1], 86400)
 end
 
--- Returns an error reply if the key holds anything but a sorted set. Scripts check this before their first write,
--- because Redis does not undo writes when a script fails.
+-- Returns an error reply if the key exists but is not a sorted set. Scripts check this before their first write,
+-- because Redis does not undo the writes of a script that fails.
 local function not_sorted(key)
   local size = redis.pcall('ZCARD', key)
   if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
@@ -81,13 +83,13 @@ local function bulk(command, key, of)
   for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
 end
 
--- A few tokens are enough: a component that takes a token and leaves work behind puts a token back. Unused tokens
--- expire after an hour.
+-- Puts wake tokens into a list. A few tokens are enough: if a component takes a token and does not do all the work, a
+-- token is put back. Unused tokens expire after an hour.
 local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
 local function wake(key, tokens)
   tokens = math.min(tokens, #TOKENS)
   local there = redis.pcall('LPUSH', key, unpack(TOKENS, 1, tokens))
-  if type(there) == 'table' then return end -- the key is no list; the component gets no token, and wakes up later
+  if type(there) == 'table' then return end -- the key is not a list; without a token, the component only waits longer
   if there > #TOKENS then redis.call('LTRIM', key, 0, #TOKENS - 1) end
   if there == tokens then redis.call('EXPIRE', key, 3600) end
 end
@@ -98,8 +100,8 @@ local IDS_END = 1099511627776
 -- Returns the task's score in the index of its group. The scores order tasks by state, then by id.
 local function place(code, id) return string.format('%.0f', code * IDS_END + tonumber(id)) end
 
--- Returns the key of the index of a task's group. Returns nil if the task has no group, or if the key holds anything
--- but an index.
+-- Returns the key of the index of a task's group. Returns nil if the task has no group, or if the key exists but is not
+-- a sorted set.
 local group_indexes = {}
 local function group_index(prefix, group, id)
   if not group or group == '' or tonumber(id) >= IDS_END then return nil end
@@ -108,7 +110,7 @@ local function group_index(prefix, group, id)
   return group_indexes[key] and key or nil
 end
 
--- Returns the log with one more line. If there are more than 100 lines, only the first 10 and the last 90 stay.
+-- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.
 local function logged(log, at, who, what)
   local line = at .. ' ' .. who .. ': ' .. what
   if not log or log == '' then return line end

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MaxProgram is the size limit of an archive in Redis, in bytes.
+// MaxProgram is the maximum size of a program's archive in Redis, in bytes.
 const MaxProgram = 64 << 20
 
-// PutProgram stores an archive in the namespace and returns its source, redis:SHA256. It may be repeated.
+// PutProgram stores a program's archive in the namespace and returns its source, redis:SHA256. It is safe to repeat.
 func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
 	if len(archive) > MaxProgram {
 		return "", fmt.Errorf("store program: the archive has %d bytes; want at most %d", len(archive), MaxProgram)
@@ -21,7 +21,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
-		// The entry in the list is written first: an archive without an entry could never be found again.
+		// Write the entry in the list first, because Programs could not find an archive without an entry.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
 			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
@@ -37,7 +37,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	return "redis:" + name, nil
 }
 
-// Program returns an archive that PutProgram stored, or nil if there is none.
+// Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive []byte
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

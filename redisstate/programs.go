@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A StoredProgram is an archive that PutProgram stored.
+// A StoredProgram describes an archive that [Store.PutProgram] stored.
 type StoredProgram struct {
 	SHA256 string
 	Bytes  int64
@@ -29,11 +29,11 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	return programs, nil
 }
 
-// RemoveProgram removes an archive that PutProgram stored. It may be repeated.
+// RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.TxPipeline()
-		p.Unlink(ctx, s.keys.program(sha256)) // up to 64 MiB: Redis frees them in the background
+		p.Unlink(ctx, s.keys.program(sha256)) // unlike DEL, UNLINK frees the memory in the background
 		p.ZRem(ctx, s.keys.programs(), sha256)
 		_, err := p.Exec(ctx)
 		return err

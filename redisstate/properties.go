@@ -9,37 +9,38 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Fields are groups of a task's properties. Combine them with |.
+// Fields are groups of a task's properties. Several groups are combined with |.
 type Fields uint16
 
 const (
-	// Head is the state, the round, the program, the group and the outcome.
+	// Head includes the state, the round, the program, the group and the outcome.
 	Head Fields = 1 << iota
-	// Source is the source of the program.
+	// Source includes the source of the program.
 	Source
-	// Facts are all properties except the texts. They include Head, Source, and the facts of the chosen rounds.
+	// Facts includes all properties of the task except the texts. It also includes the facts of the rounds that
+	// Want.Rounds selects.
 	Facts
-	// Rules are the properties that a decision about the task needs, such as [tdf.Task.Settle].
+	// Rules includes the properties that decisions about the task need, such as [tdf.Task.Settle].
 	Rules
-	// Lists are the lists that hold the task, and the task's score in each list.
+	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
-	// Whole is everything: all properties of all rounds, with their texts.
+	// Whole includes all properties of the task and of all its rounds, with the texts.
 	Whole
 
-	// The parts of Rules. The first is needed for every task. The second is needed for most tasks, but not for a task
-	// that was executed in its first round. The third is the definition of a task that may start again. The fourth is
-	// needed only for running tasks.
+	// The parts of Rules. Every decision needs rulesAlways. Most decisions need rulesMore, but not a decision about a
+	// task that was executed in its first round. If a task may start again, the decision also needs its definition.
+	// Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
 	definition
 	rulesRunning
 
-	short     // a text; a valid one is at most longestField bytes long
+	short     // a text; its valid length is at most longestField bytes
 	unbounded // a text of any length
 	unread    // a property that only Whole includes
 )
 
-// A property is the name of a property in Redis, and the groups that it belongs to.
+// A property is the name of a property in Redis, and the groups to which it belongs.
 type property struct {
 	name string
 	in   Fields
@@ -78,8 +79,8 @@ var taskProperties = []property{
 	{"namespace", unread},
 }
 
-// roundProperties are the properties of one round. In Redis, the number of the round and a colon stand before each
-// name.
+// roundProperties are the properties of one round. In Redis, each name has a prefix: the number of the round and a
+// colon.
 var roundProperties = []property{
 	{"open", Facts | rulesMore},
 	{"running", Facts | rulesMore},
@@ -122,7 +123,7 @@ func named(properties []property, in Fields) (names []string) {
 	return names
 }
 
-// roundFields returns the names of one round's properties.
+// roundFields returns the given names with the prefix of a round.
 func roundFields(round int, names []string) []string {
 	fields := make([]string, len(names))
 	for i, name := range names {
@@ -143,16 +144,16 @@ var (
 	runningOnly = named(taskProperties, rulesRunning)
 )
 
-// Limits for the length of a property in bytes. Only outputs of programs, logs and checkpoints may be longer.
+// Limits for the length of a property in bytes. They do not apply to outputs of programs, logs and checkpoints.
 const (
 	longestField = tdf.MaxInput
-	longestFact  = 4 << 10 // limit of a fact of a round; a call reads a thousand of these at once
+	longestFact  = 4 << 10 // for the facts of a round; a call may read a thousand of them
 )
 
-// unknownProperty is the length limit of a property that no valid task has.
+// unknownProperty is returned as the length limit of a property that no valid task has.
 const unknownProperty = -1
 
-// validLength returns how long a valid property of that name may be, or unknownProperty.
+// validLength returns the maximum length of the property with this name, or unknownProperty.
 func validLength(name string) int {
 	number, ofRound, isOfRound := strings.Cut(name, ":")
 	properties, most := taskProperties, longestField

@@ -10,14 +10,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A QueuePosition is the position of an open task in the queue.
+// A QueuePosition is the position of an open task in the list of open tasks.
 type QueuePosition struct {
 	Listed bool     // whether the task is in the list of open tasks
-	From   tdf.Time // when the task may be claimed
+	From   tdf.Time // the time from which the task may be claimed
 	Ahead  int64    // the number of tasks before this task in the list
 }
 
-// QueuePosition returns the position of an open task.
+// QueuePosition returns the position of an open task in the list of open tasks.
 func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, error) {
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
@@ -31,7 +31,7 @@ func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, err
 	return QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
 }
 
-// HasProgram reports whether the namespace stores an archive with that SHA-256.
+// HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 	var n int64
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {

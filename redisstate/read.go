@@ -14,19 +14,20 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Want tells [Store.Read] what to read of each task.
+// A Want defines which parts of each task [Store.Read] reads.
 type Want struct {
 	Fields Fields
 	Rounds Rounds // the rounds that are read if Fields includes Facts
 
-	// Keep selects tasks after their Fields were read; nil selects all. Stored.Task is nil for a task that Keep does
-	// not select.
+	// Keep reports whether a task is selected, after its Fields were read. A nil Keep selects all tasks. If Keep does
+	// not select a task, its Stored.Task is nil.
 	Keep func(*tdf.Task) bool
 
-	// Texts returns which texts to read of a selected task. A nil Texts reads none. Whole includes all texts.
+	// Texts returns the texts to read of a selected task. If Texts is nil, no texts are read, unless Fields includes
+	// Whole.
 	Texts func(*tdf.Task) []TextsOf
-	// MaxBytes limits the bytes of the texts of all tasks together; 0 means no limit. If the limit does not allow the
-	// texts of all tasks, Read returns only the first tasks, but at least one.
+	// MaxBytes limits the bytes of the texts of all tasks together; 0 means no limit. If the texts exceed the limit,
+	// Read returns only the first tasks, but at least one.
 	MaxBytes int
 }
 
@@ -39,7 +40,7 @@ func LastRounds(n int) Rounds { return Rounds{last: n} }
 // OneRound selects round n.
 func OneRound(n int) Rounds { return Rounds{from: n, to: n + 1} }
 
-// numbers returns the number of the first selected round, and the number after the last one.
+// numbers returns the number of the first selected round, and the number after the last selected round.
 func (r Rounds) numbers(current int) (from, to int) {
 	if r.last > 0 {
 		return max(0, current-r.last+1), current + 1
@@ -47,7 +48,7 @@ func (r Rounds) numbers(current int) (from, to int) {
 	return r.from, r.to
 }
 
-// TextsOf are texts of a task, or of one of its rounds.
+// TextsOf selects texts of a task, or of one of its rounds.
 type TextsOf struct {
 	Round int // the number of the round, or OfTask for texts of the task itself
 	Texts tdf.Texts
@@ -56,23 +57,23 @@ type TextsOf struct {
 // OfTask is the value of TextsOf.Round for texts of the task itself.
 const OfTask = -1
 
-// SameTexts selects the same texts of every task.
+// SameTexts returns a value for Want.Texts that selects the same texts of every task.
 func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
 	return func(*tdf.Task) []TextsOf { return of }
 }
 
-// Stored is what was read of a task in Redis.
+// Stored contains the parts of a task that [Store.Read] has read.
 type Stored struct {
 	ID int64
-	// Task is nil if there is no such task. Task.Unread and Round.Unread name the texts that were not read; see
+	// Task is nil if the task does not exist. Task.Unread and Round.Unread list the texts that were not read; see
 	// [tdf.Task.IsSummary].
 	Task *tdf.Task
-	// Invalid is why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, only open tasks are
-	// checked. With Facts and Whole, all tasks are checked. A property that is too long is invalid, and is not read.
+	// Invalid is the reason why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, Read checks only
+	// open tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and Read skips it.
 	Invalid error
 
-	// Lists are the lists that hold the task, and Scores are its scores there. They are read only if Want.Fields
-	// includes Lists.
+	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are empty unless
+	// Want.Fields includes Lists.
 	Lists  []tdf.State
 	Scores []tdf.Time
 
@@ -84,10 +85,12 @@ func (x *Stored) Placement() tdf.Placement {
 	return tdf.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
 }
 
-// Read reads tasks, and returns them in the order of the argument ids. It returns all of them, unless MaxBytes is set.
+// Read reads tasks, and returns them in the order of their ids in the call. It returns all of them, unless MaxBytes is
+// set.
 //
-// It reads a few MiB at once, so that Redis can serve its other clients in between. A small task is read as it was at
-// one moment. This also holds for a large task, unless it moves again and again while it is read.
+// It reads a few MiB at once, so that Redis can serve other clients in between. It reads all parts of a small task at
+// one moment. A large task is read in pieces. If it moves between two pieces, Read reads it again, but only a few
+// times.
 func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
 	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
 	if err != nil {
@@ -112,7 +115,7 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	return stored, nil
 }
 
-// ReadOne reads one task. The error wraps [tdf.ErrNoTask] if there is no such task.
+// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask].
 func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
 	stored, err := s.Read(ctx, []int64{id}, want)
 	if err != nil {
@@ -124,7 +127,7 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 	return stored[0], nil
 }
 
-// ReadFrom returns what [Store.Read] would return for a task with these properties. It is for tests without Redis.
+// ReadFrom returns what [Store.Read] would return for a task with these properties. Tests use it instead of a Redis.
 func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
 	read := tdf.Hash{}
 	if w.Fields&Whole != 0 {
@@ -144,7 +147,7 @@ func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
 	return x
 }
 
-// readHashes reads, for each task, the properties that want.Fields includes.
+// readHashes reads the properties of each task that want.Fields includes.
 func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
 	if want.Fields&Whole != 0 {
 		return s.wholeHashes(ctx, ids)
@@ -182,7 +185,7 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	return steps
 }
 
-// facts returns the names of all facts of a task. The hash h must have the task's head.
+// facts returns the names of all facts of a task. The hash must contain the properties of Head.
 func (w *Want) facts(h tdf.Hash) []string {
 	if len(h) == 0 {
 		return nil
@@ -195,12 +198,13 @@ func (w *Want) facts(h tdf.Hash) []string {
 	return names
 }
 
-// maxNamedLosses is how many rounds before the current one are read to name the workers that lost them.
+// maxNamedLosses is the largest number of earlier rounds that are read to find out which workers lost the task.
 const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
-// of earlier rounds that were lost, and the definition of a task that may start again. The server settles a task that
-// was executed in its first round without them. A repair, which also reads the lists, needs all of them.
+// properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
+// executed in its first round, the server settles it without these properties. A repair always needs them. Only repairs
+// also want the lists.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
 	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
@@ -223,8 +227,8 @@ func (w *Want) rules(h tdf.Hash) []string {
 // readsDefinition reports whether Rules includes the definition of a task in this state.
 func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.Finished() }
 
-// readUnclaimed finds out whether both texts exist of each round that was executed without a claim. A worker of the
-// original TDF writes one text after the other.
+// readUnclaimed checks rounds that were executed without a claim. A worker of the original TDF writes the two texts of
+// such a round one after the other. So readUnclaimed marks which of the two texts exist.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -249,7 +253,7 @@ func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Has
 	return err
 }
 
-// parse makes a task from the properties that were read, and applies Keep.
+// parse builds a task from the properties that were read, and calls Keep.
 func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	x := Stored{ID: id}
 	if len(h) == 0 && w.Fields&^Lists != 0 {
@@ -268,14 +272,14 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	case w.Fields&(Rules|Facts|Whole) == 0:
 		x.Invalid = nil
 	}
-	x.Invalid = cmp.Or(tooLong, x.Invalid) // ParseTask has put a default in place of a property that is too long, and that default may be valid
+	x.Invalid = cmp.Or(tooLong, x.Invalid) // ParseTask replaces a missing property by its default, so it cannot notice one that is too long
 	if w.Keep != nil && !w.Keep(x.Task) {
 		x.Task = nil
 	}
 	return x
 }
 
-// readLists looks the tasks up in all lists.
+// readLists sets Lists and Scores of the tasks.
 func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	scores := make([][]*redis.FloatCmd, len(stored))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -300,7 +304,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	return nil
 }
 
-// textsOf returns which texts to read of a task.
+// textsOf returns the texts to read of a task.
 func (w *Want) textsOf(x *Stored) []TextsOf {
 	if x.Task == nil || w.Texts == nil {
 		return nil
@@ -308,7 +312,7 @@ func (w *Want) textsOf(x *Stored) []TextsOf {
 	return w.Texts(x.Task)
 }
 
-// readTexts reads texts of as many tasks as MaxBytes allows, from the first task on. It returns these tasks.
+// readTexts reads the texts of the first tasks, as many as MaxBytes allows. It returns only these tasks.
 func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
 	asked := make([]question, len(stored))
 	found := make([]tdf.Hash, len(stored))
@@ -330,7 +334,7 @@ func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]S
 	return stored[:n], err
 }
 
-// takeTexts moves texts from a hash into the task.
+// takeTexts copies the texts of a hash into the task.
 func (w *Want) takeTexts(x *Stored, h tdf.Hash) {
 	for _, of := range w.textsOf(x) {
 		of.each(func(name string, f textField) {
@@ -377,7 +381,7 @@ func (of TextsOf) put(t *tdf.Task, f textField, value string) {
 	if of.Round == OfTask {
 		t.Unread &^= f.text
 	} else {
-		if t.Rounds[of.Round] == nil { // a round of which no facts were read
+		if t.Rounds[of.Round] == nil { // no facts of this round were read
 			r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
 			t.Rounds[of.Round] = r
 		}

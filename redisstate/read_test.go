@@ -17,12 +17,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// load measures the work of Redis for single commands.
+// load is a hook that measures replies of Redis.
 type load struct {
 	mu            sync.Mutex
-	fields, bytes int      // maximum of one reply
-	whole         []string // commands that read a whole hash
-	names         int      // number of names that all commands asked for
+	fields, bytes int      // the largest numbers of properties and of bytes in one reply
+	whole         []string // the commands that read a whole hash
+	names         int      // number of values in all replies
 }
 
 func (l *load) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -65,7 +65,7 @@ func (l *load) see(c redis.Cmder) {
 	if reply, ok := c.(*redis.Cmd); ok { // a reply of fields.lua
 		for i, answer := range list(reply.Val()) {
 			if _, ofNames := list(reply.Val())[0].(string); ofNames && i > 0 {
-				continue // a reply of names.lua: only names; the embedded Redis returns all of them at once
+				continue // a reply of names.lua has no values; with the embedded Redis, it has all names at once
 			}
 			l.add(list(answer))
 		}
@@ -81,7 +81,7 @@ func (l *load) add(values []any) {
 	l.names += len(values)
 }
 
-// rounds returns a copy of a hash with n rounds added. The rounds have all properties that a round may have.
+// rounds returns a copy of a hash with n rounds. Each round has all properties that a round can have.
 func rounds(h tdf.Hash, n int) tdf.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
@@ -107,7 +107,7 @@ func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
 	return h
 }
 
-// A task that is read in several pieces equals the stored task.
+// A whole task that is read from Redis equals the stored task.
 func TestReadWhole(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, h := range map[string]tdf.Hash{
@@ -137,7 +137,7 @@ func TestReadWhole(t *testing.T) {
 	})
 }
 
-// restless is a hook that is called after each read of a task's first fields.
+// restless is a hook that calls a function after each read of a task's Head.
 type restless func()
 
 func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -156,8 +156,8 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// If a task is removed while it is read, the reader returns that there is no task. It does not report an invalid task, even if
-// the task has changed several times meanwhile.
+// If a task is removed while it is read, the error says that the task does not exist. The task is not reported as
+// invalid, even if it has moved several times before.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
@@ -179,7 +179,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	})
 }
 
-// A large task is read by many short commands, so other clients of Redis are not delayed.
+// A large task is read with many short commands, so that other clients of Redis are not delayed.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
@@ -220,7 +220,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	})
 }
 
-// A long output is also read in pieces.
+// A large task with long outputs is also read in pieces.
 func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
@@ -239,7 +239,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 }
 
-// A task has a huge round number, but few rounds. Reading it costs no more than reading its properties.
+// If a task has a high round number but few rounds, reading it does not read thousands of missing properties.
 func TestInventedRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
@@ -266,7 +266,7 @@ func TestInventedRounds(t *testing.T) {
 	})
 }
 
-// A round number that no task can have is invalid in every property.
+// A task with an impossible round number is invalid, and is read as a task in round 0.
 func TestInvalidRound(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
@@ -281,7 +281,7 @@ func TestInvalidRound(t *testing.T) {
 	})
 }
 
-// Redis never sends a value that is too long to the reader.
+// Redis does not send values that are too long.
 func TestLongValuesAreNotRead(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
@@ -312,7 +312,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 	})
 }
 
-// A task with very many properties is read without a command that visits all of them.
+// No single command reads all properties of a task with very many properties.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)

@@ -11,14 +11,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Record is a task as Redis holds it: all its properties, and the updates of its program.
+// A Record is a task as Redis stores it: all properties of the task, and the updates of its program.
 type Record struct {
 	ID      int64
 	Hash    tdf.Hash
 	Updates []Update // in ascending order
 }
 
-// Validate returns an error if the record cannot be a record of a task.
+// Validate checks whether the record can be a task: its id, its properties, and the order of its updates.
 func (r *Record) Validate() error {
 	if r.ID < 1 || r.ID > MaxID {
 		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, MaxID)
@@ -47,8 +47,8 @@ func (r *Record) size() int {
 	return bytes
 }
 
-// Records reads tasks, a few MiB at once. It calls each once for every task that exists, in the order of the argument
-// ids. A task that is not large is as it was at one moment, but its updates may be later.
+// Records reads tasks, a few MiB at once. It calls the function each for every task that exists, in the order of the
+// ids in the call. It reads all properties of a small task at one moment, but its updates a little later.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		reported, err := s.reported(ctx, page)
@@ -74,7 +74,7 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 	return nil
 }
 
-// reported returns the ids of the tasks that have updates.
+// reported returns, for each task, whether it has updates.
 func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -103,9 +103,9 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 	}
 }
 
-// BeginRestore marks the namespace with the name of a dump, until EndRestore. It reserves the ids up to last, so that
-// new tasks get higher ids. It returns the mark that the namespace then has. If the restore of another dump has not
-// ended, this is the other dump's mark, and BeginRestore changes nothing.
+// BeginRestore marks the namespace with the name of a dump, until EndRestore is called. It reserves the ids up to the
+// given last id of the dump, so that new tasks get higher ids. It returns the mark that the namespace now has. If the
+// restore of another dump has not ended, this is the mark of the other dump, and BeginRestore has changed nothing.
 func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
@@ -119,7 +119,7 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 	return found, err
 }
 
-// RestoreUnderWay returns the mark of a restore that has not ended. It returns "" if there is none.
+// RestoreUnderWay returns the mark of a restore that has not ended, or "" if no restore is under way.
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {
@@ -130,7 +130,7 @@ func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
 	return mark, err
 }
 
-// EndRestore removes the mark after a dump was restored.
+// EndRestore removes the mark of BeginRestore.
 func (s *Store) EndRestore(ctx context.Context) error {
 	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
 }

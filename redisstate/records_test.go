@@ -34,8 +34,8 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	}
 }
 
-// After a reply was lost, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove the
-// record.
+// After a lost reply, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove
+// the record.
 func TestTheRecordOfALostReplyStays(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
@@ -48,7 +48,8 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	}
 }
 
-// The number of a worker's name is removed if the name was not used for a month. The numbers of workers of the original TDF stay.
+// The number of a worker's name expires if no worker uses the name for a month. The numbers of workers of the original
+// TDF do not expire.
 func TestNumbersOfNamesExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -68,7 +69,8 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	})
 }
 
-// If a program's archive cannot be added to the list of programs, it is not stored either: otherwise it could never be removed.
+// If a program's archive cannot be added to the list of programs, it is not stored either. Otherwise users could not
+// find and remove it.
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)
@@ -82,8 +84,8 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	})
 }
 
-// A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. A manager that
-// has read the first result cannot archive the second.
+// A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. If a
+// manager has read only the first result, it cannot archive the task.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
@@ -104,8 +106,8 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	})
 }
 
-// The original TDF stores no claims. A manager that has read a round without a claim can archive the task only if the round still
-// has no claim.
+// The original TDF stores no claims. If a manager has read a round without a claim, it can archive the task only if the
+// round still has no claim.
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, claimed := range []bool{false, true} {

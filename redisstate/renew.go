@@ -10,17 +10,18 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Renewal extends the lease of a claim.
+// A Renewal extends the lease of a claim, and carries the worker's report about the round.
 type Renewal struct {
 	ID    int64
 	Round int
 	Claim string
 
-	// Begun means that the program is fetched and starts now. The task's timeout counts from this renewal.
+	// Begun means that the worker has fetched the program and starts it now. The task's timeout counts from this
+	// renewal.
 	Begun bool
-	// Limit sets the claim's deadline to this span from now, but not later than Until, which is the task's end_before.
-	// If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only with Ended.
-	// Ended means that the program has ended and its output is being collected.
+	// Limit is the time from now to the new deadline of the claim. The deadline is never later than Until, the task's
+	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only
+	// with Ended. Ended means that the program has ended and the worker collects its output.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time
@@ -28,35 +29,36 @@ type Renewal struct {
 	Report LiveReport
 }
 
-// A LiveReport is a worker's report about a round while it runs. Properties that are nil or empty stay unchanged.
+// A LiveReport is a worker's report about a running round. If a field is nil or 0, the property in Redis stays
+// unchanged.
 type LiveReport struct {
 	Tail       *string     // the last output of the program
-	Silent     tdf.Seconds // time since the program's last output; ignored without Tail
+	Silent     tdf.Seconds // time since the program's last output; ignored if Tail is nil
 	PID        int         // process id of run.sh; 0 if it was reported before
 	Progress   *string     // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
-	// Updates are lines for the task's stream. The first of them has the number FirstUpdate in the round, counted from 1.
-	// An update that Redis already has is not added again.
+	// Updates are the lines that the program has reported. The first of them has the number FirstUpdate in the round,
+	// counted from 1. If Redis already has an update, it is not added again.
 	Updates     []string
 	FirstUpdate int
 }
 
-// Renewed is the answer to several Renewals, with one element for each.
+// Renewed is the answer of [Store.Renew]. Each slice has one element for each Renewal.
 type Renewed struct {
 	Now      tdf.Time // time by Redis's clock
 	Lost     []error  // *[tdf.StateError] if the worker no longer has the claim; otherwise nil
 	Followed []bool   // whether a user watches the output of the round
 
-	// Sent is the time just before the call was last sent. The new lease began later.
+	// Sent is the time by this machine's clock just before the renewal was last sent. The new lease begins later.
 	Sent []time.Time
 }
 
-// Renew extends the leases of claims, and stores the reports. If the lease is 0, the leases end now, and the server
-// settles the tasks as lost.
+// Renew extends the leases of claims, and stores the workers' reports. If the lease is 0, Renew ends the leases, so
+// that the server settles the tasks as lost.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
 	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
-	pieces, of := renewalPieces(renewals)
+	pieces, owners := renewalPieces(renewals)
 	for len(pieces) > 0 {
 		answers, now, sent, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
 		if err != nil {
@@ -64,36 +66,37 @@ func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewa
 		}
 		all.Now = now
 		for i, answer := range answers {
-			all.read(of[i], answer)
-			all.Sent[of[i]] = sent
+			all.read(owners[i], answer)
+			all.Sent[owners[i]] = sent
 		}
-		pieces, of = pieces[len(answers):], of[len(answers):]
+		pieces, owners = pieces[len(answers):], owners[len(answers):]
 	}
 	return all, nil
 }
 
-// maxUpdatesPerCall is the largest number of updates in a call. An update costs Redis more than a renewal.
+// maxUpdatesPerCall is the largest number of updates in a call. It is smaller than maxTasksPerCall, because an update
+// costs Redis more than a renewal.
 const maxUpdatesPerCall = 500
 
-// renewalPieces splits renewals that have too many updates for one call. For each piece, of has the index of the
-// renewal to which the piece belongs.
-func renewalPieces(renewals []Renewal) (pieces []Renewal, of []int) {
+// renewalPieces splits renewals that have too many updates for one call. For each piece, owners contains the index of
+// its renewal.
+func renewalPieces(renewals []Renewal) (pieces []Renewal, owners []int) {
 	for i, r := range renewals {
 		for len(r.Report.Updates) > maxUpdatesPerCall {
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
-			pieces, of = append(pieces, piece), append(of, i)
+			pieces, owners = append(pieces, piece), append(owners, i)
 			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
 		}
-		pieces, of = append(pieces, r), append(of, i)
+		pieces, owners = append(pieces, r), append(owners, i)
 	}
-	return pieces, of
+	return pieces, owners
 }
 
-// renewalBatch returns how many of the renewals fit into the next call, but at least one.
+// renewalBatch returns how many of the renewals fit into the next call. It returns at least 1.
 func renewalBatch(renewals []Renewal) int {
 	return batch(len(renewals), atMost(maxTasksPerCall),
 		bound{maxBytesPerCall, func(i int) int { return renewals[i].Report.size() }},
@@ -113,8 +116,8 @@ func (r *LiveReport) size() int {
 	return bytes
 }
 
-// renew makes one call and returns the answers to the first renewals, at least one. If the call takes too long, the
-// script leaves out the last renewals.
+// renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
+// out the last renewals. It answers at least one.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
@@ -127,7 +130,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	}
 	parts := list(reply)
 	if len(parts) < 2 || len(parts) > len(renewals)+1 {
-		return nil, 0, sent, fmt.Errorf("the script answered %v", reply)
+		return nil, 0, sent, fmt.Errorf("unexpected answer of the script: %v", reply)
 	}
 	now, _ = tdf.ParseTime(text(parts[0]))
 	for _, part := range parts[1:] {
@@ -136,7 +139,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	return answers, now, sent, nil
 }
 
-// read stores the answer to renewal i, or to a piece of it.
+// read stores the answer to renewal i, or to a piece of this renewal.
 func (all *Renewed) read(i int, answer string) {
 	if strings.HasPrefix(answer, "+") {
 		all.Followed[i] = answer == "+f"

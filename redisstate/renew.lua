@@ -1,32 +1,35 @@
--- renew: extends the leases of claims that their worker still has, and stores the worker's reports.
+-- renew: extends the leases of claims, and stores the workers' reports about their rounds.
 --
 -- from-state  running
 -- to-state    running
 --
 -- KEYS  1 due
 -- ARGV  1 prefix of task keys   2 prefix of the keys of updates   3 prefix of the keys of followers
---       4 lease in seconds (0: given up)
+--       4 lease in seconds; 0 ends the leases
 --       5 seconds after the deadline in which the worker reports the time-out itself
---       then for each claim: id, round, claim id, '1' if the program has begun, '2' if it has ended, or '', seconds
---       from now to the deadline ('inf': none; '': unchanged), latest possible deadline ('inf': none), seconds since
---       the last output of the program ('': no new output), n, n properties and values, number of the first update,
---       n, n updates
+--       then for each claim: id of the task, round, claim id,
+--       '1' if the program has begun, '2' if it has ended, otherwise '',
+--       seconds from now to the deadline ('inf' means no deadline, '' keeps the deadline),
+--       latest possible deadline ('inf' means no limit),
+--       seconds since the last output of the program ('' means no new output),
+--       n, n properties and values, number of the first update, n, n updates
 --
--- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user follows the task. If the
--- worker no longer has the claim, the line is '-id round state', with the task's true round and state. A call that
--- takes too long leaves out the last claims, but never the first.
+-- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user watches the task. If the
+-- worker no longer has the claim, the line is '-id round state', with the task's true round and state. If the call
+-- takes too long, the script leaves out the last claims, but never the first.
 --
--- A worker still has its claim if the task is in the same round and no result of that round was committed. This holds
--- even if the late result of another claim has made the task executed. An update that the stream already has is not
--- added again.
+-- A worker still has its claim if the task is in the same round, and the worker has not committed a result of this
+-- round. The late result of another claim may have made the task executed: then the worker still has its claim, too. If
+-- the stream already has an update, the script does not add it again.
 
 local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
 cursor = 5
 
--- An update's id in the stream is its round and its number.
+-- Returns the number of the last update of a round, or nil if the key is not a stream. An update's id in the stream
+-- consists of its round and its number.
 local function last_update(stream, round)
-  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error if it is no stream
+  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error if the key is not a stream
   if last.err then return nil end
   local of, n = string.match(last[1] and last[1][1] or '', '^(%d+)-(%d+)$')
   return of == round and tonumber(n) or 0
@@ -46,7 +49,7 @@ end
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running') -- an error if it is no hash, and so no task
+    of .. 'running') -- an error if the key is not a hash
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
@@ -61,7 +64,7 @@ local function renew(c)
   end
   if c.begun == '1' and not f[5] then
     h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not before the claim, even if the clock was set back
+    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not earlier than the claim, even if the clock was set back
   end
   if c.silent ~= '' then
     h[#h + 1] = of .. 'last_output'

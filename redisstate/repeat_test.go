@@ -10,8 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// The test makes each writing call twice: once undisturbed, and once while one to three of its replies are lost. Both times, the
-// answer and all data in Redis are the same.
+// If one to three replies to a writing call are lost, the answer and all data in Redis are the same as without a loss.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -123,7 +122,8 @@ var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
 var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
-// anonymous removes from a world what differs between namespaces.
+// anonymous replaces the parts of a world that differ between namespaces: the name of the namespace, boot ids and claim
+// ids.
 func anonymous(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
@@ -132,12 +132,12 @@ func anonymous(w world, s *Store) world {
 	return w
 }
 
-// Calls have a call slot and a number. A call does nothing if Redis has answered a call of the same call slot with a higher number.
+// If Redis has already answered a later call of the same call slot, a late call does nothing.
 func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
-			s.calls.last[0] -= 2 // as if an older call arrived now
+			s.calls.last[0] -= 2 // the next call gets the number of an older call
 			before := dump(t, s)
 			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
 				t.Error("a late call was accepted")

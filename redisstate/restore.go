@@ -16,19 +16,19 @@ var restoreSource string
 
 var restoreScript = newScript(prelude + restoreSource)
 
-// Limits for one call of restore.lua, so that other clients of Redis wait for it only a few milliseconds.
+// Limits for one call of restore.lua, so that other clients of Redis wait only a few milliseconds.
 const (
 	maxTasksPerRestore  = 100
 	maxFieldsPerRestore = 5000
 	maxBytesPerRestore  = maxBytesPerCall / 2
 )
 
-// Restore writes tasks from a dump, with their ids. Each task gets its entries in the list of its state, in the index of
-// its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. It raises the
-// counter of ids to the highest id, and returns how many tasks it has written.
+// Restore writes tasks from a dump, with their old ids. Each task gets entries in the list of its state, in the index
+// of its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. New tasks
+// will get higher ids than the restored tasks. Restore returns the number of tasks that it has written.
 //
-// The error wraps [ErrIDTaken] if another task has the id of a record, and [ErrFull] if Redis has no room for more. If
-// any record is invalid, Restore writes nothing.
+// If another task has the id of a record, the error wraps [ErrIDTaken]. If Redis has reached its maxmemory, the error
+// wraps [ErrFull]. If any record is invalid, Restore writes nothing.
 func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
 	for i := range records {
 		if err := records[i].Validate(); err != nil {
@@ -46,8 +46,7 @@ func (s *Store) Restore(ctx context.Context, records ...Record) (written int, er
 	return written, nil
 }
 
-// restore makes one call. It also reserves the ids up to last, or up to the highest id of the records if that is
-// higher.
+// restore makes one call. It also reserves the ids up to the highest id of the records, and up to the given last id.
 func (s *Store) restore(ctx context.Context, last int64, records []Record) (written int, err error) {
 	for i := range records {
 		last = max(last, records[i].ID)
@@ -75,15 +74,15 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	return written, nil
 }
 
-// restoreBatch returns how many of the records fit into the next call, but at least one.
+// restoreBatch returns how many of the records fit into the next call. It returns at least 1.
 func restoreBatch(records []Record) int {
 	return batch(len(records), atMost(maxTasksPerRestore),
 		bound{maxFieldsPerRestore, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
 		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
 }
 
-// record adds the arguments of one task, in the form that the header of restore.lua describes. A task in an unknown
-// state gets into no list. The audit later finds the task and repairs it.
+// record adds the arguments of one task, as the header of restore.lua describes them. If the state of the task is
+// unknown, the task gets no entry in a list. The audit later finds and repairs it.
 func (e *encoder) record(r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
 	list, look := 0, "-"

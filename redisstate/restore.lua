@@ -3,24 +3,24 @@
 -- from-state  (none)
 -- to-state    the state in the task's hash
 --
--- An existing task stays unchanged, so the call may be repeated at any time. An existing task with the same id is
--- another task if it has another group, or was opened at another time, compared to the microsecond. These two
--- properties of a task never change.
+-- An existing task stays unchanged, so the call may be repeated at any time. If a task with the same id has another
+-- group, or was opened at another time, it is another task. The times are compared to the microsecond. The group and
+-- the time of opening never change.
 --
 -- KEYS  1 due   2 task_id   then the lists
 -- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
 --       4 the last id to reserve
---       n tasks, each: id, index of its list in KEYS ('0': none), code of its state, score, group, when it was opened
---       ('': unknown), when the server must look at it, unless that is past ('-': never), n, n properties and values,
---       n, n updates: id, time and line
+--       n tasks, each: id, index of its list in KEYS ('0' if it is in no list), code of its state, score, group,
+--       time at which it was opened ('' if unknown), due time ('-' if it never becomes due; a past time becomes now),
+--       n, n properties and values, n, n updates: id, time and line
 --
--- Returns the number of tasks that were written. If another task has an id of the dump, returns -id of that task, and
--- nothing was written.
+-- Returns the number of tasks that were written. If another task has an id of the call, the script writes nothing, and
+-- returns the negative id of that task.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
 
--- Properties and updates stay in ARGV. A task has only their indexes in ARGV.
+-- Returns the first and the last index in ARGV of a list of properties or updates. They are not copied from ARGV.
 local function skip(each)
   local n, from = each * tonumber(take()), cursor + 1
   cursor = cursor + n
@@ -36,7 +36,7 @@ local function read_task()
 end
 
 local function is_there(t)
-  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error if it is no hash
+  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error if the key is not a hash
   return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
 end
 

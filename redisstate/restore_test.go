@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// records returns the records of all tasks up to the last id.
+// records returns the records of all tasks.
 func records(t testing.TB, s *Store) []Record {
 	t.Helper()
 	last, err := s.LastID(t.Context())
@@ -41,8 +41,8 @@ func records(t testing.TB, s *Store) []Record {
 	return all
 }
 
-// derived returns all data that are derived from the tasks, with scores to the microsecond. From the list due, it returns only
-// scores in the future.
+// derived returns the entries of all lists and indexes, with scores to the microsecond. For a past score in `due`, it
+// returns "past".
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -66,7 +66,7 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	return all
 }
 
-// Restored tasks have the same entries in all lists as the dumped tasks.
+// Restored tasks have the same entries in all lists and indexes as the dumped tasks.
 func TestRestoreMakesTheSameKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
@@ -120,8 +120,8 @@ func reported(claims []Claim) []Renewal {
 	return renewals
 }
 
-// If Restore is repeated, tasks that exist stay as they are, even if they have changed since. The counter of ids is never
-// lowered.
+// If Restore is repeated, existing tasks stay unchanged, even if they have moved since they were restored. The counter
+// of ids is never lowered.
 func TestRestoreAgainChangesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -197,7 +197,7 @@ func mustRestore(t testing.TB, s *Store, records ...Record) {
 	}
 }
 
-// Restore makes small calls, so that each blocks Redis only for some ms.
+// Restore makes small calls, so that each call blocks Redis only for some milliseconds.
 func TestRestoreInSmallCalls(t *testing.T) {
 	var all []Record
 	for id := int64(1); id <= 7; id++ {
@@ -213,7 +213,7 @@ func TestRestoreInSmallCalls(t *testing.T) {
 	}
 }
 
-// Restore restores an invalid task unchanged. The audit finds this task.
+// Restore writes a task in an unknown state unchanged. Check then finds the task.
 func TestRestoreOfAnUnknownState(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
@@ -279,7 +279,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 	}
 }
 
-// The number of tasks per page depends on the size of the tasks. No task is left out.
+// Records reads every task, whether its size is small or large.
 func TestRecordsOfAllSizes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []Record
@@ -300,7 +300,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	})
 }
 
-// A meter is a connection. It records the maximum number of bytes that arrive between two commands.
+// A meter is a connection that records the largest number of bytes that arrive between two commands.
 type meter struct {
 	net.Conn
 	since int
@@ -319,7 +319,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered replaces the store's connections by meters.
+// metered replaces the connections of a Store by meters. It returns the maximum that the meters record.
 func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
 	options := *s.rdb.Options()
@@ -334,7 +334,7 @@ func metered(t testing.TB, s *Store) (most *atomic.Int64) {
 	return most
 }
 
-// After many small tasks, a page of large tasks still has a limited size.
+// If large tasks follow many small tasks, the replies of Redis still have a limited size.
 func TestReadingTakesLittleMemory(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
@@ -368,7 +368,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// If the key of a task has another type than hash, Records leaves it out.
+// If the key of a task is not a hash, Records skips the task.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))

@@ -12,11 +12,11 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// untilAnswered calls op until Redis has answered, or ctx has ended. It returns nil, an error of op that waiting cannot
-// cure, or the error of ctx. op may run several times.
+// untilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times.
+// untilAnswered returns nil, the error of ctx, or an error of op that is not an outage.
 //
-// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. untilAnswered sends the call
-// once more before it returns that error, because the rights may have changed.
+// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. Before untilAnswered returns
+// this error, it calls op once more, because the rights may have changed.
 func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) error) error {
 	if err := s.Ready(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 			}
 		}
 		if try == 0 {
-			continue // Redis closed a connection because it was idle; this is no outage
+			continue // the first error may only mean that Redis has closed an idle connection
 		}
 		if try == 1 {
 			s.outages.Add(1)
@@ -66,7 +66,7 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 	}
 }
 
-// logAgain is how long an outage lasts before the log repeats its reason.
+// logAgain is the time after which the log repeats the reason of an outage.
 const logAgain = time.Minute
 
 func (s *Store) logOutage(why string, err error) {
@@ -82,7 +82,7 @@ func (s *Store) recovered(try int) {
 	}
 }
 
-// Outages returns how often this store had to wait for Redis.
+// Outages returns the number of times that this Store had to wait for Redis.
 func (s *Store) Outages() int64 { return s.outages.Load() }
 
 func sleep(ctx context.Context, d time.Duration) bool {

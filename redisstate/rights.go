@@ -9,20 +9,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A ForbiddenError means that the ACL of the Redis user forbids one call, but allows the commands that move tasks.
-// Waiting does not help. Other calls work (docs/guarantees.md, "Every call may be sent twice").
+// A ForbiddenError means that the ACL of the Redis user forbids a call, but allows the commands that move tasks.
+// Waiting does not help. Other calls still work (docs/guarantees.md, "Every call may be sent twice").
 type ForbiddenError struct {
 	Addr string
 	Err  error
 }
 
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("redis at %s: the user's ACL forbids a command: %v; grant it (docs/operations.md)", e.Addr, e.Err)
+	return fmt.Sprintf("redis at %s: the user's ACL forbids a command: %v; grant the right to use it (docs/operations.md)", e.Addr, e.Err)
 }
 
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// lacksRights reports whether err says that the user's ACL forbids a command or a key.
+// lacksRights reports whether err is a reply that the user's ACL forbids a command or a key.
 func lacksRights(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && noRights(reply.Error())
@@ -35,9 +35,9 @@ func noRights(reply string) bool {
 		strings.Contains(reply, "ACL failure in script")
 }
 
-// canMoveTasks reports whether the user may still run all commands that move tasks. Then a missing right concerns only
-// one call. If this client has moved no task, canMoveTasks tries only the commands that read, because the user may have
-// no right to write.
+// canMoveTasks reports whether the user may still run all commands that move tasks. If so, only the failed call needs
+// the missing right. If this client has never moved a task, canMoveTasks tries only the commands that read, because the
+// user may have no right to write.
 func (s *Store) canMoveTasks(ctx context.Context) bool {
 	writes := ""
 	if s.taskMoved.Load() {

@@ -1,7 +1,7 @@
--- rights: fails if the user lacks the right to a command that every move of a task needs. It changes nothing.
+-- rights: fails if the user lacks the right to use a command that every move of a task needs. It leaves no changes.
 --
 -- KEYS  1 due   2 the record of this client's calls
--- ARGV  1 '1' to try also the commands that write
+-- ARGV  1 '1' to try the commands that write, too
 --
 -- Returns 1.
 

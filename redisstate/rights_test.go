@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// If the user of Redis lacks a right that only some calls need, these calls fail. They do not wait for the right, even if other
-// calls have succeeded before.
+// If the Redis user lacks a right that only some calls need, these calls fail. They do not wait for the right, even if
+// they succeeded earlier.
 func TestAMissingRightOfOneCall(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -32,7 +32,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
 		var forbidden *ForbiddenError
-		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant it") {
+		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -53,7 +53,8 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// A user of Redis may neither write nor call INFO. Scripts that only read still work. A call that needs INFO fails.
+// If the Redis user has no rights to write and to call INFO, scripts that only read still work. A call that needs INFO
+// fails.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -69,7 +70,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefly returns a context that ends after some seconds, so that a call fails instead of waiting for ever.
+// briefly returns a context that ends after 20 s, so that a call fails instead of waiting for ever.
 func briefly(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

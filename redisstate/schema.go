@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Schema is the version of the layout that this release writes.
+// Schema is the version of the layout of keys that this release writes.
 const Schema = 1
 
-// Ready waits until Redis answers, and checks that this release can use it and the namespace. If not, the error is a
-// *[RefusedError]. Every call of the Store does the same before it is sent, until one check has succeeded.
+// Ready waits until Redis answers, and checks that this release can use the Redis and the namespace. If not, the error
+// is a *[RefusedError]. Until a check has succeeded, every other method of the Store first does the same.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.connected.Load() {
 		return nil
@@ -23,7 +23,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if s.connected.Load() { // meanwhile, another call has done the check
+	if s.connected.Load() { // another call did the check meanwhile
 		return nil
 	}
 	if err := s.check(ctx); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) check(ctx context.Context) error {
 	return err
 }
 
-// checkKinds refuses a namespace if one of its keys has an unexpected Redis type.
+// checkKinds returns a *[RefusedError] if a key of the namespace has an unexpected Redis type.
 func (s *Store) checkKinds(ctx context.Context) error {
 	kinds := s.keys.kinds()
 	found := map[string]*redis.StatusCmd{}
@@ -82,12 +82,13 @@ func (s *Store) checkKinds(ctx context.Context) error {
 	return nil
 }
 
-// checkSchema refuses a layout that this release does not know, and marks a new namespace with the version.
+// checkSchema returns a *[RefusedError] if this release does not know the layout of the namespace. It writes the layout
+// version into a new namespace.
 func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // read before SETNX, because a full Redis refuses SETNX
+		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
 			return err
 		}
 		if err := s.rdb.SetNX(ctx, s.keys.schema(), Schema, 0).Err(); err != nil {

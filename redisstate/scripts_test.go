@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An embedded Redis allows every script in this directory.
+// Scripts returns the sums of all scripts in this directory, so that the embedded Redis allows each of them.
 func TestScriptsAreAll(t *testing.T) {
 	files, err := filepath.Glob("*.lua")
 	if err != nil || len(files) < 8 {

@@ -9,11 +9,12 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// clockSlack is how far in the future a server's heartbeat may be without a sign that the clock was set back.
+// clockSlack is the tolerance for times in the future. If a heartbeat is later than now by more than clockSlack, the
+// clock was set back.
 const clockSlack = tdf.Seconds(5)
 
 // ServerHeartbeat records that a server is alive. It removes the heartbeats of servers that have been silent for a day.
-// It also removes heartbeats from the future, which were written before the clock was set back. A live server soon
+// It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
@@ -23,7 +24,7 @@ func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) 
 	})
 }
 
-// LastServerHeartbeat returns the time of the latest heartbeat of any server. It returns 0 if there is none.
+// LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	var last tdf.Time
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -36,21 +37,21 @@ func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	return last, err
 }
 
-// A Grace is the grace period of all servers after an outage (docs/guarantees.md, "After an outage"), as Redis holds it.
-// The zero Grace means that there never was one.
+// A Grace is the grace period after an outage (docs/guarantees.md, "After an outage"). Redis stores it for all servers.
+// The zero Grace means that there never was a grace period.
 type Grace struct {
-	Running tdf.Time // until then, no running task is lost, timed out or expired
-	Open    tdf.Time // until then, no open task expires, since Redis's clock may have leapt
+	Running tdf.Time // until this time, no running task is lost, timed out or expired
+	Open    tdf.Time // until this time, no open task expires, since Redis's clock may have leapt
 
-	// CheckFuture means that the clock was set back, and that no server has yet checked all tasks with a time in the
-	// future: see [Store.FutureTasks].
+	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
+	// see [Store.FutureTasks].
 	CheckFuture bool
 }
 
 // Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
-	case m.Verb == tdf.VerbRescore: // the correction gives a worker more time
+	case m.Verb == tdf.VerbRescore: // a rescore ends no task, so it does no harm
 		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
 		return g.Running
@@ -85,7 +86,7 @@ func (s *Store) Grace(ctx context.Context) (Grace, error) {
 	return g, nil
 }
 
-// SetGrace announces a grace period to other servers, to servers that start later, and to claims.
+// SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
 func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) {
 		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
@@ -96,7 +97,7 @@ func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 	})
 }
 
-// FutureChecked records that, since the clock was set back, all tasks with a time in the future have been checked.
+// FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A shape is the common part of similar moves in a call. It is sent once per call. For example, a hundred tasks that
-// succeeded differ only in their ids.
+// A shape is the common part of similar moves. A call contains each shape only once, to save bytes. For example, the
+// moves of a hundred tasks that succeeded differ only in the ids of the tasks.
 type shape struct {
-	number int // number of the shape in the call, from 1
+	number int // number of the shape in the call, counted from 1
 	first  *tdf.Move
 	shared []tdf.Field // properties that have the same value in all moves of this shape
 	own    []string    // names of the other properties
@@ -22,7 +22,8 @@ type shapes struct {
 	byKey map[string]*shape
 }
 
-// shapeKey returns the same text for moves that differ only in their tasks, their fences and the values that they set.
+// shapeKey returns the same text for two moves if they differ only in their tasks, their fences and the values that
+// they set.
 func shapeKey(m *tdf.Move) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %s %t %v %v %q", m.From, m.Round, destination(m), m.Repair, m.Score, m.NextDue, m.Note)

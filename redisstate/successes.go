@@ -11,16 +11,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Redis keeps the last two workers on which a program succeeded, for an hour. At least one of the two is not the worker
-// that asks. So a worker can tell whether the program succeeded on another worker.
+// For an hour, Redis keeps the names of the last two workers on which a program succeeded. Two names are enough for a
+// worker that asks whether the program succeeded on another worker: at most one of them is its own.
 const (
 	successLife    = time.Hour
 	keptSuccesses  = 2
-	successesACall = 300 // number of programs; a call then takes Redis a few milliseconds at most
+	successesACall = 300 // number of programs; the limit keeps a call in Redis below a few milliseconds
 )
 
-// NoteSuccesses records that rounds of these programs succeeded on a worker. It is best effort: safe to repeat and safe
-// to lose. A worker calls it at most once a minute.
+// NoteSuccesses records that rounds of these programs succeeded on a worker. It is best effort: losing a record does no
+// harm. A worker calls it at most once a minute.
 func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...string) error {
 	now, err := s.Now(ctx)
 	for some := range slices.Chunk(programs, successesACall) {

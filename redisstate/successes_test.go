@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A worker takes successes of other workers into account for an hour. Redis keeps at most two successes per program, even if there
-// are many workers.
+// SucceededElsewhere reports successes of other workers for an hour. Redis keeps at most two successes per program,
+// even if there are many workers.
 func TestSuccesses(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		elsewhere := func(worker, program string, want bool) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacked makes the system close a connection if the peer acknowledges no sent data for the time bound.
+// limitUnacked makes the system close a connection if the peer does not acknowledge sent data within the given time.
 func limitUnacked(conn net.Conn, bound time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

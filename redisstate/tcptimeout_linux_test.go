@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// If the peer acknowledges no byte, the connection ends earlier than minRate would end it.
+// If the peer does not acknowledge any bytes, the connection breaks before minRate would break it.
 func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { l.Close() }) // the listener accepts no connection
+	t.Cleanup(func() { l.Close() }) // the test never accepts a connection from the listener
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	must(t, conn.SetDeadline(time.Now().Add(longestReply)))
-	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate allows 32 s for it
+	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate would allow 32 s for these bytes
 		t.Fatal(err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ETIMEDOUT) {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// limitUnacked does nothing on this system. Without it, minRate bounds the wait for a lost peer.
+// limitUnacked does nothing on this system. If the peer is lost, minRate limits the wait instead.
 func limitUnacked(net.Conn, time.Duration) error { return nil }

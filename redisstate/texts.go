@@ -9,10 +9,10 @@ import (
 // readAtOnce is the largest number of bytes in one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
-// readLong answers as many questions as most bytes allow, from the first one on, but at least one. It returns how many
-// it has answered. It calls put for each property that is not empty, with the property's value and length. The argument
-// limit returns how long a property of a name may be. A longer property is not read, and put gets only its length.
-// readLong reads a few MiB at once.
+// readLong answers the first questions: as many as the maximum number of bytes allows, but at least one. It returns the
+// number of answered questions. It calls put for each property that is not empty, with the property's value and length.
+// limit(name) is the maximum length of a property. If a property is longer, put gets only its length. readLong reads a
+// few MiB at once.
 func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
 	put func(i int, name, value string, length int),
 ) (int, error) {
@@ -49,10 +49,11 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 	return n, nil
 }
 
-// readPieces reads properties in one pipeline. Successive questions about the same task share one command.
+// readPieces reads properties in one pipeline. It reads the properties of successive questions about the same task by
+// one command.
 func (s *Store) readPieces(ctx context.Context, asked []question, names [][]string, put func(i int, name, value string)) error {
 	type piece struct {
-		of    []int // the question of each name
+		of    []int // for each name, the index of its question
 		names []string
 		reply *redis.SliceCmd
 	}
@@ -78,7 +79,7 @@ func (s *Store) readPieces(ctx context.Context, asked []question, names [][]stri
 		return err
 	}
 	for _, x := range pieces {
-		for j, v := range x.reply.Val() { // there are no values if the key is not a hash
+		for j, v := range x.reply.Val() { // empty if the key is not a hash
 			if value, ok := v.(string); ok {
 				put(x.of[j], x.names[j], value)
 			}

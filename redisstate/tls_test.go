@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker() // this uses another connection
+	w := s.WakeWorker() // a Waker has its own connection
 	if !w.Wait(t.Context(), ever) {
 		t.Error("not woken over TLS")
 	}
@@ -42,10 +42,10 @@ func TestTLS(t *testing.T) {
 	s.Close()
 
 	for words, change := range map[string]func(){
-		"x509":                      func() { secure.TLSServerName = "another.example" },
-		"certificate":               func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
-		"tls_ca: open":              func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
-		"has no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
+		"x509":                           func() { secure.TLSServerName = "another.example" },
+		"certificate":                    func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
+		"tls_ca: open":                   func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
+		"contains no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
 	} {
 		change()
 		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
@@ -58,7 +58,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// selfSigned makes a self-signed certificate for a name. It writes the certificate and its key to files.
+// selfSigned makes a self-signed certificate for a host name. It writes the certificate and its key to files.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

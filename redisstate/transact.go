@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Limits for one call of a script, so that other clients of Redis wait for it only a few milliseconds.
+// Limits for one call of a script, so that other clients of Redis wait only a few milliseconds.
 const (
 	maxTasksPerCall = 1000
 	maxBytesPerCall = 4 << 20
@@ -22,18 +22,18 @@ const (
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // a group that must have no tasks yet, or the Outcome is [ErrGroupTaken]; "": no condition
+	NewGroup string // a group that must not have tasks yet; if it has, the unit fails with [ErrGroupTaken]; "" sets no condition
 }
 
 // An Outcome is the result of a unit.
 type Outcome struct {
 	IDs []int64 // the ids of the new tasks
-	Err error   // *[tdf.StateError], [ErrGroupTaken], or why Redis refuses the unit; if not nil, the unit changed nothing
+	Err error   // *[tdf.StateError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
 }
 
-// Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. The name who
-// appears in the tasks' logs. With an error, Apply returns the outcomes of the first units, for which Redis has
-// answered. No task may occur twice.
+// Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
+// fails changes nothing. The tasks' logs name the given user or component. If Apply returns an error, it also returns
+// the outcomes of the first units, for which Redis has answered. No task may occur twice.
 func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome, error) {
 	return s.apply(ctx, who, units, true)
 }
@@ -53,8 +53,8 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 	return all, nil
 }
 
-// A pace limits the units of the next call. If Redis lately had no time for more units, sending more would be in vain.
-// The zero pace allows the most units.
+// A pace limits the number of units in the next call. If Redis had no time for all units of the last calls, the next
+// call contains fewer. The zero pace sets the highest limit.
 type pace struct{ most atomic.Int64 }
 
 const slowestPace = 16
@@ -66,7 +66,7 @@ func (p *pace) next() int {
 	return maxTasksPerCall
 }
 
-// did records how many units of a call Redis has done.
+// did records the number of units that Redis has carried out in a call.
 func (p *pace) did(done, of int) {
 	if done < of {
 		p.most.Store(int64(max(done, slowestPace)))
@@ -75,7 +75,7 @@ func (p *pace) did(done, of int) {
 	}
 }
 
-// unitBatch returns how many of the units fit into the next call, but at least one.
+// unitBatch returns how many of the units fit into the next call. It returns at least 1.
 func unitBatch(units []Unit) int {
 	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
 		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
@@ -94,9 +94,9 @@ func (u *Unit) size() int {
 	return bytes
 }
 
-// transact makes one call and returns the outcomes of the first units, at least one. If the call takes too long, the
-// script leaves out the last units. If once is true, a call slot identifies a repeated call. Otherwise the claims of
-// the moves do.
+// transact makes one call, and returns the outcomes of the first units. If the call takes too long, the script leaves
+// out the last units. It carries out at least one. If once is true, Redis recognizes a repeated call by its call slot.
+// Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	if err := s.Ready(ctx); err != nil { // check Redis before callLists reads which managers to wake
 		return nil, err
@@ -132,11 +132,11 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	return outcomes(units, reply)
 }
 
-// outcomes reads the answer of transact, up to the first unit that Redis had no time for.
+// outcomes parses the answer of transact. It stops at the first unit for which Redis had no time.
 func outcomes(units []Unit, reply any) ([]Outcome, error) {
 	lines := strings.Split(fmt.Sprint(reply), "\n")
 	if len(lines) != len(units) || lines[0] == "~" {
-		return nil, fmt.Errorf("redis: the script answered %d units of %d", len(lines), len(units))
+		return nil, fmt.Errorf("redis: the script answered %d of %d units", len(lines), len(units))
 	}
 	all := make([]Outcome, 0, len(units))
 	for i, line := range lines {
@@ -172,7 +172,7 @@ func outcome(u *Unit, line string) Outcome {
 	return Outcome{Err: found}
 }
 
-// parseFound reads '-id round state'. A script gives this answer if a task is not in the expected state.
+// parseFound parses '-id round state'. A script returns this line if a task is not in the expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
@@ -184,10 +184,10 @@ func parseFound(line string) *tdf.StateError {
 	return e
 }
 
-// notDue is the fence that requires that the task is not in `due`.
+// notDue is the fence of a Move that requires that `due` does not contain the task.
 const notDue = "-1"
 
-// dueScore returns a score in the form that the script compares, without rounding.
+// dueScore returns a score as the text of a fence, without rounding.
 func dueScore(score float64) string {
 	if math.IsInf(score, 0) {
 		return ""

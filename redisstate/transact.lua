@@ -1,41 +1,43 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
--- from-state  the state and the round that each move names
--- to-state    the state that each move names, or none if the move removes the task; open for new tasks
+-- from-state  for each move, the state and the round that it requires
+-- to-state    for each move, the state to which it leads, or none if it removes the task; open for new tasks
 --
--- A call is a list of units. A unit is some moves and some new tasks, which happen together or not at all. Units do not
+-- A call is a list of units. A unit consists of moves and new tasks that happen together or not at all. Units do not
 -- depend on each other. No task occurs twice in a call. Before its first write, the script reads everything that its
--- decisions need. A call that takes too long leaves out its last units, but never the first.
+-- decisions need. If the call takes too long, the script leaves out the last units, but never the first.
 --
 -- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
--- ARGV  1 call slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
+-- ARGV  1 call slot, or '' if the claim identifies a repeated call   2 sequence number   3 prefix of task keys
 --       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of followers
---       7 who makes the call
---       n, n names and codes of the lists in KEYS. These are the lists that moves leave or enter, or all lists if a
---       move is a repair. The name of a list is its state. The code is the code of that state in a group's index.
+--       7 name of the user or component that makes the call, for the logs of the tasks
+--       n, n names and codes of the lists in KEYS: the lists that moves leave or enter, or all lists if a move is a
+--       repair. The name of a list is its state, and the code is the number of the state in a group's index.
 --       n, n names of the lists to which the wake lists in KEYS belong
---       n, n shapes: the common parts of moves, sent once
+--       n, n shapes: the parts that several moves have in common
 --       n, n properties and values that all new tasks have in common
---       n units, each: n moves, n new tasks, the group that must have no tasks ('': none), the moves, the new tasks
---   shape  from, round, to ('': the task stays in its list, '-': it is removed), '1' for a repair, score, when the
---   server must look at it, note for the log, n, n properties and values, n, n properties and moments, n, n
---   properties to remove, n, n names of the moves' own properties
---   move   shape, id, claim, due, group, the values of its own properties
---   new    group, score, when the server must look at it, n, n properties and values
---   A moment is '' (now), '-' (never) or 'after,min,max' (now + after, within the bounds given).
+--       n units, each: number of moves, number of new tasks, the group that must not have tasks yet or '', the moves,
+--       the new tasks
+--   shape  from, round, to ('' if the task stays in its list, '-' if the move removes it), '1' for a repair, score,
+--          due time, note for the log, n, n properties and values, n, n properties and moments, n, n properties to
+--          remove, n, n names of the moves' own properties
+--   move   number of its shape, id, claim, fence on the score in due, group, the values of its own properties
+--   new    group, score, due time, n, n properties and values
+--   Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but from min to
+--   max).
 --
 -- Returns a line for each unit:
 --   '+' and the id of its first new task; the others follow in ascending order
---   '-id round state': the first task that was not in the state that its move requires, and the task's true state
---   '=': the group that must have no tasks has tasks
+--   '-id round state': the first task that is not in the state that its move requires, and its true round and state
+--   '=': the group that must not have tasks yet has tasks
 --   '!reason': the unit is impossible
---   '~': there was no time for the unit; send it again
--- Returns an error before it has written anything:
---   'TDFSTALE': a later call in the same call slot was already answered
+--   '~': there was no time for the unit; the client sends it again
+-- Returns one of these errors if the call is impossible, and then writes nothing:
+--   'TDFSTALE': a later call of the same call slot was already answered
 --   'TDFIDS': no ids are left
 --   'WRONGTYPE': a key of the namespace has another type
 
-local call = redis.call -- a local is faster, and this script runs most often
+local call = redis.call -- access to a local is faster, and this script runs more often than the others
 local due, counter = KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
@@ -73,7 +75,7 @@ local function moment_text(spec, at)
   return t and text(t)
 end
 
--- Writes to sorted sets, by key. The script makes them in bulk at the end.
+-- Changes of sorted sets, by key. The script writes them together at the end.
 local remove, add, arrived = {}, {}, {}
 
 local function into(all, key)
@@ -90,10 +92,10 @@ local function drop(of, id) of[#of + 1] = id end
 
 local looked_at, forgotten = into(add, due), into(remove, due)
 
--- Read the whole call, and then everything that the decisions need.
+-- The first part of the script reads the whole call, and then everything that the decisions need.
 
--- `write` has the arguments of the write that all moves of a shape have in common. A move adds its key, log and own
--- values. In the same way, `read` has the properties to check.
+-- `write` holds the arguments of HSET that all moves of a shape have in common. Each move adds its key, log and own
+-- values. `read` holds the arguments of HMGET, and each move adds its key.
 local function stamp(s, at)
   s.at, s.at_text = at, text(at)
   s.score_text, s.look_text = moment_text(s.score, at), moment_text(s.look, at)
@@ -127,10 +129,10 @@ local shapes = {}
 for i = 1, tonumber(take()) do shapes[i] = read_shape() end
 local shared = take_list(2)
 
--- A call may have a thousand moves, so a move is an array with these indexes.
+-- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local moves, new_tasks = {}, {}
-local fenced, fenced_ids = {}, {} -- moves with a fence on their score in due
+local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
 local function read_move()
   local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
@@ -148,8 +150,8 @@ local function read_new()
   new_tasks[#new_tasks + 1] = { group = take(), score = take(), look = take(), set = take_list(2) }
 end
 
--- For each unit, these are the indexes of its last move in `moves` and of its last new task in `new_tasks`, and why the
--- unit is refused.
+-- For each unit: the index of its last move in `moves`, the index of its last new task in `new_tasks`, and the reason
+-- if the unit is refused.
 local unit_moves, unit_new, refused = {}, {}, {}
 
 local function not_in_group(group)
@@ -185,7 +187,7 @@ local function found(m, state, round)
   return string.format('-%s %s %s', m[ID], round, state)
 end
 
--- Returns the value that a move writes to a property, or nil if the move does not write it.
+-- Returns the value that a move writes to a property, or nil if the move does not write to the property.
 local function written(m, name)
   local s = m[SHAPE]
   for i = 1, #s.set, 2 do
@@ -196,23 +198,23 @@ local function written(m, name)
   end
 end
 
--- A change raises the revision by one. If two changes start from the same revision, the second is refused, because it
--- would undo the first.
+-- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
+-- revision by 1. So of two changes of the same revision, the second is refused.
 local function overtaken(m, revision)
   local to = written(m, 'revision')
   return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
 end
 
--- The claim in a move that requires a round without a claim.
+-- A move with this claim requires a round without a claim.
 local NO_CLAIM = '-'
 
--- Returns nil if the task is in the state that the move requires. Otherwise returns the task's true state. It returns
--- 'done' for a result that the same claim has already committed. A claim's own result is also accepted if the late
--- result of another claim has made the task executed.
+-- Returns nil if the task is in the state that the move requires. Returns 'done' if the move is a result that the same
+-- claim has already committed. Otherwise returns the task's true state. If the late result of another claim has made
+-- the task executed, the result of the task's own claim is still accepted.
 local function check(m)
   local s = m[SHAPE]
   s.read[1] = m[KEY]
-  local f = redis.pcall('HMGET', unpack(s.read)) -- an error if it is no hash, and so no task
+  local f = redis.pcall('HMGET', unpack(s.read)) -- an error if the key is not a hash
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
@@ -233,7 +235,7 @@ local function check(m)
   not_before(m, f[7])
 end
 
--- Returns whether the call has taken too long. The function reads the clock only after every 16 tasks.
+-- Returns whether the call has taken too long. To save time, it reads the clock only after every 16 tasks.
 local unasked = 0
 local function late(tasks_done, times)
   unasked = unasked + tasks_done
@@ -242,8 +244,8 @@ local function late(tasks_done, times)
   return spent(times)
 end
 
--- A refused unit names the first task in another state. The unit also goes through if one of its moves was made before;
--- that move is not repeated.
+-- The answer to a refused unit names the first task that is in another state. A move that was already made does not
+-- count as refused, and is not repeated.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then
@@ -259,8 +261,8 @@ for i = 1, #unit_moves do
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- New ids are free and consecutive, even if the counter was lost. If some of the next ids are taken, the search
--- continues after them, in steps that double.
+-- New tasks get free and consecutive ids, even if the counter was lost. If some of the next ids are taken, the search
+-- continues at higher ids, in steps that double.
 
 local function taken(first, n)
   local keys = {}
@@ -283,7 +285,7 @@ if opening > 0 and first == 0 then
   return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
 end
 
--- Write.
+-- From here on, the script writes.
 
 local function look_again(id, look)
   if look then put(looked_at, look, id) else drop(forgotten, id) end
@@ -301,7 +303,7 @@ local function leave(s, m)
     if m[STRAY] then drop(into(remove, list[m[STRAY]]), m[ID]) end
     return
   end
-  for name, key in pairs(list) do -- a repair removes the id from any list
+  for name, key in pairs(list) do -- a repair removes the id from all other lists
     if name ~= s.to then drop(into(remove, key), m[ID]) end
   end
 end
@@ -318,7 +320,7 @@ local function apply(m)
   if m[AT] ~= s.at then stamp(s, m[AT]) end
   if s.to == '' and not s.repair then return look_again(id, s.look_text) end
   leave(s, m)
-  if s.to == '' then -- an id without a task
+  if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
     if key then drop(into(remove, key), id) end
     return look_again(id, nil)
@@ -337,14 +339,14 @@ end
 local opened = 0
 local function open(new)
   local id = string.format('%.0f', first + opened)
-  local later = opened / 1000000 -- keeps the order in which the tasks were given
+  local later = opened / 1000000 -- keeps the order that the tasks have in the call
   local at = now + later
   local score, least = moment(new.score, now)
   score = score + later
   opened = opened + 1
   local at_text = text(at)
   local score_text = score == at and at_text or text(score)
-  local h = { tasks .. id, unpack(shared) } -- the properties that are used most come first
+  local h = { tasks .. id, unpack(shared) } -- first the properties that are read most often
   local n = #h
   for i = 1, #new.set do h[n + i] = new.set[i] end
   n = #h

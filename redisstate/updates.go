@@ -12,11 +12,11 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// followLife is how long a call of Follow has an effect.
+// followLife is the time for which a call of Follow has an effect.
 const followLife = 15 * time.Second
 
-// Follow tells the worker of a running task that a user watches it for the next 15 s. The worker then reports every
-// second.
+// Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
+// for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
@@ -28,8 +28,8 @@ type Update struct {
 	Line          string
 }
 
-// Updates returns a task's updates that follow the update after, in order. If after is the zero Update, it begins with
-// the first update. The argument most limits their number.
+// Updates returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
+// the first update. It returns at most the given number of updates.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)

@@ -9,8 +9,8 @@ import (
 )
 
 // A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. If a token is lost, the
-// component waits once for its longest time, and no more. If the connection breaks, a token may have been on its way.
-// So a broken connection counts as a token.
+// component waits until the time-out of Wait. If the connection breaks, a token may be lost with it. So a broken
+// connection counts as a token.
 type Waker struct {
 	store *Store
 	rdb   *redis.Client
@@ -23,7 +23,7 @@ type Waker struct {
 	done     sync.WaitGroup
 }
 
-// longestBlock is how long one BLPOP waits for a token. Redis may end it a little later.
+// longestBlock is the time for which one BLPOP waits for a token. Redis may answer a little later.
 const longestBlock = 2 * time.Second
 
 // WakeWorker returns a Waker for open tasks.
@@ -32,7 +32,7 @@ func (s *Store) WakeWorker() *Waker { return s.waker(s.keys.wakeOpen()) }
 // WakeServer returns a Waker for executed tasks.
 func (s *Store) WakeServer() *Waker { return s.waker(s.keys.wakeServer()) }
 
-// WakeManager returns a Waker for finished tasks. It gets tokens only after [Store.ManagerHeartbeat].
+// WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
 func (s *Store) WakeManager() *Waker { return s.waker(s.keys.wakeManager(s.boot)) }
 
 func (s *Store) waker(key string) *Waker {
@@ -43,14 +43,15 @@ func (s *Store) waker(key string) *Waker {
 	return &Waker{store: s, rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
 }
 
-// Close ends the connection and a call of Wait.
+// Close closes the Waker's connection, and waits until its goroutine has ended.
 func (w *Waker) Close() error {
 	err := w.rdb.Close()
 	w.done.Wait()
 	return err
 }
 
-// Wait returns true as soon as there is a token, and false after d or when ctx ends.
+// Wait waits for a wake token, and returns true when it gets a token. It returns false after the time d, or when ctx
+// ends.
 func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
@@ -72,8 +73,8 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ready does the checks of [Store.Ready]. If they do not succeed, ready returns false after the time d, or when ctx
-// ends.
+// ready does the checks of [Store.Ready]. If the checks fail, ready waits for the time d or until ctx ends, and returns
+// false.
 func (w *Waker) ready(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -100,8 +101,8 @@ func (w *Waker) end() {
 	w.waiting = false
 }
 
-// block takes tokens from the list while calls of Wait want them. If it gets a token too late, it puts the token back
-// into the list, for another client.
+// block takes tokens from the list as long as a call of Wait is under way. If a token arrives after Wait has returned,
+// block puts the token back into the list, for another client.
 func (w *Waker) block() {
 	for {
 		err := w.rdb.Do(context.Background(), "BLPOP", w.key, longestBlock.Seconds()).Err()
@@ -114,7 +115,7 @@ func (w *Waker) block() {
 			return
 		}
 		if err != nil && err != redis.Nil {
-			time.Sleep(firstPause) // Redis is away; the caller's next command will wait for Redis
+			time.Sleep(firstPause) // Redis is not available; the caller's next command will wait for it
 		}
 	}
 }

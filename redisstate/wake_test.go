@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// ever is longer than any test runs. If a Wait lasts that long, no token woke it.
+// ever is a time-out for Wait that is longer than any test. So if Wait returns, it has got a token.
 const ever = time.Hour
 
 func TestWake(t *testing.T) {
@@ -37,12 +37,12 @@ func TestWake(t *testing.T) {
 	})
 }
 
-// If a token arrives after Wait has returned, the next call of Wait gets the token.
+// If a token arrives after Wait has returned, the Waker puts it back, so that another Waker gets it.
 func TestUnusedTokensGoBack(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		busy := s.WakeWorker()
 		defer busy.Close()
-		if busy.Wait(t.Context(), time.Millisecond) { // the read of Redis that Wait began goes on for a while
+		if busy.Wait(t.Context(), time.Millisecond) { // after Wait has returned, its BLPOP still runs for a while
 			t.Fatal("woken without a token")
 		}
 		mustOpen(t, s, define("x"))
@@ -67,10 +67,10 @@ func TestALostTokenWakes(t *testing.T) {
 	}
 }
 
-// A claim that leaves open tasks wakes the next worker. So enough workers are woken for all tasks.
+// If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
 func TestClaimWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		const workers = 12 // more than there are tokens
+		const workers = 12 // more workers than the largest number of tokens
 		woken := make(chan bool)
 		for range workers {
 			w := s.WakeWorker()
@@ -92,7 +92,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 	})
 }
 
-// If a woken worker claims none of the tasks, it still wakes the next worker.
+// If a woken worker does not want the open tasks, its claim still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		first, second := s.WakeWorker(), s.WakeWorker()
@@ -115,7 +115,7 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 func TestWaitOnAClosedWaker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()
-		defer w.Close() // also ends the read that Wait begins
+		defer w.Close() // for the case that Wait has started a goroutine
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	})
 }
 
-// A waiting manager is woken even if Redis still lists many crashed managers before and after it.
+// A waiting manager gets a wake token even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
@@ -134,7 +134,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
 			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
-		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of the crashed managers announced a longer wait
+		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of the crashed managers have later heartbeats in Redis
 		for range 4 {
 			s.waiting.read = time.Time{}
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})

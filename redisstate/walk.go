@@ -12,17 +12,17 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A WalkPage is the place where a walk through all tasks continues. The zero WalkPage is the beginning.
+// A WalkPage is the place where a walk through all tasks continues. The walk begins with the zero WalkPage.
 type WalkPage struct {
 	phase  walkPhase
-	last   int64  // the last id when the walk began; the walk does not count later ids
-	id     int64  // counting: the last id of the previous page
-	list   int    // listing: the index in tdf.Lists of the list that the walk has reached
-	cursor uint64 // the cursor in the keys, or in the list
+	last   int64  // the last id that was given out when the walk began; later ids are not counted
+	id     int64  // in the phase counting: the last id of the previous page
+	list   int    // in the phase listing: the index in tdf.Lists of the list that the walk has reached
+	cursor uint64 // the cursor of the scan through the keys or through the list
 }
 
-// A walk first counts through all ids up to the last one. If nearly all of these tasks are gone, it scans the keys
-// instead. Then it goes through the lists.
+// A walk has two phases. First, it counts from id 1 to the last id that was given out. If nearly all tasks with these
+// ids were removed, it scans the keys of Redis instead of counting. Then it goes through the lists.
 type walkPhase int
 
 const (
@@ -32,9 +32,9 @@ const (
 	listing
 )
 
-// A walk goes through all ids up to the last one given out, and then through all lists. Walk returns the ids of its
-// next page. Some of these tasks may be gone, and some ids may come more than once. The result done is true if the page
-// was the last one. If the user may not SCAN, Walk may leave out tasks that are in no list, and the log says so once.
+// Walk returns the next page of a walk through the ids of all tasks. Some of the ids may belong to no task, because the
+// task was removed. An id may come more than once. The result done is true if the page was the last one. If Redis's
+// user lacks the right to SCAN, Walk may leave out tasks that are in no list, and logs this once.
 func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
@@ -52,8 +52,8 @@ func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int6
 	return s.walkLists(ctx, from, most)
 }
 
-// A walk counts through at most countedForEach ids per existing task, plus countedAnyway. For more ids, scanning all
-// keys of Redis costs less.
+// A walk counts if there are at most countedForEach ids per existing task, plus countedAnyway. If there are more ids,
+// scanning all keys of Redis costs less.
 const (
 	countedForEach = 10
 	countedAnyway  = 100_000
@@ -105,7 +105,7 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	return idsOf(found), from, nil
 }
 
-// literally escapes the special characters of a pattern.
+// literally escapes the special characters in a text, so that a pattern matches the text itself.
 var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
@@ -141,7 +141,7 @@ func (s *Store) listKeys() []string {
 	return keys
 }
 
-// LastID returns the last id that was given out. It returns 0 if there is none.
+// LastID returns the last id that was given out, or 0 if no task was ever opened.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	var last int64
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -157,9 +157,9 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 	return last, nil
 }
 
-// IDs yields the ids of all tasks in ascending order, each id once. The argument most limits the ids of a page. Some of
-// the tasks may be gone. A task that is opened meanwhile may come at the end. Ids that a walk finds only in keys or
-// lists stay in memory: 8 bytes each.
+// IDs yields the ids of all tasks in ascending order, each id once, in pages of at most the given number of ids. Some
+// of the ids may belong to no task, because the task was removed. A task that is opened meanwhile may come at the end.
+// If a walk finds an id only in a key or in a list, the id takes 8 bytes of memory until the walk ends.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64

@@ -10,7 +10,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// byHand writes a task to Redis, in a list or in none. It does not count up the counter of ids.
+// byHand writes a task directly to Redis. If a list is given, it adds the task's id to the list. It does not raise the
+// counter of ids.
 func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	t.Helper()
 	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
@@ -21,7 +22,7 @@ func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	}
 }
 
-// pages returns the pages of ids that IDs yields. If the walk does not end, the test fails.
+// pages returns all pages that IDs yields. If there are too many pages, it fails the test.
 func pages(t testing.TB, s *Store, most int64) [][]int64 {
 	t.Helper()
 	var all [][]int64
@@ -58,11 +59,10 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	})
 }
 
-// If most ids are missing, a walk does not try every id below a high one. It leaves out no task, not even a task that is in no
-// list.
+// If most ids have no task, a walk scans the keys instead of trying every id. It also finds tasks that are in no list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // this name is a pattern unless it is escaped
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // unless it is escaped, this name is a pattern
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
@@ -81,7 +81,7 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	})
 }
 
-// If only some ids are missing, a walk tries every id.
+// A walk tries every id if the last id is not too high for the number of tasks. Otherwise, it scans the keys.
 func TestWalkCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

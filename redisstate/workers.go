@@ -12,15 +12,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A WorkerStatus is a worker's last report about itself, and whether the worker is drained.
+// A WorkerStatus is a worker's last report about itself. It also says whether the worker is drained.
 type WorkerStatus struct {
 	WorkerInfo
 	Seen    tdf.Time // time of the worker's last heartbeat
-	Drained string   // who has drained the worker; "" if it is not drained
+	Drained string   // name of the user who has drained the worker; "" if it is not drained
 }
 
-// Alive reports whether a worker seems to be alive at the time now: the worker has not signed off, and its lease has
-// not ended.
+// Alive reports whether the worker has not signed off and its lease has not ended at the time now.
 func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
@@ -35,7 +34,7 @@ func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses 
 	return w.Pauses[i], w.Seen.Add(w.Pauses[i].For), true
 }
 
-// mostWorkers is how many workers one pipeline reads.
+// mostWorkers is the largest number of workers that one pipeline reads.
 const mostWorkers = 1000
 
 // Workers returns the workers that sent a heartbeat within a week, ordered by name.
@@ -91,9 +90,9 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	return w
 }
 
-// Drain tells a worker to claim nothing more. The worker learns this with its next heartbeat. The argument by names who
-// drains the worker; "" ends the drain. The drain also holds for a later worker with the same name. Drain returns false
-// if no worker of that name is known.
+// Drain makes a worker claim no more tasks from its next heartbeat on. It stores the given name of the user who drains
+// the worker. If this name is "", Drain ends the drain. The drain also holds for a later worker with the same name.
+// Drain returns false if Redis knows no worker with this name.
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
@@ -109,8 +108,8 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	return known, nil
 }
 
-// writeDrain sets or ends a drain. The record of a worker expires a week after its last heartbeat, but not while the
-// worker is drained.
+// writeDrain sets or ends a drain. The hash of a worker expires a week after its last heartbeat, unless the worker is
+// drained.
 func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
 	p := s.rdb.TxPipeline()
 	if by == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// If a key has another type than a script expects, the script does all of its work or none. It never stops half-way.
+// If a key has another type than a script expects, the script either does all of its work or changes nothing.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -104,7 +104,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	})
 }
 
-// A million ids above the counter may be in use. Open finds the next free ids in a few steps.
+// If the next ids after the counter are taken, Open gives higher ids to the new tasks.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -153,8 +153,8 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// The index of a group cannot hold ids above a limit. A task with such an id is not in the index, and does not appear in the range
-// of another state.
+// If the id of a task is higher than MaxID, the index of its group does not contain the task. Its score would belong to
+// another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

@@ -51,8 +51,8 @@ func CSV(r io.Reader) iter.Seq2[Row, error] {
 type csvReader struct {
 	*csv.Reader
 	source *boundedReader
-	line   int64 // the first line of the last record
-	next   int64 // the line after the last record
+	line   int64 // first line of the last record
+	next   int64 // line after the last record
 }
 
 func newCSVReader(r io.Reader) *csvReader {
@@ -103,7 +103,7 @@ func (c *csvReader) header() ([]string, error) {
 		return nil, err
 	}
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
-		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values by commas, not by semicolons or tabs", fields[0]))
+		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values with commas, not with semicolons or tabs", fields[0]))
 	}
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -115,7 +115,7 @@ func (c *csvReader) header() ([]string, error) {
 	return names, nil
 }
 
-// checkName returns an error if a parameter's name is invalid, or if others contains it.
+// checkName returns an error if a parameter's name is invalid, or if another parameter has the same name.
 func checkName(name string, others []string) error {
 	switch {
 	case name == "":
@@ -147,10 +147,10 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// boundedReader is a reader that fails after left bytes, to limit the memory for a record.
+// boundedReader is a reader that fails after a number of bytes, to limit the memory for a record.
 type boundedReader struct {
 	r    io.Reader
-	left int
+	left int // number of bytes that may still be read
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
@@ -162,7 +162,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutBOM returns a reader of r that skips the byte order mark. Spreadsheets write one.
+// withoutBOM returns a reader of r that skips the byte order mark, because spreadsheets begin a CSV file with this mark.
 func withoutBOM(r io.Reader) io.Reader { return &bomReader{r: r} }
 
 type bomReader struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxDigits is how many decimal digits of a number stay the same if it is converted to float64 and back.
+// maxDigits is the number of decimal digits that stay the same if a number is converted to float64 and back.
 const maxDigits = 15
 
 var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
@@ -38,7 +38,7 @@ func cutExponent(number string) (mantissa, exponent string, found bool) {
 	return number, "", false
 }
 
-// looksLikeID reports whether a text is more likely a hexadecimal id than a number, such as 3e05 or 1234e56.
+// looksLikeID reports whether a text, such as 3e05 or 1234e56, is more likely a hexadecimal id than a number.
 func looksLikeID(mantissa, exponent string) bool {
 	if strings.ContainsAny(mantissa, "-.") || strings.ContainsAny(exponent, "-+") {
 		return false
@@ -76,7 +76,7 @@ func parseDecimal(number string) decimal {
 // outOfRange is an exponent that is too large for a float64.
 const outOfRange = 1000
 
-// units returns the number as a multiple of 10^exponent. It returns false if the number has more than 15 digits, or is
+// units returns the number as a multiple of 10^exponent. The result is false if the number has more than 15 digits, or is
 // outside the range of a float64.
 func (d decimal) units(exponent int) (int64, bool) {
 	n, err := strconv.ParseInt(d.digits, 10, 64)

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Grid is every combination of the values of its parameters.
+// A Grid is a sweep. Its points are all combinations of the values of its parameters.
 type Grid struct{ axes []axis }
 
-// An axis is a parameter of a grid. Its values are those of its spans.
+// An axis is a parameter of a grid. Its values come from its spans.
 type axis struct {
 	name  string
 	spans []span
@@ -28,7 +28,7 @@ const maxPoints = 1_000_000_000_000
 //   - The step follows a slash. The default step of a range of whole numbers is 1. Other ranges need a step.
 //   - Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3 is 0.001, 0.002 and so on.
 //   - Quotes ('…', "…", \) work as in an input: blanks, commas and dots within quotes are text.
-//   - 1-10 and 1:10 are errors unless quoted, because users who write them mostly mean ranges.
+//   - 1-10 and 1:10 are errors unless quoted, because most users mean ranges by them.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
@@ -122,7 +122,7 @@ func (g *Grid) add(w gridWord) error {
 	return nil
 }
 
-// A gridWord is a parameter and its values as the user wrote them in a grid.
+// A gridWord is a parameter with its values, as the user wrote them.
 type gridWord struct {
 	name  string
 	items []gridItem
@@ -149,7 +149,7 @@ func splitGrid(text string) ([]gridWord, error) {
 			return nil, errNoEquals
 		}
 		w := gridWord{name: l.rest[:end]}
-		for more := true; more; { // an item comes after = and after each comma
+		for more := true; more; { // the equals sign and each comma are followed by an item
 			l.rest = l.rest[end+1:]
 			item, err := l.item()
 			if err != nil {

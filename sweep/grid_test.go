@@ -110,7 +110,7 @@ func TestGridRefuses(t *testing.T) {
 	}
 }
 
-// Len does not visit every point. A row can be read without the rows before it.
+// A grid may have many points: Len does not visit them, and row returns one row without the rows before it.
 func TestLargeGrid(t *testing.T) {
 	g, err := ParseGrid("a=1..1000000 b=1..1000000")
 	if err != nil || g.Len() != 1e12 {
@@ -123,7 +123,7 @@ func TestLargeGrid(t *testing.T) {
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
 }
 
-// A range of decimals has the same values as a range of whole numbers that is scaled by a power of ten.
+// A range of decimals has the same values as a range of whole numbers, divided by a power of ten.
 func TestGridDecimals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		decimals := rapid.IntRange(0, 4).Draw(t, "decimals")

@@ -32,7 +32,7 @@ func rowOf(pairs ...string) Row {
 	return row
 }
 
-// anyText generates texts without NUL bytes, many with characters that are special to a parser.
+// anyText generates texts without NUL bytes. Many of them contain characters that are special to a parser.
 func anyText() *rapid.Generator[string] {
 	awkward := rapid.StringOf(rapid.SampledFrom([]rune("ab1 \t\n\r'\"\\$`{}|,=#~*é\u2028.-")))
 	return rapid.OneOf(awkward, rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") }))

@@ -44,8 +44,8 @@ func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	}
 }
 
-// failingReader keeps the error of its reader. If a read fails, the scanner first returns the incomplete last line, without
-// the error.
+// failingReader keeps the error of its reader, because the scanner hides this error at first: if a read fails, the scanner first
+// returns the incomplete last line.
 type failingReader struct {
 	r   io.Reader
 	err error
@@ -114,7 +114,7 @@ func parseMember(d *json.Decoder, others []string) (Param, error) {
 	return p, p.set(value)
 }
 
-// set sets the parameter's value. The argument must be valid JSON.
+// set sets the parameter's value from JSON. The JSON must be valid.
 func (p *Param) set(value []byte) error {
 	switch value[0] {
 	case '"':
@@ -132,7 +132,7 @@ func (p *Param) set(value []byte) error {
 	return err
 }
 
-// withoutEOF replaces io.EOF by another error: the line ends, but the rows may go on.
+// withoutEOF replaces io.EOF with another error, because only the line ends. More rows may follow.
 func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the text ends too early")

@@ -2,17 +2,16 @@ package sweep
 
 import "strings"
 
-// A quoting says which quotes are around a place in an input.
+// A quoting is the kind of quotes around a place in an input (see tdf.SplitInput).
 type quoting byte
 
-// No quotes, '…' and "…": see tdf.SplitInput.
 const (
-	bare quoting = iota
-	single
-	double
+	bare   quoting = iota // no quotes
+	single                // '…'
+	double                // "…"
 )
 
-// quote escapes a value so that it can stand within these quotes.
+// quote escapes a value, so that the value can stand within these quotes.
 func (q quoting) quote(value string) string {
 	switch q {
 	case single:

@@ -15,20 +15,20 @@ import (
 // A Param is one parameter of a row.
 type Param struct {
 	Name string
-	Text string // the value as the program gets it
-	json string // the value in JSON; if "", appendJSON derives it from Text
+	Text string // value as the program gets it
+	json string // value in JSON; if it is "", appendJSON derives the JSON from Text
 }
 
 // A Row is one point of a sweep.
 type Row struct {
-	Line   int64 // the row's first line in its file, or the number of the grid's point; counted from 1
+	Line   int64 // number of the row's first line in its file, or of the point in its grid, counted from 1
 	Params []Param
-	ofGrid bool
+	ofGrid bool // the row is a point of a grid
 }
 
 // A RowError is an error about one row.
 type RowError struct {
-	Line   int64 // the row's line or number, as in [Row]
+	Line   int64 // number of the line or of the point, as in [Row]
 	Err    error
 	ofGrid bool
 }
@@ -105,7 +105,7 @@ func (r *Row) Words() (string, error) {
 
 func (p *Param) checkText() error {
 	if strings.IndexByte(p.Text, 0) >= 0 {
-		return fmt.Errorf("the value of %s contains a NUL byte; arguments of programs cannot", p.Name)
+		return fmt.Errorf("the value of %s contains a NUL byte; arguments of programs cannot contain one", p.Name)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestCSVNamesTheLine(t *testing.T) {
 		"a,b\n1,2\n3\n":              "line 3: the row has 1 value, but the header has 2",
 		"a,b\n1,2,3\n":               "line 2: the row has 3 values, but the header has 2",
 		"a,\"b\n\n\"\n1,2\n\n1\n":    "line 6: the row has 1 value, but the header has 2",
-		"a;b\n1;2\n":                 `line 1: the header is the single name "a;b"; separate values by commas`,
+		"a;b\n1;2\n":                 `line 1: the header is the single name "a;b"; separate values with commas`,
 		"a\tb\n1\t2\n":               `line 1: the header is the single name "a\tb"`,
 		"a,\n1,2\n":                  "line 1: column 2 of the header: a parameter has no name",
 		"a,b,a\n1,2,3\n":             `line 1: column 3 of the header: two parameters have the name "a"`,

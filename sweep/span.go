@@ -10,10 +10,10 @@ import (
 
 // A span is one value, or a range of decimal numbers: first, first + step, and so on.
 type span struct {
-	text        string // the single value; "" for a range
+	text        string // single value; "" for a range
 	first, step int64  // multiples of 10^exponent
 	exponent    int
-	scientific  bool // values are formatted like 1.5e-20, because they would have too many digits without an exponent
+	scientific  bool // values have the format 1.5e-20, because they would have too many digits without an exponent
 	count       int64
 }
 
@@ -24,7 +24,7 @@ var (
 	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
 	rangeSyntax = regexp.MustCompile(`^(` + numberPattern + `)\.\.(` + numberPattern + `)(?:/(` + numberPattern[len("-?"):] + `))?$`)
 
-	// foreignRange matches ranges as other programs write them.
+	// foreignRange matches ranges in the notations of other programs.
 	foreignRange = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
 
 	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
@@ -103,7 +103,7 @@ func parseRange(text string) (span, error) {
 	return s, nil
 }
 
-// stepHint suggests a step for a range without a step. It returns "" for a range of whole numbers, which needs no step.
+// stepHint suggests a step for a range without a step. A range of whole numbers needs no step, so the hint is "".
 func stepHint(text string, from, to decimal) string {
 	exponent := min(from.exponent, to.exponent)
 	switch {
@@ -115,7 +115,7 @@ func stepHint(text string, from, to decimal) string {
 	return ""
 }
 
-// value returns the value with index i. Two values of ranges that are equal as numbers are also equal as text.
+// value returns the value with index i. If two values of ranges are equal as numbers, they are also equal as texts.
 func (s *span) value(i int64) string {
 	if s.step == 0 {
 		return s.text

@@ -36,7 +36,7 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// A parser parses a template. It tracks quotes as tdf.SplitInput does, to know which quotes are around each place.
+// A parser parses a template. It follows quotes in the same way as tdf.SplitInput, to know the quotes around each place.
 type parser struct {
 	rest   string
 	parts  []part

@@ -129,7 +129,7 @@ func drawWord(t *rapid.T, row *Row) templateWord {
 	return w
 }
 
-// For all values, the input has the same words as the template, with the values filled in.
+// Whatever the values are, the input has the same words as the template, and each word contains its values.
 func TestFillProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rowOf("a", anyText().Draw(t, "a"), "b", anyText().Draw(t, "b"))

@@ -43,7 +43,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	}
 }
 
-// If the file name has no $taskId, all rounds share one file. The file has the output of the last round.
+// If the file name has no $taskId, all rounds share one file. The file contains the output of the last round.
 func TestSharedOutputFile(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.TaskOutputFilename, w.cfg.TaskErrorFilename = "$program/last.out", "$program/last.err"

@@ -122,7 +122,7 @@ func (w *distant) served() bool {
 	return last > 0
 }
 
-// goAway cuts the connections, and returns when the worker and the server have noticed that.
+// goAway cuts the connections, and returns when the worker and the server have noticed the cut.
 func (w *distant) goAway() {
 	w.Helper()
 	for _, l := range []line{w.worker, w.server} {

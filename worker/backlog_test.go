@@ -21,7 +21,7 @@ func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...red
 	return r.Store.Renew(ctx, lease, renewals...)
 }
 
-// If a task is lost while its round has much to report, the worker does not send the report again and again.
+// If a task is lost while its round has much to report, the worker does not repeat the report.
 func TestLostRoundReportsOnce(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")

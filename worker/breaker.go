@@ -14,28 +14,28 @@ import (
 )
 
 // breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
-// would claim its tasks and fail them, one after another. While a breaker is open, the worker avoids the program.
-// Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
+// would claim and fail all of the program's tasks, one after another. While a breaker is open, the worker avoids the
+// program. Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
 // pauses").
 //
-// Failed rounds in a row prove nothing by themselves, since a whole region of a sweep may fail. They open a breaker
-// only if the program succeeds on another worker.
+// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. Such failures therefore open
+// a breaker only if the program succeeds on another worker.
 type breakers struct {
 	*sync.Mutex
-	maxFailures int // failures in a row; 0: no limit
+	maxFailures int // failed rounds in a row after which a breaker may open; 0 means no limit
 	log         *slog.Logger
 	clock       func() time.Time
 	programs    map[string]*breaker
-	successes   map[string]bool // programs whose success here is not yet shared with the other workers
+	successes   map[string]bool // programs that succeeded on this worker since it last shared its successes
 	succeed     signal          // wakes shareSuccesses after each success
 }
 
 // A breaker is the circuit breaker of one program.
 type breaker struct {
-	failures   int           // rounds in a row that failed
+	failures   int           // failed rounds in a row
 	tooMany    bool          // the breaker is open because of failures
-	asked      time.Time     // when the worker last asked whether the program succeeds elsewhere
-	unfits     int           // rounds in a row that this host could not start; above 0, the breaker is open
+	asked      time.Time     // when the worker last asked whether the program succeeds on another worker
+	unfits     int           // rounds in a row that this host could not start; if above 0, the breaker is open
 	lastReason string        // why the last round failed
 	reason     string        // why the breaker is open
 	until      time.Time     // when the breaker becomes half-open
@@ -60,8 +60,8 @@ func newBreakers(maxFailures int, log *slog.Logger) breakers {
 // isOpen reports whether the breaker is open or half-open.
 func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
 
-// avoided returns the programs that a claim must avoid now, sorted by name. probing says that another breaker is
-// half-open, so that one round of its program must be tried.
+// avoided returns the programs that a claim must avoid now, sorted by name. probing reports whether another breaker is
+// half-open. If so, the worker must try one round of that breaker's program.
 func (bs *breakers) avoided() (programs []string, probing bool) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -79,16 +79,16 @@ func (bs *breakers) avoided() (programs []string, probing bool) {
 	return programs, probing
 }
 
-// nextProbe returns the time until the next breaker becomes half-open, but at most the given time.
-func (bs *breakers) nextProbe(most time.Duration) time.Duration {
+// nextProbe returns how long it takes until the next breaker becomes half-open. The result is at most longest.
+func (bs *breakers) nextProbe(longest time.Duration) time.Duration {
 	bs.Lock()
 	defer bs.Unlock()
 	for _, b := range bs.programs {
 		if left := b.until.Sub(bs.clock()); b.isOpen() && !b.probing && left > 0 {
-			most = min(most, left)
+			longest = min(longest, left)
 		}
 	}
-	return most
+	return longest
 }
 
 // nothingToProbe records that a claim found no task of the programs whose breakers are half-open. It opens these
@@ -104,8 +104,8 @@ func (bs *breakers) nothingToProbe() {
 	}
 }
 
-// claimed records that the worker has claimed a task of the program. If the program's breaker is half-open, the
-// task's round is the one that tries the program.
+// claimed records that the worker has claimed a task of the program. If the program's breaker is half-open, the round
+// of this task tries the program.
 func (bs *breakers) claimed(program string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -151,16 +151,17 @@ func (bs *breakers) failed(program, reason string) (ask bool) {
 	return true
 }
 
-// decide opens or closes the breaker of a program whose rounds fail in a row.
+// decide opens the breaker of a program whose rounds fail in a row if the program succeeds on another worker. Otherwise
+// it closes the breaker.
 func (bs *breakers) decide(program string, succeedsElsewhere bool) {
 	bs.Lock()
 	defer bs.Unlock()
 	b := bs.programs[program]
 	if b == nil {
-		return // the program has succeeded here since
+		return // the program has succeeded on this worker in the meantime
 	}
 	if b.tooMany = succeedsElsewhere; b.tooMany {
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds of it failed in a row, and another worker succeeds with it; the last: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with the program; the last failure: %s", b.failures, b.lastReason))
 	}
 }
 
@@ -170,7 +171,7 @@ func (bs *breakers) couldNotStart(program, reason string) {
 	defer bs.Unlock()
 	if b := bs.countFailure(program, reason); bs.maxFailures > 0 && b.failures >= bs.maxFailures {
 		b.tooMany = true
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds of it failed in a row; the last could not be started: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
 	}
 }
 
@@ -187,7 +188,7 @@ func (bs *breakers) unfit(program, reason string) {
 	b := bs.of(program)
 	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
 	b.unfits, b.probing = b.unfits+1, false
-	bs.open(program, b, length, "this host cannot run it: "+short(reason))
+	bs.open(program, b, length, "this host cannot run the program: "+short(reason))
 }
 
 func (bs *breakers) open(program string, b *breaker, length time.Duration, reason string) {
@@ -220,7 +221,7 @@ func (bs *breakers) removeOldest() {
 	delete(bs.programs, oldest)
 }
 
-// short returns a reason as one line of bounded length. A program may have written it.
+// short returns a reason as one line of bounded length, because a program may have written the reason.
 func short(reason string) string {
 	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
 	if len(reason) > maxShortReason {

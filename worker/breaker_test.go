@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// The rules of docs/operations.md, "Programs that a worker pauses".
+// The worker keeps the rules of docs/operations.md, "Programs that a worker pauses".
 func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(3, slog.New(slog.DiscardHandler))
@@ -45,7 +45,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at, elsewhere = at.Add(probePause), true
 	fail(1)
 	is(false, "p")
-	why := "103 rounds of it failed in a row, and another worker succeeds with it; the last: exit 1"
+	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
 	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -59,7 +59,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	is(true)
 	a.claimed("p")
 	is(false, "p")    // the worker tries no other round until that round ends
-	a.roundEnded("p") // the task was lost, which says nothing about the program
+	a.roundEnded("p") // the task was lost, so this round does not count for or against the program
 	is(true)
 	fail(1)
 	is(false, "p")

@@ -29,7 +29,7 @@ func (c *redisClock) leap(by time.Duration) {
 	c.redis.SetTime(time.Now().Add(c.offset))
 }
 
-// drive sets the time of Redis again and again, until the test ends.
+// drive sets the time of Redis repeatedly, until the test ends.
 func (c *redisClock) drive(t *testing.T) {
 	c.leap(0)
 	stop, ticker := make(chan struct{}), time.NewTicker(time.Millisecond)
@@ -75,8 +75,8 @@ func TestRedisClockIsSet(t *testing.T) {
 			now := redisClock{redis: m}
 			now.drive(t)
 			w.store = w.connect(m.Addr())
-			// The round must not time out, however slowly the test runs. The server must see the leap before there is
-			// a task. Otherwise, on a slow machine, it might find that the short lease has run out.
+			// The round must not time out, however slowly the test runs. The server must see the leap before there is a
+			// task. Otherwise, on a slow machine, the server might find that the short lease has run out.
 			serve := w.serving(func(cfg *config.Server) { cfg.OutageGrace = time.Hour })
 			serve()
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")

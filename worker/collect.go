@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 )
 
-// maxOutput is the limit of each output if max_output sets no limit. A value in Redis cannot be larger than 512 MiB.
+// maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
 const maxOutput = 256 << 20
 
 func (w *Worker) maxOutputBytes() int64 {
@@ -48,7 +48,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		return result, masked(x, err)
 	}
 	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
-	// The program may have had no room to print its error.
+	// On a full disk, the program may have been unable to write its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true
 	}
@@ -56,8 +56,8 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	return result, nil
 }
 
-// masked hides values of secrets in the text of an error. errors.Is and errors.As work as before. Texts of this
-// package stay as they are, even if a secret happens to be one of their words.
+// masked hides values of secrets in the text of an error. errors.Is and errors.As still find the original error. The
+// errors of this package itself stay unchanged, even if a secret happens to be one of their words.
 func masked(x *roundIO, err error) error {
 	if err == nil || err == errTimedOut || err == errStopping || err == errLeaseEnded {
 		return err
@@ -97,8 +97,8 @@ func withExit(result *tdf.Result, err error) error {
 	return fmt.Errorf("%w (run.sh ended with %s)", err, result.Exit)
 }
 
-// sendFiles copies files/ to the target that the key collect names. Without a target, it keeps files/ beside the
-// output file.
+// sendFiles copies files/ to the target that the configuration key collect names. Without a target, it keeps files/
+// beside the output file.
 func (e *execution) sendFiles(x *roundIO) error {
 	any, err := x.dir.Files()
 	if err != nil || !any {

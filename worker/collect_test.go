@@ -59,7 +59,7 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	}
 }
 
-// A round that ran for too long has timed out, even if a secret is a word of that message.
+// A round that ran for too long has timed out, even if a secret is a word in the message about the timeout.
 func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"

@@ -12,7 +12,7 @@ import (
 
 const secret = "8c1f-0a7e"
 
-// directories are programs that misuse the round's directory, with the expected end of each.
+// directories are programs that misuse the round's directory. Each comes with the expected end of its task.
 var directories = map[string]fault{
 	"checkpoint too large": {
 		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
@@ -58,7 +58,7 @@ var directories = map[string]fault{
 		script: "echo f >$TDF_DIR/files/f; echo out",
 		set: func(w *world) {
 			w.cfg.Collect = "rsync:" + w.path("collected")
-			w.Setenv("TMPDIR", "/no/such/directory") // the worker does not clean up in TMPDIR
+			w.Setenv("TMPDIR", "/no/such/directory") // the worker must not use TMPDIR
 		},
 		want: ended{tdf.Succeeded, "out\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
@@ -124,7 +124,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		want:   ended{State: tdf.Open},
 		log:    "released: this host cannot run it",
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "p.env: its mode is 0644, so others than its owner can use it (chmod 600 "+r.path("p.env")+")")
+			has(t, task.Log, "p.env: its mode is 0644, so users other than its owner can use it (chmod 600 "+r.path("p.env")+")")
 		},
 	},
 }

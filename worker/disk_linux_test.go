@@ -72,7 +72,7 @@ func (w *world) smallDisk() {
 	w.Cleanup(func() { must(w, syscall.Unmount(w.cfg.Directory, syscall.MNT_DETACH)) })
 }
 
-// fill creates files until the disk has none left.
+// fill creates files until the disk can hold no more.
 func (w *world) fill() {
 	w.Helper()
 	must(w, os.Mkdir(w.path("filler"), 0o755))

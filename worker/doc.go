@@ -23,9 +23,9 @@
 // The round and the worker exchange data through files (roundio.go; packages record, rounddir and secrets). The worker collects
 // them when the round has ended (collect.go).
 //
-// Other files have the parts that belong to the worker, not to a round: its name and its heartbeats (heartbeat.go,
-// identity_linux.go), circuit breakers for programs that keep failing (breaker.go, successes.go), draining and
-// stopping (drain.go, stop.go), and the removal of old files (rounddirs.go, upkeep.go, package retention).
+// Other files contain the parts that belong to the worker, not to a round: its name and its heartbeats (heartbeat.go,
+// identity_linux.go), circuit breakers for programs that keep failing (breaker.go, successes.go), draining and stopping
+// (drain.go, stop.go), and the removal of old files (rounddirs.go, upkeep.go, package retention).
 //
 // An execution ends in one of these ways:
 //

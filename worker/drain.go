@@ -9,13 +9,14 @@ import (
 // keeps running, so that a service manager does not restart it.
 type drain struct {
 	mu      sync.Mutex
-	by      string // who gave the order; "": there is none
+	by      string // who gave the order; "" means that there is no order
 	changed signal
 }
 
 func newDrain() drain { return drain{changed: make(signal, 1)} }
 
-// obey takes over the order that the answer to a heartbeat contains, and returns whether the order has changed.
+// obey follows the order in the answer to a heartbeat. by is the name of the user who gave the order, or "" if there is
+// no order. obey returns whether the order has changed.
 func (d *drain) obey(by string, log *slog.Logger) bool {
 	d.mu.Lock()
 	was := d.by
@@ -39,7 +40,7 @@ func (d *drain) on() bool {
 	return d.by != ""
 }
 
-// state returns the worker's state for its heartbeat. A stopping worker has another state.
+// state returns the worker's state for its heartbeats, except while the worker stops.
 func (w *Worker) state() string {
 	if w.drain.on() {
 		return stateDraining

@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) {
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // a server that runs earlier might find that the short lease has run out
+	w.executed(first) // if a server ran before that, it might find that the short lease has run out
 	if got := w.finished(first); got.State != tdf.Succeeded {
 		t.Errorf("the running task is %s", got.State)
 	}
@@ -72,7 +72,7 @@ func (w *world) nextHeartbeats(n int) {
 	}
 }
 
-// Redis has the process id of a running task's program, and the time of its last output.
+// Redis stores the process id of a running task's program, and the time of the program's last output.
 func TestRunningTaskHasPIDAndLastOutput(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond

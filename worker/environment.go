@@ -8,15 +8,15 @@ import (
 )
 
 // inherited names the variables that a program gets from the worker's environment (docs/programs.md, "The
-// environment"). A program needs them to find interpreters, and to reach data through a proxy. None of them says how
-// to reach Redis.
+// environment"). A program needs them to find interpreters, and to reach data through a proxy. None of the variables
+// says how to reach Redis.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// dirVariable is the beginning of the environment variable that names the round's directory. The whole variable also
-// marks the processes of the round.
+// dirVariable is the name of the environment variable for the round's directory, with the equals sign. The variable
+// also marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
 // environment returns the environment for a process of the round.
@@ -38,13 +38,13 @@ func (e *execution) environment(x *roundIO) []string {
 	return append(env, x.secrets.Env()...)
 }
 
-// allowed returns the variables of environ that a program gets: their names are listed in inherited, listed in the
-// argument more, or begin with LC_.
-func allowed(environ, more []string) []string {
+// allowed returns the variables of environ that a program gets. Their names are listed in inherited or in configured,
+// or begin with LC_.
+func allowed(environ, configured []string) []string {
 	var env []string
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if slices.Contains(inherited, name) || slices.Contains(more, name) || strings.HasPrefix(name, "LC_") {
+		if slices.Contains(inherited, name) || slices.Contains(configured, name) || strings.HasPrefix(name, "LC_") {
 			env = append(env, variable)
 		}
 	}

@@ -20,7 +20,7 @@ func Permanent(err error) error {
 }
 
 // Later returns an error with which a [Handler] or [Runner] puts its task off. The worker releases the task. After d,
-// any worker may claim the task again. The round counts as a release, not as a failure. The task's log has the text
+// any worker may claim the task again. The round counts as a release, not as a failure. The task's log shows the text
 // of err. err may be nil.
 //
 // Each delay starts a new round, and a task has at most 100,000 rounds. Only the last 4 KiB of the round's output are
@@ -45,7 +45,7 @@ func Unfit(err error) error {
 	return &UnfitError{err}
 }
 
-// A PermanentError is what [Permanent] returns.
+// A PermanentError is an error that [Permanent] has marked.
 type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
@@ -53,7 +53,7 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 // Unwrap returns the error that was marked.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// A LaterError is what [Later] returns.
+// A LaterError is the error that [Later] returns.
 type LaterError struct {
 	After time.Duration
 	Err   error
@@ -64,7 +64,7 @@ func (e *LaterError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason for the delay.
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// An UnfitError is what [Unfit] returns.
+// An UnfitError is an error that [Unfit] has marked.
 type UnfitError struct{ Err error }
 
 func (e *UnfitError) Error() string { return e.Err.Error() }

@@ -13,12 +13,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A failing store returns an error for the first calls. The worker cannot wait for the end of this error, as for an
-// outage.
+// A failing store returns an error for the first calls. Unlike an outage, such an error ends the call at once.
 type failing struct {
 	*redisstate.Store
-	claims, reports, calls atomic.Int64 // how many more claims and reports will fail; how many calls there were
-	refused                atomic.Int64 // the id of a task: every call that contains its result is refused; 0: none
+	claims, reports, calls atomic.Int64 // claims and reports that will still fail; calls so far
+	refused                atomic.Int64 // the id of a task whose result every call refuses; 0 means no task
 }
 
 var errNoAuth = errors.New("NOAUTH Authentication required")

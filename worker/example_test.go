@@ -17,7 +17,7 @@ import (
 func square(_ context.Context, r *worker.Round) error {
 	var n int
 	if err := r.Bind(&n); err != nil {
-		return err // permanent: the input stays invalid
+		return err // the error is permanent, because the input stays invalid
 	}
 	return r.SetResult(n * n)
 }

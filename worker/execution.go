@@ -20,30 +20,30 @@ type execution struct {
 	s       *session
 	task    *tdf.Task
 	claim   string
-	invalid error // why the task is invalid; nil: it is valid
-	slot    int   // from 1 up; no two executions that the session holds have the same slot
+	invalid error // why the task is invalid; nil if it is valid
+	slot    int   // at least 1; unique among the executions that the session holds
 	log     *slog.Logger
 
 	clock   atomic.Pointer[reading]
-	renewed atomic.Pointer[time.Time] // when the lease began, or earlier
+	renewed atomic.Pointer[time.Time] // when the worker sent the claim or the last accepted renewal; the lease counts from then
 	ctx     context.Context           // ends when the program must end
 	end     context.CancelCauseFunc   // ends ctx
 	began   time.Time                 // when the program began
-	held    bool                      // HoldTimeout was called
+	held    bool                      // HoldTimeout has stopped the task's timeout
 
 	mu           sync.Mutex
-	roundIO      *roundIO // while the round runs
-	reportedLive bool     // Redis has properties of the round that are valid only while the round runs
+	roundIO      *roundIO // nil unless the round runs
+	reportedLive bool     // Redis stores properties of the round that are valid only while the round runs
 
 	number   atomic.Int64 // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md)
-	followed atomic.Bool  // a user watches the round
+	followed atomic.Bool  // whether a user watches the round
 	result   tdf.Result   // the round's result, once the round has ended
-	cause    error        // why the round was cut short; nil: it was not
-	sound    bool         // the task is valid, so a failure is the fault of the program
-	reason   string       // why the round counts as failed, unless the program itself has said it
+	cause    error        // why the round was cut short; nil if it was not
+	sound    bool         // the task is valid, so the program is at fault if the round fails
+	reason   string       // why the round counts as failed; "" if only the program itself reports a failure
 }
 
-// A reading is the moment when the task's timeout began to count, by Redis's clock and by this machine's clock.
+// A reading is the time at which the task's timeout began to count, by Redis's clock and by this machine's clock.
 type reading struct {
 	redis tdf.Time
 	local time.Time
@@ -155,8 +155,8 @@ func (e *execution) setIO(x *roundIO) {
 	e.roundIO = x
 }
 
-// cutShort returns why the execution ends without a result of its own. It returns nil if the round ended by itself,
-// or if err made it fail.
+// cutShort returns why the execution ends without a result of its own. It returns nil if the round ended by itself, or
+// if err makes the round fail.
 func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -169,7 +169,7 @@ func cutShort(ctx context.Context, err error) error {
 	return nil
 }
 
-// isLost reports whether the task, or the worker's name, no longer belongs to this worker.
+// isLost reports whether err says that the task, or the worker's name, no longer belongs to this worker.
 func isLost(err error) bool {
 	var found *tdf.StateError
 	var taken *redisstate.NameTakenError

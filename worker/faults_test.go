@@ -11,22 +11,22 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A fault is a program that does something wrong. It has the expected end of its task and of its worker.
+// A fault is a program that does something wrong, with the expected effects on its task and its worker.
 type fault struct {
-	script string // unless it begins with #!, a line that records its process is put before it
+	script string // if it does not begin with #!, the test puts lines before it that record its process
 	set    func(w *world)
 	task   func(d *tdf.Properties)
-	during func(r *runningWorker) // called when two processes run; afterwards the test fires the worker's timers
+	during func(r *runningWorker) // called when two processes run; after that call, the test fires the worker's timers
 
 	want  ended
-	says  []string                                             // parts of the error, if its exact text comes from another program
+	says  []string                                             // parts of the error, if another program writes its exact text
 	log   string                                               // part of the worker's log
 	check func(t *testing.T, r *runningWorker, task *tdf.Task) // further checks
 }
 
 const noting = "#!/bin/sh\nulimit -c 0\necho $$ >>$PIDS\n"
 
-// bothNoted is a line of a script that waits until a second process has recorded itself.
+// bothNoted is a line of a script. It waits until a second process has recorded itself.
 const bothNoted = `until [ "$(wc -l <$PIDS)" -ge 2 ]; do sleep 0.01; done
 `
 
@@ -73,7 +73,7 @@ var outputs = map[string]fault{
 		script: "printf 'begin\\n' | tee -a /proc/self/fd/2; truncate -s 1G /proc/self/fd/1 /proc/self/fd/2\n" +
 			"head -c 10000000 /dev/zero | tee -a /proc/self/fd/2; printf 'end\\n' | tee -a /proc/self/fd/2\n",
 		task: failOn(tdf.FailOnExit),
-		want: ended{tdf.Succeeded, "*", "", "0"}, // the function check looks at the output
+		want: ended{tdf.Succeeded, "*", "", "0"}, // the function check compares the output
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			round := task.Current()
 			cutFrom(t, round.Output, round.OutputBytes, r.path("p/results/w1-2-0.out"))
@@ -107,7 +107,7 @@ var outputs = map[string]fault{
 var ends = map[string]fault{
 	"interpreter missing": {
 		script: "#!/no/such/perl -w\n",
-		want:   ended{State: tdf.Open}, // released for another host
+		want:   ended{State: tdf.Open}, // released, so that another host may run it
 		log:    `released: this host cannot run it" task=2`,
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
 			has(t, task.Log, `released: run.sh asks for the interpreter "/no/such/perl", which this worker does not have`)
@@ -118,7 +118,7 @@ var ends = map[string]fault{
 		set:    func(w *world) { w.script("p", "\x7fELF\x02\x01\x01\x00") },
 		want:   ended{State: tdf.Open},
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "released: run.sh is a binary that this machine cannot execute: it was built for another one")
+			has(t, task.Log, "released: run.sh is a binary that this machine cannot execute: it was built for another kind of machine")
 		},
 	},
 	"killed by KILL": {
@@ -232,7 +232,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.check(t, r, task)
 	}
 	r.next()
-	w.logged(f.log) // the message must be in the log by now
+	w.logged(f.log) // the log must already contain the message
 	if strings.Contains(w.log.String(), secret) {
 		t.Error("a secret is in the log")
 	}
@@ -261,7 +261,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	}
 }
 
-// cutFrom checks the stored part of an output in the fault "1 GB on both".
+// cutFrom checks which part of an output is stored in the fault "1 GB on both".
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
@@ -305,7 +305,7 @@ func absent(t testing.TB, path string) {
 
 // A fork bomb runs as a user of its own with a limit on processes. The program also limits itself.
 func TestForkBomb(t *testing.T) {
-	const user = "daemon" // a user without other processes
+	const user = "daemon" // a user who has no other processes
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a fork bomb as a user of its own")
 	}

@@ -61,7 +61,7 @@ func TestFetchedPrograms(t *testing.T) {
 	}
 }
 
-// A round's result has the checksum of the program that ran.
+// A round's result contains the checksum of the program that ran.
 func TestProgramSHA256(t *testing.T) {
 	w := newWorld(t)
 	source := w.archive("run.sh", good)

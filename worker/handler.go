@@ -12,22 +12,22 @@ import (
 //   - nil: the round succeeded.
 //   - [Permanent]: the task failed for good, even if max_fails allows more rounds.
 //   - [Later]: the task is released, and runs again after a delay.
-//   - [Unfit]: the task is released, since only this host cannot run it.
-//   - any other error: the round failed, and max_fails decides whether there is another one. The text of the
+//   - [Unfit]: the task is released, because this host cannot run it.
+//   - any other error: the round failed, and max_fails decides whether the task gets another round. The text of the
 //     handler's error, up to 32 KiB, is added at the end of the round's error. The exit status of the round is 1.
 //
 // A panic also makes the round fail. The panic's message and the stack are added at the end of the round's error. The
 // exit status of the round is 2.
 //
-// ctx ends when the task's timeout is over, when the worker stops, and when the task no longer belongs to this
-// worker. The handler must then return ctx's error soon, because its slot stays busy until it returns. The worker
-// ignores which error the handler returns then, but nil still means success.
+// ctx ends when the task's timeout is over, when the worker stops, and when the task no longer belongs to this worker.
+// The handler must then return ctx's error soon, because its slot stays busy until the handler returns. After the end
+// of ctx, all errors have the same effect, but nil still means success.
 type Handler func(ctx context.Context, r *Round) error
 
 // Run makes a Handler a [Runner].
 func (h Handler) Run(ctx context.Context, r *Round) (Ended, error) { return Ended{}, h(ctx, r) }
 
-// handlers are the handlers of a worker, by program.
+// handlers are the handlers of a worker. The keys are the names of programs.
 type handlers map[string]Handler
 
 func (h handlers) Prepare(_ context.Context, r *Round) (Runner, error) {

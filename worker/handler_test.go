@@ -248,12 +248,12 @@ func TestLaterWithLostReplies(t *testing.T) {
 	if got := w.task(id); runs != 1 || got.State != tdf.Open || got.Round != 1 || got.Releases != 1 || got.Checkpoint != "seen" || got.Ready == 0 {
 		t.Errorf("%d runs, %+v", runs, got)
 	}
-	if proxy.Dropped() < 3 { // claim, renewal, release
+	if proxy.Dropped() < 3 { // the replies to the claim, a renewal and the release
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}
 }
 
-// A preparing is a Preparer that runs rounds in this process. It uses only the exported parts of a Round.
+// A preparing is a Preparer whose rounds run in this process. It uses only the exported parts of a Round.
 type preparing struct{ goRunner }
 
 func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A registry is what a worker needs of Redis to take and keep its name (docs/operations.md, "Names of workers").
+// A registry has the calls to Redis with which a worker takes and keeps its name (docs/operations.md, "Names of
+// workers").
 type registry interface {
 	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string, since tdf.Time, err error)
 	Outages() int64
@@ -39,9 +40,9 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 	}
 }
 
-// register takes the name, and cleans up after the worker that had the name before. It must be called before the
-// first claim, because servers must know the longest lease. A *[redisstate.NameTakenError] says that another worker
-// has the name, or has taken it since.
+// register takes the name, and cleans up after the earlier worker of this name. It must be called before the first
+// claim, because servers must know the longest lease of all workers. It returns a *[redisstate.NameTakenError] if
+// another worker has the name, or takes the name during the call.
 func (w *Worker) register(ctx context.Context) error {
 	drained, since, err := w.takeName(ctx)
 	if err != nil {
@@ -63,8 +64,8 @@ func (w *Worker) register(ctx context.Context) error {
 	return err
 }
 
-// holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes
-// the name, starting ends, and stop returns a *[redisstate.NameTakenError].
+// holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the
+// name, the context starting ends, and stop returns a *[redisstate.NameTakenError].
 func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
@@ -96,8 +97,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 }
 
 // cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
-// also gives up the claims that were made under this name before the time since. The tasks of these claims are then
-// lost.
+// also gives up the claims that this name had before the time since. The tasks of these claims are then lost.
 func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name, since)
@@ -107,9 +107,9 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	return err
 }
 
-// takeName takes the name. If another worker has the name, takeName takes it only if that worker is gone. If no
-// server can tell whether the earlier worker was silent because Redis was away, takeName waits for the length of that
-// worker's lease. The result since is the time when the name was taken, by Redis's clock.
+// takeName takes the name. If another worker has the name, takeName takes the name only if that worker is gone. A
+// worker may also be silent because Redis was away. If no server can rule that out, takeName waits for the length of
+// the other worker's lease. The result since is the time when the name was taken, by Redis's clock.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.PriorOwner
 	var boot string
@@ -139,8 +139,8 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 }
 
 // sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
-// function sends the last heartbeat. If it returns an error, another worker has taken the name, and all programs were
-// ended at once.
+// function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
+// session has ended all programs.
 func (s *session) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
 	var loop sync.WaitGroup
@@ -158,7 +158,7 @@ func (s *session) sendHeartbeats() (stop func() error) {
 	}
 }
 
-// sendLastHeartbeat gives the name back. It takes little time, even if Redis hangs.
+// sendLastHeartbeat frees the name. It returns soon, even if Redis hangs.
 func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	ctx, end := w.outlive(stopping, w.answer, w.answer)
 	defer end(nil)

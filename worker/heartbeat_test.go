@@ -61,7 +61,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// The rules of docs/operations.md, "Names of workers".
+// A worker keeps the rules of docs/operations.md, "Names of workers".
 func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func TestIsGone(t *testing.T) {
 	for process, want := range map[string]bool{
 		self: false,
 		"":   false,
-		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // another process has the PID
+		strings.Join([]string{words[0], words[1], words[2], "1"}, " "):                                   true, // another process has the PID now
 		strings.Join([]string{words[0], words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):            true,
 		strings.Join([]string{"another-machine", words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):   false,
 		strings.Join([]string{words[0], "another-container", strconv.Itoa(ended.Process.Pid), "1"}, " "): false,
@@ -159,8 +159,8 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	}
 }
 
-// hangingStart returns a worker with a short lease. Its start hangs, as if old processes did not end, and then closes
-// hangs.
+// hangingStart returns a worker with a short lease. The worker's start hangs, as if old processes did not end. The
+// channel hangs is closed when the start hangs.
 func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 	w.cfg.Lease = 90 * time.Millisecond
 	worker = w.worker()
@@ -192,8 +192,8 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	}
 }
 
-// If a worker loses its name while it starts, it stops. It changes nothing that belongs to the worker that took the
-// name.
+// If another worker takes a worker's name during the start, the start ends. The starting worker changes nothing that
+// belongs to the other worker.
 func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")

@@ -108,8 +108,8 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	return ids[0]
 }
 
-// lastChance sets the number of a task's unfit releases to the limit, so that the round fails instead of another
-// release.
+// lastChance sets the number of a task's unfit releases to the limit, so that the next round fails instead of being
+// released.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
 	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
@@ -201,7 +201,7 @@ func (p *pipe) begun() {
 	p.Helper()
 	opened := make(chan *os.File, 1)
 	go func() {
-		f, _ := os.Open(p.path) // the open waits until the program opens the pipe
+		f, _ := os.Open(p.path) // opening the pipe waits until the program opens it, too
 		opened <- f
 	}()
 	p.file = receive(p, "the program's begin", opened)
@@ -211,7 +211,7 @@ func (p *pipe) begun() {
 	must(p, err)
 }
 
-// ended waits until no process has the pipe open any more.
+// ended waits until no process has the pipe open.
 func (p *pipe) ended() {
 	p.Helper()
 	_, err := io.Copy(io.Discard, p.file)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// identity identifies this process among all processes of all machines: by the boot of the machine, the PID namespace, the PID,
-// and the time when the process began. It is "" if one of them is unknown.
+// identity identifies this process among all processes of all machines: by the boot of the machine, the PID namespace, the PID, and the time when the
+// process began. It is "" if one of these values is unknown.
 var identity = sync.OnceValue(func() string { return identityOf(os.Getpid()) })
 
 func identityOf(pid int) string {
@@ -24,7 +24,7 @@ func identityOf(pid int) string {
 	return fmt.Sprintf("%s %s %d %s", bytes.TrimSpace(machine), numbers, pid, start)
 }
 
-// isGone reports whether the process with that identity ran on this machine, and has ended for sure.
+// isGone reports whether the process with that identity ran on this machine and has certainly ended.
 func isGone(process string) bool {
 	var machine, numbers, start string
 	var pid int
@@ -51,7 +51,7 @@ func startTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the process's name, before the last parenthesis, may have blanks and parentheses
+	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // skip the process's name, which may contain blanks and parentheses
 	switch {
 	case len(words) < 20:
 		return "", fmt.Errorf("the status of process %d: %q", pid, stat)

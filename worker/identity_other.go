@@ -2,7 +2,8 @@
 
 package worker
 
-// identity is unknown on this system. So a name becomes free only when the lease of its worker has run out.
+// identity returns "", because this system does not show the identity of a process. A worker's name therefore becomes
+// free only when the worker's lease has run out.
 func identity() string { return "" }
 
 func isGone(string) bool { return false }

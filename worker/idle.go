@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	shortestIdle  = 10 * time.Millisecond  // so that an idle worker with a sleep of 0 does not keep Redis busy
+	shortestIdle  = 10 * time.Millisecond  // so that an idle worker does not keep Redis busy, even if its configured sleep is 0
 	errorPause    = 500 * time.Millisecond // the shortest pause after an error
-	unwantedPause = 2 * time.Second        // the longest pause while all due tasks are for other workers; this worker leaves the wake tokens to them
+	unwantedPause = 2 * time.Second        // the longest pause while this worker avoids all due tasks; it leaves the wake tokens to other workers
 	dueJitter     = 20 * time.Millisecond  // so that not all workers claim at once when one task becomes due
 )
 
 // idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
-// becomes due, at the latest after the configured sleep.
+// becomes due or the next breaker becomes half-open, and at the latest after the configured sleep.
 func (w *Worker) idle(c redisstate.Claimed) time.Duration {
 	longest := w.breakers.nextProbe(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
 	due := max(c.Next.Sub(c.Now).Std(), 0)

@@ -21,15 +21,15 @@ const (
 	shell     = "/bin/sh"
 )
 
-// A file that is open for writing cannot be executed. A process that was forked while the worker wrote run.sh has
-// run.sh open for a moment, so start tries again.
+// A file that is open for writing cannot be executed. If this process forks while the worker writes run.sh, the new
+// process has run.sh open for a moment. start then tries again.
 const (
 	busyTries = 100
 	busyPause = 10 * time.Millisecond
 )
 
 // start starts ./run.sh as a shell would: if run.sh is a text without #!, /bin/sh runs it (docs/programs.md, "How a
-// program is run"). The error says what the program's author, or the host's administrator, can do.
+// program is run"). The error names the problem for the program's author or the host's administrator.
 func (s *script) start(ctx context.Context, dir string, c process.Command) (*process.Process, error) {
 	args := c.Args
 	c.Path, c.Dir = runScript, dir
@@ -70,9 +70,9 @@ func explain(path string, err error) error {
 	case errors.Is(err, syscall.ENOENT):
 		return Unfit(errors.New("run.sh is a binary whose loader or libraries this worker does not have"))
 	case errors.Is(err, syscall.ENOEXEC):
-		return Unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another one"))
+		return Unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another kind of machine"))
 	case errors.Is(err, syscall.EACCES) && script:
-		return Unfit(fmt.Errorf("run.sh may not be executed: %w; look at its mode, at its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
+		return Unfit(fmt.Errorf("run.sh may not be executed: %w; check its mode, its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("the input is too long for this machine: %w", syscall.E2BIG)
 	}
@@ -94,7 +94,7 @@ func readHead(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 256))
 }
 
-// isText reports whether a file is a text. As in shells, a file with a NUL in its first line is no text.
+// isText reports whether a file is text. As in shells, a file with a NUL in its first line is not text.
 func isText(path string) bool {
 	head, err := readHead(path)
 	line, _, _ := bytes.Cut(head, []byte("\n"))

@@ -63,7 +63,7 @@ func TestEnvironment(t *testing.T) {
 		"TDF_START": w.task(1).Current().Entered[tdf.Running].String(), "TDF_TIMEOUT": "inf", "TDF_END_BEFORE": "inf",
 		"TDF_GROUP": "", "TDF_META": "", "TDF_DIR": w.worker().rounds() + "/1", "MORE": "of it",
 	}
-	maps.DeleteFunc(got, func(name, _ string) bool { // leave out variables of this test, and variables that shells add
+	maps.DeleteFunc(got, func(name, _ string) bool { // ignore variables of this test and variables that shells add
 		_, wanted := want[name]
 		own := slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
 		return !wanted && (own || slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name))

@@ -16,7 +16,7 @@ const (
 	expirySlack = 20 * time.Millisecond
 )
 
-// moreReportsPause is the pause before the next report of a round for which one report was not enough.
+// moreReportsPause is the pause before the next report of a round that has more data than one report can contain.
 const moreReportsPause = 100 * time.Millisecond
 
 // followPause is the time between two reports of a round that a user watches.
@@ -28,7 +28,7 @@ func (s *session) keepLeases(ctx context.Context) {
 	last, soon := time.Now(), false
 	for {
 		pause := s.nextRenewal(last, time.Now())
-		if soon { // renew all leases: the many reports of one round must not cost the other executions their leases
+		if soon { // renew all leases, so that the many reports of one round do not delay the renewals of the others
 			pause = min(pause, moreReportsPause)
 		}
 		select {
@@ -51,7 +51,7 @@ func (s *session) keepLeases(ctx context.Context) {
 }
 
 // nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last
-// one. The next renewal comes earlier if a task may expire before that, or if a user watches a task.
+// renewal. The wait is shorter if a task may expire before that, or if a user watches a task.
 func (s *session) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(s.heartbeatPause()).Sub(at)
 	for _, e := range s.executions() {
@@ -137,8 +137,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	return err
 }
 
-// renewWithoutReport renews a lease without a report that Redis refuses. The report is not sent again, since Redis would refuse
-// it again.
+// renewWithoutReport renews a lease, and drops the report that Redis has refused. Redis would refuse this report again.
 func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal er
 	return nil
 }
 
-// renewed acts on the i-th part of Redis's answer.
+// renewed handles the i-th part of Redis's answer, which is about this renewal.
 func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	if lost := all.Lost[i]; lost != nil {
 		r.more = false
@@ -162,7 +161,7 @@ func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	r.accepted()
 }
 
-// renewal returns a renewal that names the claim, and reports nothing.
+// renewal returns a renewal of the lease without a report.
 func (e *execution) renewal() redisstate.Renewal { return renewalOf(e.task, e.claim) }
 
 func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
@@ -181,8 +180,8 @@ func (e *execution) renewalWithReport(final bool) renewal {
 	return r
 }
 
-// renewOne sends one renewal, and returns the time by Redis's clock. The caller must end the execution after an
-// error. The error is a *[tdf.StateError] if the task no longer belongs to this worker.
+// renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
+// The error is a *[tdf.StateError] if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A user requeues a running task. The worker notices that, ends the program, and writes nothing to the task.
+// A user requeues a running task. The worker then ends the program, and writes nothing to the task.
 func TestALostTaskIsDropped(t *testing.T) {
 	for _, fetching := range []bool{false, true} {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // leaves the program enough time to begin
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // late enough for the program to begin
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	if got := w.finished(id).State; got != tdf.Expired {

@@ -56,9 +56,9 @@ func (e *execution) leaseRenewed(sent time.Time) {
 	}
 }
 
-// renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an
-// outage, the leases may have run out already, and on_lease_lost=end would end the programs at once. In this case,
-// renewLate renews the leases first.
+// renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an outage,
+// the leases may have run out already. With on_lease_lost=end, the programs would then end at once. So renewLate first
+// renews the leases.
 func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
 	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
 		return c.Sent
@@ -69,10 +69,10 @@ func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time
 	}
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
 	if err != nil || slices.ContainsFunc(renewed.Lost, func(lost error) bool { return lost != nil }) {
-		return c.Sent // the programs of lost tasks are ended later
+		return c.Sent // keepLeases will end the programs of lost tasks
 	}
 	return slices.MinFunc(renewed.Sent, time.Time.Compare)
 }
 
-// isReleased reports whether the worker releases a task if err has ended its round.
+// isReleased reports whether the worker releases a task whose round was ended by err.
 func isReleased(err error) bool { return errors.Is(err, errStopping) || errors.Is(err, errLeaseEnded) }

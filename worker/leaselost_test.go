@@ -35,7 +35,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 
-// A program runs on while its lease is renewed.
+// A program continues to run while its lease is renewed.
 func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -62,8 +62,8 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	end()
 }
 
-// A lease counts from the time when the call was sent. If the answer is late, another worker may have started the
-// task before it arrives.
+// A lease counts from the time when the call was sent. If the answer is late, another worker may have started the task
+// before the answer arrives.
 func TestALeaseCountsFromItsCall(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
@@ -159,7 +159,7 @@ func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (
 	return redisstate.Renewed{}, errors.New("it does not renew")
 }
 
-// sentLongAgo is a store that says of each claim that it was sent two hours before the answer.
+// sentLongAgo is a store that reports each claim as sent two hours before the answer.
 type sentLongAgo struct{ store }
 
 func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {

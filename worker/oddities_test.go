@@ -63,7 +63,7 @@ func TestProgramsByRule(t *testing.T) {
 	}
 }
 
-// Directories of programs that cannot be run, and some that only just can.
+// Some of these program directories cannot be run. The others are odd, but can be run.
 func TestOddPrograms(t *testing.T) {
 	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
 	for name, c := range map[string]struct {
@@ -80,9 +80,9 @@ func TestOddPrograms(t *testing.T) {
 		"env -S":               {scriptOf("#!/usr/bin/env -S sh -e\necho $1; false; echo"), ended{Output: "a b\n", Error: "run.sh ended with exit status 1 and printed nothing to stderr", Exit: "1"}},
 		"env with a variable":  {scriptOf("#!/usr/bin/env -S X=1 python9\n"), ended{Exit: "-"}},
 		"env and two words":    {scriptOf("#!/usr/bin/env sh -e\n"), ended{Exit: "-"}},
-		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; look at its mode, at its interpreter \"/\", whether its file system is mounted noexec, and whether all directories above it may be entered"}},
-		"another machine's":    {scriptOf(elf), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
-		"no text":              {scriptOf("\x00\x01\x02"), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another one"}},
+		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; check its mode, its interpreter \"/\", whether its file system is mounted noexec, and whether all directories above it may be entered"}},
+		"another machine's":    {scriptOf(elf), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another kind of machine"}},
+		"no text":              {scriptOf("\x00\x01\x02"), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another kind of machine"}},
 		"zero bytes":           {scriptOf(""), ended{Error: "fetching rsync:/nowhere/run.sh: check: run.sh is empty (0 bytes)"}},
 		"a directory":          {func(w *world) { must(w, os.MkdirAll(w.path("p", "run.sh"), 0o755)) }, ended{Error: "fetching rsync:/nowhere/run.sh: check: run.sh is a directory; it must be the program's script"}},
 		"not executable":       {func(w *world) { scriptOf("#!/bin/sh\necho ok\n")(w); must(w, os.Chmod(w.path("p", "run.sh"), 0o644)) }, ended{Output: "ok\n", Exit: "0"}},
@@ -95,7 +95,7 @@ func TestOddPrograms(t *testing.T) {
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
-			if c.want.Exit == "-" { // the error is a text of the shell
+			if c.want.Exit == "-" { // the shell wrote the error
 				if !strings.Contains(got.Error, "not found") && !strings.Contains(got.Error, "No such file") || got.Exit == "" {
 					t.Errorf("got %+v", got)
 				}

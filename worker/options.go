@@ -16,7 +16,7 @@ type options struct {
 	sole     bool
 	runner   Runner
 	handlers handlers
-	store    store // set by a test; nil: Run connects to Redis
+	store    store // a test sets it; if it is nil, Run connects to Redis
 
 	errs []error
 }
@@ -40,19 +40,19 @@ func WithLog(log *slog.Logger) Option {
 	return func(o *options) { o.log = log }
 }
 
-// WithVersion sets the version that `tdf workers` shows for this worker. The default is none.
+// WithVersion sets the version that `tdf workers` shows for this worker. The default is no version.
 func WithVersion(version string) Option {
 	return func(o *options) { o.version = version }
 }
 
-// WithSole says that this process runs nothing but workers. A worker then ends every orphaned process that becomes a
-// child of this process and has no other known origin, because a program must have started it.
+// WithSole says that this process runs nothing but workers. An orphaned process may become a child of this process
+// without a known origin. A worker then ends that process, because a program must have started it.
 func WithSole() Option {
 	return func(o *options) { o.sole = true }
 }
 
 // WithRunner makes r run the rounds in this process. The worker then fetches no programs and starts no run.sh
-// (docs/programs.md, "Rounds without a process"). Most projects are better served by [Handle].
+// (docs/programs.md, "Rounds without a process"). Most projects should use [Handle] instead.
 func WithRunner(r Runner) Option {
 	return func(o *options) {
 		if o.runner != nil {

@@ -140,7 +140,7 @@ func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 func TestUserPerSlot(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
-	w.cfg.User = "%n" // user numbers, because every system has users with the numbers
+	w.cfg.User = "%n" // users by number, because user numbers work without accounts
 	w.cfg.Concurrency = 2
 	w.cfg.Require = []string{"user"}
 	p := w.pipe()

@@ -57,7 +57,7 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	if r := w.task(id).Current(); r.Output != "x\n" || r.Exit != "0" {
 		t.Errorf("got %+v", r)
 	}
-	if proxy.Dropped() < 4 { // claim, two renewals, execute
+	if proxy.Dropped() < 4 { // the replies to the claim, two renewals and the result
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}
 }

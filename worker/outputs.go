@@ -71,7 +71,7 @@ func (e *execution) kept(what string) string {
 	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), e.number.Load())
 }
 
-// keep moves files/ or scratch/ of the round to the place that kept names.
+// keep moves files/ or scratch/ of the round to the path that kept returns.
 func (e *execution) keep(what string, move func(to *os.File, name string) error) error {
 	dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
 	if err != nil {

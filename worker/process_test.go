@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// withChild is a program with a child in the background. The child is in the same process group, and has all
+// withChild is a program with a child in the background. The child is in the same process group, and has inherited all
 // descriptors of the program.
 const withChild = `#!/bin/sh
 echo out; echo err >&2
@@ -17,7 +17,7 @@ sleep 1000 &
 echo begun >&3
 `
 
-// waiting is a program that waits until it is ended. It reports that it has begun. Until then its shell may block SIGTERM.
+// waiting is a program that runs until a signal ends it. It reports that it has begun, because before that its shell may block SIGTERM.
 const waiting = `#!/bin/sh
 echo out; echo err >&2
 exec 3>"$1"

@@ -31,8 +31,8 @@ func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error)
 	return io.NopCloser(bytes.NewReader(archive)), nil
 }
 
-// Prepare fetches the task's program, unless it is in place. A fetch may take fetch_timeout. The task's timeout
-// begins to count when the program is in place (docs/lifecycle.md, "What the server decides").
+// Prepare fetches the task's program, unless the program is already on the disk. A fetch may take up to fetch_timeout.
+// The task's timeout begins to count after the fetch (docs/lifecycle.md, "What the server decides").
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	fetcher := *s.fetcher
 	fetcher.User, _, _ = s.host.Credentials(r.Slot)

@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A guarded world has a Redis of its own. Its tests change the rights of Redis users, as an administrator does.
+// A guarded world has a Redis of its own, so that tests can change the rights of Redis users.
 type guarded struct {
 	*world
 	operator *redis.Client
@@ -69,16 +69,16 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 		refuse, admit []string
 		why           string
 	}{
-		"a password":      {[]string{"CONFIG SET requirepass secret", drop}, []string{"ACL SETUSER default on nopass"}, "it wants a password"},
-		"no rights":       {[]string{"ACL SETUSER default -@scripting"}, []string{"ACL SETUSER default +@all"}, "the user may not do what TDF needs"},
-		"no writes":       {[]string{"ACL SETUSER default -hset"}, []string{"ACL SETUSER default +@all"}, "the user may not do what TDF needs"},
-		"no keys":         {[]string{"ACL SETUSER default resetkeys"}, []string{"ACL SETUSER default allkeys"}, "the user may not do what TDF needs"},
-		"user turned off": {[]string{"ACL SETUSER default off", drop}, []string{"ACL SETUSER default on"}, "it wants a password"},
+		"a password":      {[]string{"CONFIG SET requirepass secret", drop}, []string{"ACL SETUSER default on nopass"}, "it requires a password"},
+		"no rights":       {[]string{"ACL SETUSER default -@scripting"}, []string{"ACL SETUSER default +@all"}, "the user lacks a right that TDF needs"},
+		"no writes":       {[]string{"ACL SETUSER default -hset"}, []string{"ACL SETUSER default +@all"}, "the user lacks a right that TDF needs"},
+		"no keys":         {[]string{"ACL SETUSER default resetkeys"}, []string{"ACL SETUSER default allkeys"}, "the user lacks a right that TDF needs"},
+		"user turned off": {[]string{"ACL SETUSER default off", drop}, []string{"ACL SETUSER default on"}, "it requires a password"},
 		"a replica":       {[]string{"REPLICAOF 127.0.0.1 1"}, []string{"REPLICAOF NO ONE"}, "it is a read-only replica"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // runs out long before the first attempt
+			g.cfg.Lease = time.Microsecond // runs out long before the worker first reports the result
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -150,7 +150,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	g.logged("executed, but its result is refused")
 }
 
-// If the report of a running round is too large for Redis, the leases of all rounds are renewed without it.
+// If the report of a running round is too large for Redis, the leases of all rounds are renewed without the report.
 func TestAReportThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20

@@ -24,13 +24,13 @@ type runningWorker struct {
 	timers *clock
 	stop   func()
 	before traces
-	pids   string // a file in which programs record their processes: $PIDS
+	pids   string // path of the file in which programs record their processes, $PIDS for programs
 }
 
-// traces are things that rounds might leave in this process.
+// traces are the children and descriptors of this process, which rounds might leave behind.
 type traces struct {
 	children    []int
-	descriptors map[string]int // number of each kind; without connections, since a pool keeps some open
+	descriptors map[string]int // number of descriptors of each kind, without connections, since a pool keeps some open
 }
 
 // work starts a worker. At the end of the test, it stops the worker, and checks that nothing remains.
@@ -46,8 +46,8 @@ func (w *world) work(f fault) *runningWorker {
 	outside := tracesOf(w)
 	r.worker = w.worker()
 	r.worker.sole = true // as in tdf-worker
-	// The clock of the breakers stands still: the worker must not try a released task again while the test looks at
-	// the task.
+	// The clock of the breakers does not advance, so that the worker does not run a released task again before the test
+	// has checked the task.
 	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		r.timers = &clock{}
@@ -56,7 +56,7 @@ func (w *world) work(f fault) *runningWorker {
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)
 	eventually(w, "the start", func() bool { return w.workerState() == stateWorking })
-	r.next() // a first task opens the files that a worker opens only once
+	r.next() // run a first task, because it opens files that a worker opens only once
 	r.before = tracesOf(w)
 	r.stop = func() {
 		w.Helper()
@@ -137,8 +137,8 @@ func (r *runningWorker) remains(before traces) (left []string) {
 	return append(left, r.rounds()...)
 }
 
-// rounds returns the content of the rounds' directories. An unused directory is kept for the next round, and is not
-// returned.
+// rounds returns the content of the rounds' directories. rounds skips an unused directory, which the worker keeps for
+// the next round.
 func (r *runningWorker) rounds() (found []string) {
 	dirs := r.worker.rounds()
 	must(r, filepath.WalkDir(dirs, func(path string, d fs.DirEntry, err error) error {
@@ -152,7 +152,7 @@ func (r *runningWorker) rounds() (found []string) {
 	return found
 }
 
-// anyRound matches the number of the directory that the worker keeps open for the next round.
+// anyRound matches the path of the directory that the worker keeps open for the next round.
 var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/\d+`)
 
 func tracesOf(t testing.TB) traces {
@@ -166,7 +166,7 @@ func tracesOf(t testing.TB) traces {
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // an error: it was the descriptor that ReadDir used
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // an error means that it was the descriptor of ReadDir
 			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
 		}
 	}

@@ -23,12 +23,12 @@ const longestPause = 5 * time.Second
 type backlog struct {
 	refused []delivery
 	pause   time.Duration
-	again   <-chan time.Time // nil: the backlog is empty
+	again   <-chan time.Time // nil if the backlog is empty
 	logged  time.Time        // when the error was last logged
 }
 
 // report sends the reports of executions that have ended, until ctx ends. The executions that end during a call are
-// reported together in the next call. When bound ends, report interrupts its call, and drops the backlog.
+// reported together in the next call. When the context bound ends, report interrupts its call and drops the backlog.
 func (s *session) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
@@ -54,7 +54,7 @@ func (s *session) report(ctx, bound context.Context) {
 // logPause is the shortest time between two log messages about a backlog.
 const logPause = time.Minute
 
-// putOff adds refused reports to the backlog.
+// putOff adds refused reports to the backlog. tried says that the last call also sent the backlog's earlier reports.
 func (s *session) putOff(b *backlog, refused []delivery, err error, tried bool) {
 	b.refused = append(b.refused, refused...)
 	if len(b.refused) == 0 {
@@ -105,7 +105,7 @@ func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused
 	return append(refused, more...), errors.Join(err, otherErr)
 }
 
-// A send is a function that sends moves, in several calls if need be. If a call fails, the function returns the
+// A send is a function that sends moves, in several calls if necessary. If a call fails, the function returns the
 // error, and the outcomes of the moves that earlier calls sent.
 type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
 
@@ -154,7 +154,7 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 	return refused, err
 }
 
-// answered acts on Redis's answer to a report. Its error says that Redis has refused the report.
+// answered handles Redis's answer to a report. It returns an error if Redis has refused the report.
 func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
 	var unstorable *redisstate.UnstorableError
 	switch {
@@ -182,7 +182,7 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 // A delivery is the report of an execution that has ended.
 type delivery struct {
 	e        *execution
-	move     tdf.Move // without a verb: there is nothing to report
+	move     tdf.Move // has no verb if there is nothing to report
 	success  bool
 	accepted func(ctx context.Context) // called when Redis has accepted the report
 }
@@ -235,7 +235,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
 func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isReleased(e.cause), isLater(e.cause): // the task's last round, which could not be released: that says nothing about the program
+	case isReleased(e.cause), isLater(e.cause): // a task cannot be released in its last round; the program is not at fault
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":

@@ -15,8 +15,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// telling is a program that reports everything that a program can report. Then it waits at the pipe that its argument
-// names.
+// telling is a program that reports everything that a program can report. Then it waits for a line from the pipe that
+// its argument names.
 const telling = `#!/bin/sh
 cd "$TDF_DIR"
 echo "0.25 a quarter" >progress
@@ -72,7 +72,7 @@ func (w *world) updated(id int64, want ...string) {
 	}
 }
 
-// A round that a user watches reports every second, and masks secrets.
+// A round that a user watches reports every second. Secrets in its reports are masked.
 func TestARoundThatIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 1000 * time.Hour
@@ -124,7 +124,7 @@ echo begun >"$1"
 
 const holding = "exec 3>\"$1\"; exec sleep 1000\n"
 
-// The next round gets the checkpoint, even on another worker, and however the previous round ended.
+// The next round gets the checkpoint, even if it runs on another worker, and however the previous round ended.
 func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -193,7 +193,7 @@ func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	return r
 }
 
-// lose cuts the worker off until its task is lost.
+// lose cuts the worker off from Redis until the worker's task is lost.
 func (r *round) lose() {
 	r.Helper()
 	eventually(r, "the checkpoint", func() bool { return r.task(r.id).Checkpoint != "" })
@@ -240,7 +240,7 @@ func TestCircuitBreaker(t *testing.T) {
 	for _, id := range others {
 		w.executed(id)
 	}
-	const why = "3 rounds of it failed in a row, and another worker succeeds with it; the last: run.sh ended with 4"
+	const why = "3 rounds failed in a row, and another worker succeeds with the program; the last failure: run.sh ended with 4"
 	eventually(t, "the log", func() bool { return w.registered()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open
@@ -262,7 +262,7 @@ func TestCircuitBreaker(t *testing.T) {
 	w.logged(why)
 }
 
-// last_error has the error of the previous round, never of an earlier round.
+// The file last_error contains the error of the previous round, never of an earlier round.
 func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0

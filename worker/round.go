@@ -28,23 +28,23 @@ type Round struct {
 	Source  string // where workers fetch the program from; a Handler needs none
 	Input   string
 	Args    []string // the input, split into words as a POSIX shell does
-	Group   string   // the task's group (campaign); "": none
+	Group   string   // the task's group (campaign), or ""
 	Meta    string   // the manager's own data about the task
 
 	Worker   string    // the worker's name
-	Slot     int       // from 1 up; no two rounds that the worker runs at the same time have the same slot
-	Deadline time.Time // when the task's timeout is over, or the task expires; zero: never
+	Slot     int       // at least 1; unique among the rounds that the worker runs at the same time
+	Deadline time.Time // when the task times out or expires; the zero time means never
 
-	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil: there is none
-	LastError  string // the error of the task's previous round; "": it had none
+	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil if they set none
+	LastError  string // the error of the task's previous round; "" if it had no error
 
-	Dir    string    // the round's directory, TDF_DIR of programs
+	Dir    string    // the round's directory; programs get its path as TDF_DIR
 	Env    []string  // the environment for a process of this round
-	Stdout io.Writer // the output of the round; in a worker it is an *os.File, which os/exec passes to a process directly
-	Stderr io.Writer // the error of the round; in a worker it is an *os.File, too
+	Stdout io.Writer // for the round's output; in a worker it is an *os.File, which os/exec passes directly to a process
+	Stderr io.Writer // for the round's error output; in a worker it is also an *os.File
 	Log    *slog.Logger
 
-	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it; "": nothing was fetched.
+	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it. "" means that nothing was fetched.
 	ProgramSHA256 string
 
 	execution *execution // nil in tests without a worker
@@ -59,7 +59,7 @@ func (e *execution) newRound(args []string) *Round {
 	}
 }
 
-// deadline returns when the task times out or expires, by this machine's clock; zero: never.
+// deadline returns when the task times out or expires, by this machine's clock. The zero time means never.
 func (e *execution) deadline() time.Time {
 	c := e.clock.Load()
 	left := min(e.task.Timeout, e.task.EndBefore.Sub(c.redis))
@@ -78,8 +78,8 @@ func (r *Round) Bind(v any) error {
 	return nil
 }
 
-// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than the
-// worker's max_result fails the round.
+// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than the worker's max_result makes
+// the round fail.
 func (r *Round) SetResult(v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -101,8 +101,8 @@ func (r *Round) SetCheckpoint(data []byte) error {
 	return nil
 }
 
-// Progress reports how far the round is, for people who watch it: a fraction from 0 to 1, and a text of up to 200 bytes.
-// It is best effort: an error is only logged.
+// Progress reports how far the round is, for people who watch the round: a fraction from 0 to 1, and a text of up to
+// 200 bytes. Progress is best effort: an error is only logged.
 func (r *Round) Progress(fraction float64, text string) {
 	line := fmt.Sprintf("%.6f %s\n", max(0, min(1, fraction)), strings.Join(strings.Fields(text), " "))
 	if err := r.replace("progress", []byte(line)); err != nil {
@@ -110,8 +110,8 @@ func (r *Round) Progress(fraction float64, text string) {
 	}
 }
 
-// Update adds a line to the task's updates, for people who watch it. Each line of a text becomes an update of its
-// own. A line may have up to 4 KiB. It is best effort: an error is only logged.
+// Update adds a line to the task's updates, for people who watch the task. Each line of a text becomes an update of its
+// own. A line may have up to 4 KiB. Update is best effort: an error is only logged.
 func (r *Round) Update(line string) {
 	f, err := os.OpenFile(filepath.Join(r.Dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err == nil {
@@ -140,12 +140,12 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns. It is for a [Preparer] that needs time, but at most
-// limit. The round must not run after an error of HoldTimeout, so Prepare must return that error.
+// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. It is for a [Preparer] whose work may
+// take long. If HoldTimeout returns an error, Prepare must return that error, because the round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {
-		return nil // a test of a Preparer
+		return nil // a test calls Prepare without a worker
 	}
 	renewal := e.renewal()
 	renewal.Limit = tdf.For(limit) + e.task.Timeout
@@ -154,7 +154,7 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// ReportPID reports the process that runs the round, for people who watch it.
+// ReportPID reports the PID of the process that runs the round, for people who watch the round.
 func (r *Round) ReportPID(pid int) {
 	e := r.execution
 	if e == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// ownDir is the worker's own directory beside the programs. Programs may make it, too.
+// ownDir is the worker's own directory beside the programs. Programs may create it before the worker does.
 const ownDir = ".tdf"
 
 // roundsDir holds the directories of rounds, below the working directory. The name of a program never begins with a
@@ -51,7 +51,7 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 
 func (s *session) putDir(dir *rounddir.Dir) {
 	if !dir.Untouched() {
-		_ = dir.Remove() // best effort: the next start removes what is left
+		_ = dir.Remove() // best effort: the next start of the worker removes the rest
 		return
 	}
 	s.mu.Lock()
@@ -66,8 +66,8 @@ func (s *session) removeDirs() {
 	s.tidy()
 }
 
-// sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends because
-// another worker has taken the name, the directories stay: they may be that worker's.
+// sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends because another worker has taken
+// the name, the directories stay, because they may belong to that worker.
 func (w *Worker) sweep(ctx context.Context) {
 	dir := w.rounds()
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
@@ -90,8 +90,8 @@ func (w *Worker) tidy() {
 	}
 }
 
-// holdChildren says that this process may start children until release is called. The worker does not take such
-// children for processes of a program.
+// holdChildren says that this process may start children until release is called. The worker then knows that these
+// children belong to no program.
 func (s *session) holdChildren() (release func()) {
 	if s.processes == nil {
 		return func() {}
@@ -99,7 +99,7 @@ func (s *session) holdChildren() (release func()) {
 	return s.processes.Hold()
 }
 
-// owner returns the user that programs of a slot run as; nil: the worker's user.
+// owner returns the user that programs of a slot run as. nil means the worker's user.
 func (s *session) owner(slot int) *rounddir.Owner {
 	if s.processes == nil {
 		return nil

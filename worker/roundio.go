@@ -15,18 +15,18 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// A roundIO has the files through which a round and its worker exchange data.
+// A roundIO holds the files through which a round and its worker exchange data.
 type roundIO struct {
 	secrets *secrets.Secrets
 	record  *record.Record // the output files
 	dir     *rounddir.Dir  // the round's directory
-	tail    *string        // the last output, until Redis has accepted it; else nil
-	pid     int            // of the program, until Redis has accepted it; else 0
+	tail    *string        // the end of the output if Redis has not accepted it yet, else nil
+	pid     int            // the program's PID if Redis has not accepted it yet, else 0
 
 	keepTail bool // the round is released: Redis keeps only the tail of its output
 }
 
-// openIO makes the round's files, and returns the data of earlier rounds. Most of its errors are this host's fault.
+// openIO makes the round's files, and returns the data of earlier rounds. Most of its errors are [Unfit].
 func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, error) {
 	x := &roundIO{}
 	var before rounddir.Before
@@ -49,8 +49,8 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	return x, before, nil
 }
 
-// readEnvFile returns the program's secrets, or nil if there is no file. It follows no link of the program's user, who must not
-// choose which file the worker reads (docs/programs.md, "Secrets").
+// readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file the worker reads, so
+// readEnvFile follows no link of that user (docs/programs.md, "Secrets").
 func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 	if e.s.cfg.EnvFile == "" {
 		return nil, nil
@@ -87,11 +87,11 @@ func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
 	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
 }
 
-// liveReport returns the data that the round wrote and that Redis has not accepted yet. more says that there is too
-// much data for one report.
+// liveReport returns a report of the data that Redis has not accepted yet. The caller must call accepted when Redis has
+// accepted the report. more says that there is too much data for one report.
 //
-// final says that the program has ended. The report then has no tail, because the output contains it. A released
-// round leaves no output, so its report still has the tail.
+// final says that the program has ended. The report then has no tail, because the output contains it. A released round
+// stores no output, so its report still has the tail.
 func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport, accepted func(), more bool) {
 	news := x.dir.News(final)
 	for _, problem := range news.Problems {

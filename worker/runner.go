@@ -14,36 +14,37 @@ import (
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
 // [WithRunner] and [Handle] replace this default.
 type Runner interface {
-	// Run runs a round to its end. The rules of [Handler] for ctx, errors and panics hold. If Run returns an error,
-	// the exit status of the round is 1, unless Ended has another. A worker runs as many rounds at once as it has
-	// slots.
+	// Run runs a round to its end. The rules of [Handler] for ctx, errors and panics apply. If Run returns an error,
+	// the exit status of the round is 1, unless Ended contains another exit status. A worker runs as many rounds at
+	// once as it has slots.
 	Run(ctx context.Context, r *Round) (Ended, error)
 }
 
-// A Preparer is a Runner that has something to do before a round's directory is made, or before the task's timeout
-// begins to count ([Round.HoldTimeout]).
+// A Preparer prepares each round before the round's directory is made. Its Prepare can also delay the task's timeout
+// ([Round.HoldTimeout]). A [Runner] for [WithRunner] may also be a Preparer.
 type Preparer interface {
-	// Prepare returns the Runner of this one round. The Round has no Dir, Env, Stdout, Stderr, Checkpoint, LastError and
-	// Deadline yet. An error fails the round, as "could not be run", unless it is [Unfit]. A panic ends the process.
+	// Prepare returns the Runner of this one round. The Round has no Dir, Env, Stdout, Stderr, Checkpoint, LastError
+	// and Deadline yet. If Prepare returns an error, the round fails as "could not be run", unless the error is [Later]
+	// or [Unfit]. A panic ends the process.
 	Prepare(ctx context.Context, r *Round) (Runner, error)
 }
 
 // Ended says how a round ended.
 type Ended struct {
-	Exit string // "0" to "255", or "signal: " and the signal's name; "": "0", or "1" if Run returned an error
+	Exit string // "0" to "255", or "signal: " and the signal's name; "" means "1" if Run returned an error, else "0"
 
-	Elapsed time.Duration // run time of the program; 0: the run time of Run
-	CPU     time.Duration // CPU time; 0: unknown
-	MaxRSS  int64         // peak memory in bytes; 0: unknown
+	Elapsed time.Duration // run time of the program; 0 means the run time of Run
+	CPU     time.Duration // CPU time; 0 means unknown
+	MaxRSS  int64         // peak memory in bytes; 0 means unknown
 
-	// Reason is the last line of the round's error, for an end that needs an explanation, such as lack of memory.
+	// Reason explains the end of the round, such as a lack of memory. It becomes the last line of the round's error.
 	Reason string
 
 	// Permanent says that a failure of this round is final: the task fails, even if max_fails allows more rounds.
 	Permanent bool
 }
 
-// direct is a Preparer for a Runner that needs no preparation.
+// A direct is a Preparer for a Runner that needs no preparation.
 type direct struct{ Runner }
 
 func (d direct) Prepare(context.Context, *Round) (Runner, error) { return d.Runner, nil }
@@ -59,9 +60,10 @@ func (o *options) inProcessPreparer() Preparer {
 	return direct{o.runner}
 }
 
-// runInProcess runs a round in this process. An error of the Runner becomes the end of the round, unless ctx has
-// ended, or the error is [Later] or [Unfit]. A panic ends neither the worker nor its other rounds. mask hides
-// secrets. It sees the whole text, before any part is cut off.
+// runInProcess runs a round in this process. If the Runner returns an error, ended describes the failure and err is
+// nil. But if ctx has ended, or if the error is [Later] or [Unfit], err is that error. A panic ends neither the worker
+// nor its other rounds. mask hides secrets. It gets each whole text, because it would not recognize a secret that was
+// cut.
 func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string) string) (ended Ended, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,7 +99,7 @@ func failed(ended Ended, reason string) Ended {
 // maxReason bounds the text of a Runner's error, and of a panic, in bytes.
 const maxReason = 32 << 10
 
-// panicText returns the text about a panic. The message comes first, as in a Go program, because it is the
+// panicText returns the round's error after a panic. The message comes first, as in a Go program, because it is the
 // fingerprint of the failure.
 func panicText(message string, stack []byte) string {
 	return "panic: " + cut(message, maxReason/2) + "\n\n" + cut(string(stack), maxReason/2-100)

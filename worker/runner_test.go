@@ -237,7 +237,7 @@ func TestUnfitHost(t *testing.T) {
 	w.script("p", "#!/no/such/interpreter\n")
 	id := w.open("")
 	for i := range 3 {
-		worker := w.worker() // a new worker, which has no open breaker, like a worker on another host
+		worker := w.worker() // like a worker on another host, this new worker has no open breaker
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)

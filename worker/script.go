@@ -104,7 +104,7 @@ func (w *Worker) logIsolation(host *process.Host) {
 	w.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "), "missing", strings.Join(lacking, "; "))
 }
 
-// isolationError returns an error that names the key which asks for missing isolation.
+// isolationError returns an error that names the configuration key that asks for the missing isolation.
 func isolationError(cfg config.Worker, err error) error {
 	key := "require"
 	if errors.As(err, new(*process.UserError)) {
@@ -120,7 +120,7 @@ func limitsOf(c config.Programs) process.Limits {
 	}
 }
 
-// A launch is a program that is in place, for one round.
+// A launch is the Runner of one round whose program is on the disk, in dir.
 type launch struct {
 	*script
 	dir string
@@ -144,8 +144,8 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	return Ended{Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS}, cause
 }
 
-// await returns when the program and all processes that it started have ended. The error says why the worker ended
-// the program; nil: the program ended by itself.
+// await returns when the program and all processes that it started have ended. The error says why the worker ended the
+// program. It is nil if the program ended by itself.
 func (s *script) await(ctx context.Context, log *slog.Logger, p *process.Process) error {
 	select {
 	case <-p.Done():

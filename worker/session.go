@@ -11,27 +11,27 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A session is a worker that runs: its slots, their executions, and the two loops that serve all executions. One loop
+// A session is a running worker: its slots, their executions, and the two loops that serve all executions. One loop
 // renews the leases (lease.go). The other loop reports executions that have ended (report.go).
 type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	alive    context.Context // done when programs must end
-	looping  context.Context // done when all is reported
+	looping  context.Context // done when all executions are reported
 
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
 	mu    sync.Mutex
-	held  map[*execution]bool // claimed, and not yet reported
-	busy  int                 // slots with an execution, or with a pause after one
-	taken []bool              // taken[n-1]: slot n is busy
-	ended []*execution        // to be reported
+	held  map[*execution]bool // executions that are not yet reported
+	busy  int                 // slots that have an execution or pause after an execution
+	taken []bool              // taken[n-1] says whether slot n is busy
+	ended []*execution        // executions that have ended and are not in a report yet
 	dirs  []*rounddir.Dir     // directories that no round uses at present
 	made  int                 // directories made so far
 
 	freed, renewed, claimed, reported signal
-	renewing                          chan struct{} // a lock: only one call at a time reports running rounds
+	renewing                          chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
 }
 
@@ -74,7 +74,8 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	}
 }
 
-// start starts the executions of claimed tasks. The leases count from leased; the claim's answer came at received.
+// start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
+// which the answer to the claim came.
 func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, c.Now, leased, received)
@@ -156,7 +157,7 @@ func (s *session) freeSlots() int {
 	return s.slots() - s.busy
 }
 
-// executions returns the executions of the session, in no order.
+// executions returns the executions of the session, in no particular order.
 func (s *session) executions() []*execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,7 @@ func (s *session) claimUntilStopped() {
 		case err != nil:
 			return
 		}
-		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // until a claim meets no unwanted task and returns no task
+		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // resume until a claim meets no unwanted task and returns no task
 		more++
 		if len(c.Claims) > 0 {
 			more = 0
@@ -212,14 +213,14 @@ func (s *session) claimUntilStopped() {
 }
 
 // A claim skips a bounded number of tasks of avoided programs. Then the worker continues with another claim. After
-// maxClaimsAtOnce such claims the worker pauses, so that Redis has time for other clients.
+// maxClaimsAtOnce claims without a task the worker pauses, so that Redis has time for other clients.
 const (
 	maxClaimsAtOnce = 10
 	claimPause      = 50 * time.Millisecond
 )
 
-// claim claims tasks, at most the given number, and starts them. A worker that stops still waits for the answer,
-// because the tasks in an unread answer would become lost.
+// claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
+// asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
 	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
 	defer end(nil)

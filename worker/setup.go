@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	setupTail = 4 << 10     // how much of the output of setup.sh an error contains, in bytes
-	setupRest = time.Second // how long to wait for the last output
+	setupTail = 4 << 10     // how many bytes of setup.sh's last output an error contains
+	setupRest = time.Second // how long to wait for output after setup.sh has ended
 )
 
 var errSetupUser = errors.New("it would run as root, but programs run as another user ([worker] user); prepare the program by hand")
@@ -45,7 +45,7 @@ func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, e
 		p.End(s.w.after(s.w.cfg.KillGrace), s.w.noGrace.Done())
 		return nil, context.Cause(ctx)
 	}
-	_ = read.SetReadDeadline(time.Now().Add(setupRest)) // an escaped process may keep the pipe open
+	_ = read.SetReadDeadline(time.Now().Add(setupRest)) // a process that escaped from the worker may keep the pipe open
 	return <-printed, setupError(p.Ended())
 }
 

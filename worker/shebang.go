@@ -48,8 +48,8 @@ func errCRLF(interpreter string) error {
 	return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
 }
 
-// envFinds returns the command that env has to find. An option -S may stand before the command. envFinds returns ""
-// if env has other options, variables, or words in quotes.
+// envFinds returns the command that env must find. An option -S may precede the command. envFinds returns "" if env has
+// other options, variables, or words in quotes.
 func envFinds(interpreter, argument string, script bool) string {
 	if !script || interpreter != "/usr/bin/env" && interpreter != "/bin/env" {
 		return ""

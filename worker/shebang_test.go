@@ -44,7 +44,7 @@ func TestEnvFinds(t *testing.T) {
 // directory.
 func TestEnvLooksInTheProgramsPath(t *testing.T) {
 	for name, c := range map[string]struct {
-		path string // the program's directory has a, b with b/own, and c with a file own that is not executable
+		path string // in the program's directory, b/own is a program, c/own is a directory, and d/own is not executable
 		ok   bool
 	}{
 		"there": {"/none:$dir/a:$dir/b", true}, "not there": {"/none:$dir/a", false}, "relative": {"b", true}, "itself": {"", false},

@@ -13,22 +13,22 @@ var errStopping = errors.New("the worker stops")
 
 // Bounds of the time for which a stopping worker waits for Redis.
 const (
-	answerBound = 2 * time.Second  // for an answer of Redis, except for answers to results
-	reportBound = 10 * time.Second // for a result, after the end of all programs
+	answerBound = 2 * time.Second  // for an answer of Redis to any call except a report
+	reportBound = 10 * time.Second // for the reports, after the end of all programs
 )
 
-// StopNow ends the grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and
-// waits at most two more seconds for Redis.
+// StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and waits
+// at most two more seconds for Redis.
 func (w *Worker) StopNow() {
 	w.log.Info("stopping at once: programs are killed")
 	w.endGrace()
 }
 
-// reportBound returns how long a result may wait for Redis after the worker began to stop. By then, the round's
-// program may have used all of the grace and of kill_grace.
+// reportBound returns how long a report may wait for Redis after the worker began to stop. The time includes grace and
+// kill_grace, because the round's program may use all of both.
 func (w *Worker) reportBound() time.Duration { return w.afterGrace(w.cfg.KillGrace + reportBound) }
 
-// programBound returns how long a round may go on after the worker began to stop. It includes the time to end the
+// programBound returns how long a round may continue after the worker began to stop. It includes the time to end the
 // program.
 func (w *Worker) programBound() time.Duration { return w.afterGrace(w.cfg.KillGrace) }
 
@@ -39,9 +39,9 @@ func (w *Worker) afterGrace(d time.Duration) time.Duration {
 	return w.cfg.Grace + d
 }
 
-// outlive returns a context that ends with errStopping when grace has passed after the end of stopping. StopNow
-// shortens the rest of that time to withoutGrace. The caller must call the returned function, which ends the context
-// at once.
+// outlive returns a context that ends with errStopping when the context stopping has ended and the time grace has
+// passed since then. StopNow shortens the rest of that time to withoutGrace. The caller must call the returned
+// function, which ends the context at once.
 func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(stopping))
 	go func() {
@@ -52,7 +52,8 @@ func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Dura
 	return ctx, end
 }
 
-// graceOver waits until the time is over, or until ctx ends, and returns whether the time is over.
+// graceOver waits until the time grace is over, or until ctx ends. It returns whether the time is over. After StopNow,
+// the time is withoutGrace.
 func (w *Worker) graceOver(ctx context.Context, grace, withoutGrace time.Duration) bool {
 	select {
 	case <-w.after(grace):

@@ -163,7 +163,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	p.release()
 	stop()
 	timers.fire(t, worker.reportBound())
-	timers.fire(t, worker.answer) // the last heartbeat
+	timers.fire(t, worker.answer) // the bound of the last heartbeat
 	wait()
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("the task is %s", got)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A successStore is how workers share which programs succeed.
+// A successStore has the calls to Redis with which workers share which programs succeed.
 type successStore interface {
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
@@ -43,8 +43,8 @@ func (bs *breakers) takeSuccesses() []string {
 	return programs
 }
 
-// countFailure counts a round that ran and failed. After many failures in a row, it asks whether the program succeeds
-// on other workers.
+// countFailure counts a round that ran and failed. After many failures in a row, countFailure asks whether the program
+// succeeds on other workers.
 func (e *execution) countFailure(ctx context.Context, reason string) {
 	s := e.s
 	if !s.breakers.failed(e.task.Program, reason) {

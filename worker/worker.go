@@ -40,16 +40,16 @@ type Worker struct {
 	breakers breakers
 	drain    drain
 
-	preparer  Preparer      // while the worker runs
-	processes *process.Host // while the worker runs programs; nil if rounds run in this process
+	preparer  Preparer      // nil unless the worker runs
+	processes *process.Host // nil unless the worker runs programs in processes of their own
 
 	noGrace  context.Context // done after StopNow
 	endGrace context.CancelFunc
 
 	after  func(time.Duration) <-chan time.Time
-	answer time.Duration // answerBound; more in tests, which may run on a slow machine
+	answer time.Duration // answerBound, or longer in tests, because their machine may be slow
 
-	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep
+	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep, unless a test replaces it
 }
 
 // Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a *[config.Error]
@@ -69,7 +69,7 @@ func Load(name, file string, with ...Option) (*Worker, error) {
 // New returns a worker. It does not connect to Redis: [Worker.Run] does. Each worker of a namespace has a name of its
 // own ([CheckName]).
 //
-// An invalid configuration is a *[config.Error]. Options that exclude each other are an error, too.
+// An invalid configuration is a *[config.Error]. New also returns an error if options exclude each other.
 func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	return w, nil
 }
 
-// workingDirectory returns dir as an absolute path. It returns an error unless dir is an existing directory.
+// workingDirectory returns dir as an absolute path. It returns an error if dir is not an existing directory.
 func workingDirectory(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -132,8 +132,7 @@ func (w *Worker) slots() int {
 }
 
 // Run connects to Redis, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more, waits up to
-// the grace of the configuration for the rounds that still run, and releases the rest
-// (docs/operations.md, "Stopping a worker").
+// the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping a worker").
 //
 // Run waits while Redis is away. It returns an error if
 //   - Redis refuses the worker, for example because of a wrong password,
@@ -176,7 +175,7 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	w.store = s
 	return func() {
 		w.store = nil
-		_ = s.Close() // best effort: all is reported
+		_ = s.Close() // best effort: all reports are sent
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// places lists states and outcomes of tasks, and the percentage of the tasks that get each.
+// places lists pairs of a state and an outcome, and the percentage of the tasks that get this pair.
 var places = []struct {
 	state   tdf.State
 	outcome tdf.State
@@ -90,7 +90,7 @@ func task(id int64, at tdf.Time, random *rand.Rand) tdf.Hash {
 	return h
 }
 
-// sum adds the percentages in places, up to the given state and outcome.
+// sum returns the sum of the percentages in places up to the given state and outcome, inclusive.
 func sum(state, outcome tdf.State) int {
 	n := 0
 	for _, p := range places {

@@ -1,5 +1,5 @@
-// Command look measures the response times of tdf's commands with very many tasks. It also measures for how long they block
-// Redis at most (docs/performance.md).
+// Command look measures the response times of tdf's commands with very many tasks. It also measures the maximum time
+// for which each command blocks Redis (docs/performance.md).
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const namespace = "many"
 
-// looks lists the commands that are measured. %s stands for the id of a failed task.
+// looks lists the commands to measure. %s stands for the id of a failed task.
 var looks = []string{
 	"ls",
 	"ls --campaign big",
@@ -86,7 +86,7 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 	return l.all(ctx, repeats, out)
 }
 
-// A look runs commands. From Redis's slow log, it reads for how long each command blocked Redis.
+// A look runs commands. It reads in Redis's slow log for how long each command blocked Redis.
 type look struct {
 	tdf    string
 	server *redisserver.Server
@@ -152,7 +152,7 @@ func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats 
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// answer runs a command and returns its response time. It kills watch after the first line.
+// answer runs a command and returns its response time. It kills tdf watch after the first line.
 func answer(cmd *exec.Cmd) (time.Duration, error) {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -175,7 +175,7 @@ func answer(cmd *exec.Cmd) (time.Duration, error) {
 	_, _ = io.Copy(io.Discard, lines)
 	err = cmd.Wait()
 	var exit *exec.ExitError
-	const problemsFound = 3 // exit status of commands that report a problem
+	const problemsFound = 3 // exit status of tdf's commands if they report a problem
 	if errors.As(err, &exit) && exit.ExitCode() == problemsFound {
 		err = nil
 	}

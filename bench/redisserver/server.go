@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Server is a redis-server on loopback without persistence.
+// A Server is a redis-server that listens on loopback and saves nothing to disk.
 type Server struct {
 	Port   int
 	dir    string
@@ -62,17 +62,17 @@ func (r *Server) Stop() {
 	os.RemoveAll(r.dir)
 }
 
-// Usage is the CPU time in seconds that Redis used, and the number of commands that it ran. The number includes commands that
-// scripts called.
+// Usage holds the CPU time in seconds that Redis used, and the number of commands that it ran. The number includes the
+// commands that scripts call.
 type Usage struct{ CPU, Commands float64 }
 
-// Minus returns the difference of u and v.
+// Minus returns u minus v.
 func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
 
 // Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.Commands + v.Commands} }
 
-// Usage returns the server's usage since its start.
+// Usage returns the server's usage since its start. It waits a moment for fresh numbers.
 func (r *Server) Usage(ctx context.Context) (Usage, error) {
 	time.Sleep(150 * time.Millisecond) // Redis updates INFO ten times a second
 	info, err := r.client.Info(ctx, "cpu", "commandstats").Result()

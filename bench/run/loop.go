@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// loop calls run for each run, in one goroutine per slot. It returns how long all runs took.
+// loop calls run for each number from 1 to runs, in one goroutine per slot. It returns the time until the last call
+// ends.
 func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -35,7 +36,7 @@ func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// bare runs the program by os/exec, and does nothing else.
+// bare only runs the program, by os/exec.
 func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	return loop(runs, func(int64) error {
 		cmd := exec.CommandContext(ctx, "./run.sh", "1")
@@ -44,8 +45,8 @@ func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	})
 }
 
-// careful does the least that a worker must do. Each run has a separate session, a directory and two output files. The files
-// are read at the end of the run.
+// careful runs the program with the minimum that a worker must do. Each run has its own session, directory and two
+// output files. At the end of the run, careful reads the files.
 func careful(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	results := filepath.Join(dir, "careful")
 	if err := os.MkdirAll(results, 0o755); err != nil {

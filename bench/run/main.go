@@ -19,7 +19,7 @@ import (
 // slots is the number of programs that each tool runs at once.
 const slots = 2
 
-// A way is a way to run the program. Its function returns how long the runs took.
+// A way is a tool that runs the program. Its function run returns the time that all runs took.
 type way struct {
 	name string
 	run  func(ctx context.Context, dir string, runs int) (time.Duration, error)
@@ -78,7 +78,7 @@ func median(d []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// inputs returns the input of xargs and parallel: one line for each run.
+// inputs returns the stdin of xargs and parallel, with one line for each run.
 func inputs(runs int) io.Reader { return strings.NewReader(strings.Repeat("1\n", runs)) }
 
 func command(ctx context.Context, dir string, runs int, name string, args ...string) (time.Duration, error) {

@@ -28,7 +28,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "tdf-worker"), build.Run()
 })
 
-// tdfWorker runs a tdf-worker with its own Redis. It returns the time from the first claim to the last result, by
+// tdfWorker measures a tdf-worker with its own Redis. It returns the time from the first claim to the last result, by
 // Redis's clock.
 func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error) {
 	binary, err := built()

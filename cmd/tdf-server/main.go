@@ -2,7 +2,7 @@
 //
 //	tdf-server NAME FILE.cfg
 //
-// docs/operations.md explains how to run it. docs/configuration.md explains the file.
+// docs/operations.md explains how to run the command. docs/configuration.md explains the configuration file.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// warn warns of settings of Redis that may lose tasks or give access to others (docs/operations.md, "Redis").
+// warn logs warnings about Redis settings that can lose tasks or that let other users in (docs/operations.md, "Redis").
 func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
@@ -21,7 +21,8 @@ func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
 	}
 }
 
-// loopback reports whether host is on this machine. It does not resolve names: a name may lead to another machine.
+// loopback reports whether a host is this machine. Of all names, it accepts only localhost, because other names may lead to
+// another machine.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -2,7 +2,7 @@
 //
 //	tdf-worker NAME FILE.cfg
 //
-// docs/operations.md explains how to run it. docs/configuration.md explains the file.
+// docs/operations.md explains how to run the command. docs/configuration.md explains the configuration file.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 const (
 	name        = "tdf-worker"
 	description = "Claims tasks, fetches and runs their programs, and stores their output. The name must be unique\n" +
-		"in the namespace. It has no slash, and does not begin with a dot."
+		"in the namespace. It must not contain a slash or begin with a dot."
 )
 
 func main() {
@@ -29,8 +29,8 @@ func main() {
 	os.Exit(run(stop, stopNow, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the command and returns its exit status. The end of stop drains the worker. The end of stopNow stops it at
-// once.
+// run runs the command and returns its exit status. When stop ends, the worker drains. When stopNow ends,
+// the worker ends its programs at once.
 func run(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) int {
 	err := work(stop, stopNow, args, stdout, stderr)
 	return command.Status(stop, name, err, stderr)
@@ -48,7 +48,7 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	syscall.Umask(0o022) // files of programs are readable, for any umask of the worker's user
+	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
 	if err == nil {

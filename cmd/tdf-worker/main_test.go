@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// An error names the source of the invalid value: the file or the variable.
+// An error names the file or the environment variable that contains the invalid value.
 func TestErrorsNameTheSource(t *testing.T) {
 	_, port, err := net.SplitHostPort(redistest.Shared(t))
 	if err != nil {

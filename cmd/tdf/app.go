@@ -29,7 +29,7 @@ type app struct {
 	set       []string // --set
 	parsed    bool     // the arguments are valid for the command
 
-	grace atomic.Int64 // how long the command may still run after a signal; a [time.Duration]
+	grace atomic.Int64 // time for which the command may still run after a signal, as a [time.Duration]
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -72,8 +72,8 @@ func (a *app) root() *cobra.Command {
 	setUsageTemplate(root)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.file, "config", "", "`FILE` configuration file (default: $TDF_CONFIG, else ./tdf.cfg if it exists)")
-	flags.StringVar(&a.namespace, "namespace", "", "`NAME` namespace of the project, [tdf] namespace")
-	flags.StringVar(&a.redis, "redis", "", "`HOST[:PORT]` address of Redis, [redis] host and port")
+	flags.StringVar(&a.namespace, "namespace", "", "`NAME` namespace of the project (instead of [tdf] namespace)")
+	flags.StringVar(&a.redis, "redis", "", "`HOST[:PORT]` address of Redis (instead of [redis] host and port)")
 	flags.StringArrayVar(&a.set, "set", nil, "`SECTION.KEY=VALUE` value for any other configuration key")
 	completeGlobalFlags(root)
 	for _, g := range groups {
@@ -88,10 +88,11 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// begin runs before every command. It refuses empty arguments and flag values. Most likely, an unset shell variable caused them.
+// begin runs before every command. It refuses empty arguments and flag values, because they probably come from unset shell
+// variables.
 func (a *app) begin(c *cobra.Command, args []string) error {
 	a.parsed = true
-	if c.Name() == "up" { // tdf up lets running programs finish first
+	if c.Name() == "up" { // tdf up lets running programs finish before it ends
 		a.grace.Store(int64(noLimit))
 	}
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
@@ -123,12 +124,12 @@ type group struct {
 
 var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
-	{"look", "Look:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
+	{"look", "Inspect:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newFailures, newExplain, newResults, newWorkers}},
 	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain, newPrograms}},
 	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 
-// say writes a message to stderr. It escapes control characters, because args may contain texts from Redis.
+// say writes a message to stderr. It escapes control characters, because the message may contain texts from Redis.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, printable(fmt.Sprintf(format, args...)))
 }

@@ -13,8 +13,8 @@ func newArchive(a *app) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "archive", Short: "Archive finished tasks",
-		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives a task after its callback has returned;\n" +
-			"use this command for tasks that no manager handles. Archived tasks keep their outputs.",
+		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives its tasks itself, after the callback has returned.\n" +
+			"Use this command for tasks that no manager handles. Archived tasks keep their outputs.",
 		Example: "  tdf archive --campaign grid --state succeeded",
 	})
 }

@@ -13,7 +13,8 @@ func newCancel(a *app) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "cancel", Short: "Cancel open and running tasks",
-		Long:    "Cancels open and running tasks. They expire with the outcome cancelled. Workers end the programs of cancelled tasks that were running.",
+		Long: "Cancels open and running tasks. Their state becomes expired, and their outcome cancelled. If a task is running, its\n" +
+			"worker ends the program.",
 		Example: "  tdf cancel --campaign grid --state open",
 	})
 }

@@ -15,21 +15,21 @@ func newCheck(a *app) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
-		Long: "Checks all tasks. Work may go on meanwhile. A task must be in the list of its state, the server must look at it in time, and its\n" +
-			"counters must agree. The server's audit makes the same checks, for some tasks at a time.\n" +
-			"--repair repairs a certain finding at once, and an uncertain one if it is unchanged after --wait.\n" +
-			"Exit status 3 means that inconsistent tasks are left.",
+		Long: "Checks all tasks. Managers, servers and workers may run meanwhile. A task must be in the list of its state, its time in the set of\n" +
+			"due tasks must be right, and its counters must agree. The server's audit makes the same checks, for some tasks at a time.\n" +
+			"--repair repairs a certain finding at once. It repairs an uncertain finding only if the finding is unchanged after --wait.\n" +
+			"Exit status 3 means that some tasks are still inconsistent.",
 		Example: "  tdf check --repair",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if pause < 0 {
-				return usage("invalid value %v for --wait: want a span from 0", pause)
+				return usage("invalid value %v for --wait: want at least 0", pause)
 			}
 			return a.withManager(c.Context(), func(m *client) error { return a.check(c.Context(), m, repair, pause) })
 		},
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "repair the inconsistent tasks")
-	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which an uncertain finding is checked again, and repaired if it is unchanged")
+	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
+	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which --repair checks uncertain findings again")
 	return c
 }
 
@@ -55,8 +55,8 @@ func (a *app) printFindings(findings []admin.Finding, line func(admin.Finding) s
 		}
 	}
 	if len(findings) > 0 {
-		a.say("left: %s", counted(len(findings), "finding"))
-		return errNotWell
+		a.say("inconsistent: %s", counted(len(findings), "finding"))
+		return errProblems
 	}
 	a.say("all tasks are consistent")
 	return nil
@@ -79,7 +79,7 @@ func beforeRepair(f admin.Finding) string {
 	return fmt.Sprintf("task %d: %s; --repair would repair it", f.ID, f.Problem)
 }
 
-// afterRepair describes a finding that is left after a repair.
+// afterRepair describes a finding that still exists after a repair.
 func afterRepair(f admin.Finding) string {
 	if repairable(f) {
 		return f.String() + " (not repaired yet)"
@@ -89,8 +89,8 @@ func afterRepair(f admin.Finding) string {
 
 func repairable(f admin.Finding) bool { return f.Repairable() }
 
-// repair repairs findings, and returns the findings that are left. It repairs the sure ones at once. The others may be
-// transitions in progress; repair repairs them if they are unchanged after the pause.
+// repair repairs findings, and returns the findings that remain. It repairs the sure findings at once. Other findings may be
+// transitions in progress. repair repairs these findings only if they are unchanged after the pause.
 func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
@@ -133,7 +133,7 @@ func (a *app) repairNow(ctx context.Context, m *client, findings []admin.Finding
 	if err != nil {
 		return err
 	}
-	if n < len(findings) { // Repair does not return which findings it repaired; the next check finds the rest
+	if n < len(findings) { // Repair returns only the number of repaired findings, so only the next check can name the remaining findings
 		a.say("repaired %d of %s", n, counted(len(findings), "finding"))
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A client is a manager, and opens tasks whose properties are checked by the rule book.
+// A client is a manager with methods that only tdf needs.
 type client struct{ *manager.Manager }
 
 func (c *client) admin() *admin.Admin { return admin.New(c.Manager) }
@@ -21,7 +21,7 @@ func (c *client) now(ctx context.Context) (tdf.Time, error) {
 	return stdtime.TDF(now), err
 }
 
-// define returns the properties of a task with the configuration's defaults.
+// define returns the properties of a new task: the arguments, and the configuration's defaults for all other properties.
 func (c *client) define(program, source, input string) tdf.Properties {
 	p := friend.PartsOf(c.Manager).Config.TaskDefaults
 	p.Program, p.Source, p.Input = program, source, input
@@ -30,7 +30,7 @@ func (c *client) define(program, source, input string) tdf.Properties {
 
 type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
 
-// open opens tasks by one of the manager's methods, and returns their ids.
+// open opens tasks with one of the manager's methods, and returns their ids.
 func (c *client) open(ctx context.Context, by opener, all ...tdf.Properties) ([]int64, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {

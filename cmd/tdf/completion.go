@@ -49,7 +49,7 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// Only the arguments and flags listed here take files or directories. Shells complete file names only for them.
+// Commands and flags whose values are files or directories. Shells complete file names only for these values.
 var (
 	pathCommands = []string{"push", "load"}
 	pathFlags    = []string{"config", "from", "program", "data", "directory", "output"}
@@ -74,7 +74,7 @@ func (a *app) completeValues(c *cobra.Command) {
 	}
 }
 
-// completeNoFiles keeps shells from completing file names for flags that take no files.
+// completeNoFiles keeps shells from completing file names for flags whose values are not files.
 func completeNoFiles(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(pathFlags, f.Name) && f.Value.Type() != "bool" {
@@ -126,8 +126,8 @@ func completeListed(values []string) cobra.CompletionFunc {
 	}
 }
 
-// complete returns a completion function for the values that read gets from Redis, except the values in args. A value may be
-// followed by a tab and a description. Values with control characters are left out.
+// complete returns a completion function. The function offers the values that read returns. It leaves out values that the command
+// line already contains, and values with control characters. A value may be followed by a tab and a description.
 func (a *app) complete(read func(context.Context, *client, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
@@ -154,7 +154,7 @@ const sampled = 1000
 func newestNames(name func(*manager.Task) string) func(context.Context, *client, *cobra.Command) []string {
 	return func(ctx context.Context, m *client, _ *cobra.Command) []string {
 		var all []string
-		for _, state := range tdf.States { // a large campaign rarely fills the samples of all states
+		for _, state := range tdf.States { // one sample per state, because a large campaign rarely fills all of them
 			page, err := m.Page(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// tool reads the configuration. A flag overrides the environment. The environment overrides the file.
+// tool reads the configuration. Flags override environment variables, and environment variables override the file.
 func (a *app) tool() (config.Tool, error) {
 	overrides, err := a.overrides()
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) overrides() ([]config.Override, error) {
 		key, value, ok := strings.Cut(s, "=")
 		section, name, dotted := strings.Cut(key, ".")
 		if !ok || !dotted {
-			return nil, usage("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // not the whole argument: its value may be secret
+			return nil, usage("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // quotes only the key, because the value may be secret
 		}
 		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
 	}
@@ -92,7 +92,7 @@ func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*clie
 // firstAnswer is the time limit for the first answer of Redis. Later calls wait for Redis without a limit.
 const firstAnswer = 5 * time.Second
 
-var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start one with tdf up")
+var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start a Redis with tdf up")
 
 // connect returns a client that writes the user's name into the logs of tasks.
 func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
@@ -110,8 +110,8 @@ func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
 	return &client{m}, m.Connect(ctx)
 }
 
-// reach connects to addr once. It fails at once if nothing listens there or the host is unknown. It ignores a time-out, because
-// the client waits for a slow Redis.
+// reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It ignores a
+// time-out, because the client waits for a slow Redis.
 func reach(ctx context.Context, addr string) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	var network net.Error
@@ -123,7 +123,7 @@ func reach(ctx context.Context, addr string) error {
 	case errors.As(err, &network) && network.Timeout():
 		return nil
 	}
-	return fmt.Errorf("connect to redis: %w; start one with tdf up, or name another with --redis HOST:PORT", err)
+	return fmt.Errorf("connect to redis: %w; start a Redis with tdf up, or name another Redis with --redis HOST:PORT", err)
 }
 
 // userAtHost returns the name of the user and the host, for the logs of tasks.

@@ -13,8 +13,8 @@ func newDoctor(a *app) *cobra.Command {
 	asJSON, quiet, configOnly := false, false, false
 	c := &cobra.Command{
 		Use: "doctor", Short: "Diagnose problems and suggest fixes",
-		Long: "Checks Redis, its version, settings and memory, the server, the workers, and tasks that run or wait too long. Each problem comes\n" +
-			"with a fix. Exit status 3 means that there is a problem. --config-only checks only the configuration.",
+		Long: "Checks Redis (its version, settings and memory), the server, the workers, and tasks that run or wait too long. It suggests a fix for\n" +
+			"each problem. Exit status 3 means that it has found a problem. --config-only checks only the configuration.",
 		Example: "  tdf doctor --quiet || mail -s 'TDF has a problem' root",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -26,7 +26,7 @@ func newDoctor(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "only problems")
-	c.Flags().BoolVar(&configOnly, "config-only", false, "check only the configuration, without a connection to Redis")
+	c.Flags().BoolVar(&configOnly, "config-only", false, "check of the configuration only, without a connection to Redis")
 	return c
 }
 
@@ -60,7 +60,7 @@ func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
 		}
 	}
 	if !well {
-		return errNotWell
+		return errProblems
 	}
 	return nil
 }

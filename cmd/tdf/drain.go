@@ -10,9 +10,9 @@ func newDrain(a *app) *cobra.Command {
 	undo := false
 	c := &cobra.Command{
 		Use: "drain WORKER…", Short: "Stop workers from claiming tasks",
-		Long: "Stops workers from claiming tasks, from their next heartbeat on. A worker sends three heartbeats per lease. A drained worker finishes its running tasks;\n" +
-			"tdf requeue takes these tasks away from it. The worker process keeps running. The drain lasts until tdf drain --undo, even if the worker\n" +
-			"restarts.",
+		Long: "Stops workers from claiming tasks. The drain of a worker begins with its next heartbeat. A worker sends three heartbeats per lease.\n" +
+			"A drained worker finishes its running tasks. To run these tasks on other workers at once, use tdf requeue. The worker process keeps running.\n" +
+			"The drain lasts until tdf drain --undo, even if the worker restarts.",
 		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
 		Args:              someArguments("WORKER"),
 		ValidArgsFunction: a.completeWorkers,
@@ -20,7 +20,7 @@ func newDrain(a *app) *cobra.Command {
 			return a.withManager(c.Context(), func(m *client) error { return a.drain(c.Context(), m, args, undo) })
 		},
 	}
-	c.Flags().BoolVar(&undo, "undo", false, "end the drain, so that the workers claim tasks again")
+	c.Flags().BoolVar(&undo, "undo", false, "end of the drain, so that the workers claim tasks again")
 	return c
 }
 

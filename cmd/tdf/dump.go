@@ -8,7 +8,7 @@ func newDump(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "dump", Short: "Write the whole namespace to stdout",
 		Long: "Writes the namespace as JSON lines: its tasks with their outputs, and its stored programs. Tasks may change during the dump: each\n" +
-			"task is consistent, but two tasks may have been read at different times.",
+			"task is consistent, but the command reads different tasks at different times.",
 		Example: "  tdf dump | gzip > project.dump.gz",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

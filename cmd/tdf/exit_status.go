@@ -13,20 +13,20 @@ const (
 	statusDone        = 0
 	statusFailed      = 1
 	statusRefused     = 2 // the arguments or the configuration are invalid, or Redis refuses them
-	statusNotWell     = 3 // the command ran, and found problems or skipped tasks
+	statusProblems    = 3 // the command ran, and found problems or skipped tasks
 	statusInterrupted = 130
 )
 
-// errNotWell makes a command exit with statusNotWell. The command must have printed the reason before.
-var errNotWell = errors.New("not well")
+// errProblems makes a command exit with statusProblems. Before, the command must print the reason.
+var errProblems = errors.New("the command found problems or skipped tasks")
 
-// status prints err, and returns the exit status of a command that returned err.
+// status prints the error of a command, and returns the command's exit status.
 func (a *app) status(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return statusDone
-	case errors.Is(err, errNotWell):
-		return statusNotWell
+	case errors.Is(err, errProblems):
+		return statusProblems
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return statusInterrupted
 	}

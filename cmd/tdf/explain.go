@@ -19,7 +19,7 @@ func newExplain(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain ID", Short: "Explain what blocks a task and how to fix it",
 		Long: "Checks everything that the task needs in order to finish, and suggests a fix for each check that blocks it. Exit status 3 means\n" +
-			"that something blocks the task. The command requests an http source from this machine; a worker may get another answer.",
+			"that a check blocks the task. If the source is an http address, the command requests it from this machine. A worker may get another answer.",
 		Example: "  tdf explain 17",
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -53,12 +53,12 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 		err = a.printChecks(e)
 	}
 	if err == nil && e.Blocked() {
-		err = errNotWell
+		err = errProblems
 	}
 	return err
 }
 
-// printChecks prints each check with its state. Below them, it prints the fixes.
+// printChecks prints each check with its state. It prints the fix of a check on the next line.
 func (a *app) printChecks(e admin.Explanation) error {
 	var b strings.Builder
 	state := string(e.State)

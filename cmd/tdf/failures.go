@@ -28,16 +28,16 @@ func newFailures(a *app) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
 		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, also if they are archived. The rounds of a group ended in the same\n" +
-			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary paths. The flag --failure of other\n" +
-			"commands takes the ID of a group.\n" +
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, including archived tasks. The rounds of a group ended in the same\n" +
+			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary paths. To select the tasks of a group\n" +
+			"in other commands, give its ID to --failure.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures --campaign grid",
 		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
 	r.filter.flags(c)
 	r.paging.flags(c, 20, "groups")
-	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "include failed rounds of tasks that are now open, running, executed or succeeded")
+	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "also failed rounds of tasks that are now open, running, executed or succeeded")
 	c.Flags().BoolVar(&r.asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -85,7 +85,8 @@ func (r *failureReport) print(found admin.Failures) error {
 		return err
 	}
 	for _, s := range found.Suspects {
-		r.a.say("worker %s: %s failed in %d of its last %d rounds there, and in %d of %d on other workers; tdf drain %s stops this worker",
+		r.a.say("worker %s: program %s failed in %d of its last %d rounds on this worker, and in %d of %d rounds on other workers; "+
+			"to drain the worker, run tdf drain %s",
 			s.Worker, s.Program, s.Failed, s.Rounds, s.OthersFailed, s.OthersRounds, s.Worker)
 	}
 	n, rounds := 0, 0
@@ -125,7 +126,7 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	return t.write()
 }
 
-// paragraphs prints the groups on a terminal, each as a paragraph: the line from stderr is too long for a table.
+// paragraphs prints each group as a paragraph on a terminal, because the line from stderr is too long for a table.
 func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
@@ -143,7 +144,7 @@ func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	return err
 }
 
-// topCounts lists the names with the highest counts in a text, with their counts if there are several names.
+// topCounts returns a text with the names that have the highest counts. If there are several names, the text contains the counts.
 func topCounts(of map[string]int) string {
 	const limit = 2
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {

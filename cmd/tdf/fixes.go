@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fixCommands lists fixes that package admin suggests, each with the commands that carry it out. ID stands for the task's id.
+// fixCommands lists fixes that package admin suggests, each with the commands that carry out the fix. ID stands for the task's id.
 var fixCommands = []struct{ fix, command string }{
 	{"start a server", "start tdf-server, or tdf up"},
 	{"start a worker", "start tdf-worker, or tdf up"},

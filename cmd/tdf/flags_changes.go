@@ -23,12 +23,12 @@ type changes struct {
 func (c *changes) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name with --source")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	c.task.flags(cmd)
 }
 
-// given reports whether any of the flags was given.
+// given reports whether the user gave any of the flags.
 func (c *changes) given() bool {
 	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
 }
@@ -49,7 +49,7 @@ func notADirectory(program string) error {
 	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
 }
 
-// read returns the changes. If --program is a directory, read also packs it.
+// read returns the changes. If --program is a directory, read also packs and returns the program.
 func (c *changes) read(ctx context.Context, m *client) (manager.Changes, *program.Packed, error) {
 	all, err := c.task.read(ctx, m)
 	if err != nil {

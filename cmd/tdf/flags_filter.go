@@ -38,7 +38,7 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringVar(&f.failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
 }
 
-// given reports whether ids or flags of the filter were given.
+// given reports whether the user gave ids or flags of the filter.
 func (f *filter) given(ids []string) bool {
 	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
@@ -71,7 +71,7 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (manager.Qu
 	return q, err
 }
 
-// read returns the query without the times, which depend on Redis's clock. It still checks them.
+// read returns the query without the times, because they depend on Redis's clock. It only checks the flags for the times.
 func (f *filter) read(ids []string) (manager.Query, error) {
 	q := manager.Query{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
@@ -92,7 +92,7 @@ func (f *filter) read(ids []string) (manager.Query, error) {
 	return q, f.readSpans(time.Time{}, &manager.Query{})
 }
 
-// checkCampaign returns an error for a campaign without tasks: its name is probably misspelt.
+// checkCampaign returns an error for a campaign without tasks, because its name is probably misspelt.
 func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	if f.campaign == "" {
 		return nil
@@ -154,7 +154,7 @@ func outcomeValues() []string {
 // maxRange is the largest number of ids in a range such as 1-500.
 const maxRange = 1_000_000
 
-// parseIDs reads ids and ranges of ids: 7 12-40.
+// parseIDs reads ids and ranges of ids, such as 7 and 12-40.
 func parseIDs(args []string) ([]int64, error) {
 	var ids []int64
 	for _, arg := range args {
@@ -166,7 +166,7 @@ func parseIDs(args []string) ([]int64, error) {
 		}
 		switch {
 		case err != nil || to < from:
-			return nil, usage("invalid id %q: want a number, or a range such as 12-40; campaigns need --campaign, failure groups --failure", arg)
+			return nil, usage("invalid id %q: want a number, or a range such as 12-40; use --campaign for a campaign, and --failure for a failure group", arg)
 		case to-from >= maxRange:
 			return nil, usage("invalid range %q: want at most %d ids", arg, maxRange)
 		}
@@ -181,7 +181,7 @@ func parseIDs(args []string) ([]int64, error) {
 func parseID(text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, usage("invalid id %q: want a number from 1", text)
+		return 0, usage("invalid id %q: want a number above 0", text)
 	}
 	return id, nil
 }

@@ -17,12 +17,12 @@ type paging struct {
 func (p *paging) flags(c *cobra.Command, limit int, items string) {
 	c.Flags().IntVar(&p.limit, "limit", limit, "`N` maximum number of "+items)
 	c.Flags().StringVar(&p.cursor, "cursor", "", "`CURSOR` continuation point, as printed by an earlier call")
-	c.Flags().BoolVar(&p.all, "all", false, "print all "+items+", however many there are and however long the search takes")
+	c.Flags().BoolVar(&p.all, "all", false, "all "+items+", without a limit on their number or on the time of the search")
 }
 
 func (p *paging) check() error {
 	if p.limit < 1 {
-		return usage("invalid value %d for --limit: want a number from 1", p.limit)
+		return usage("invalid value %d for --limit: want at least 1", p.limit)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags := c.Flags()
 	f.changed = flags.Changed
 	flags.StringVar(&f.startAfter, "start-after", "", "`TIME` earliest start: Unix seconds, RFC 3339, or +2h from now")
-	flags.StringVar(&f.endBefore, "end-before", "", "`TIME` time at which an unfinished task expires: as for --start-after, or inf for never")
+	flags.StringVar(&f.endBefore, "end-before", "", "`TIME` time at which an unfinished task expires, in a format of --start-after, or inf for never")
 	flags.StringVar(&f.timeout, "timeout", "", "`SPAN` maximum run time of a round: 90 (seconds), 90s, 2h, or inf")
 	flags.IntVar(&f.maxFails, "max-fails", 0, "`N` number of failed rounds that are allowed")
 	flags.IntVar(&f.maxTimeouts, "max-timeouts", 0, "`N` number of timed-out rounds that are allowed")
@@ -36,8 +36,8 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
 }
 
-// check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because only
-// Redis's clock counts.
+// check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because
+// Redis's clock may differ from the clock of this machine.
 func (f *taskFlags) check() error {
 	all, err := f.fixed()
 	if err == nil {
@@ -97,7 +97,7 @@ func (f *taskFlags) number(flag string, value *int) *int {
 	return nil
 }
 
-// moments reads the flags that may be relative to the current time.
+// moments reads the flags whose values may be relative to the current time.
 func (f *taskFlags) moments(now tdf.Time, all *manager.Changes) error {
 	for _, t := range []struct {
 		flag, text string

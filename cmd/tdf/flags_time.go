@@ -28,12 +28,12 @@ func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
 }
 
 // checkEnd returns an error for an end_before in the past, because the task would expire at once. The argument name is the
-// flag or the key.
+// flag or the configuration key that sets it.
 func checkEnd(name string, at, now tdf.Time) error {
 	if at > now {
 		return nil
 	}
-	return usage("invalid %s: past by Redis's clock, which shows %v; the task would expire at once", name, now)
+	return usage("invalid %s: in the past, because Redis's clock shows %v; the task would expire at once", name, now)
 }
 
 // parseTimeout reads the value of --timeout.

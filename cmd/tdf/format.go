@@ -10,10 +10,10 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// number formats n for a table.
+// number formats a number for a table.
 func number[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// counted formats n with a noun: "1 task", "2 tasks".
+// counted formats a number with its noun: "1 task", "2 tasks".
 func counted[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -49,7 +49,7 @@ func seconds(d time.Duration) string {
 	}
 }
 
-// perSecond formats a rate.
+// perSecond formats a rate with three digits.
 func perSecond(rate float64) string { return fmt.Sprintf("%.3g", rate) }
 
 // size formats a number of bytes for people: "196 bytes", "1.23 kB".

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// marshal is json.Marshal without escapes for HTML.
+// marshal returns the JSON of a value. Unlike json.Marshal, it does not escape characters for HTML.
 func marshal(v any) ([]byte, error) {
 	var b strings.Builder
 	err := jsonLines(&b).Encode(v)

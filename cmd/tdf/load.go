@@ -13,9 +13,9 @@ import (
 func newLoad(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|-]", Short: "Load a dump into a namespace without tasks",
-		Long: "Loads a dump into a namespace without tasks. Its name may differ from the original's. Tasks keep their ids and states. A running task is lost\n" +
-			"when its lease ends, and runs again if max_losses allows it.\n" +
-			"The command checks a file before it writes anything. Repeat an interrupted load to continue it.",
+		Long: "Loads a dump into a namespace without tasks. The namespace may have another name than the dumped one. Tasks keep their ids and states.\n" +
+			"A running task is lost when its lease ends. It runs again if max_losses allows it.\n" +
+			"The command checks the whole file before it writes to Redis. Repeat an interrupted load to continue it.",
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
 		Args:    atMostOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,7 +54,7 @@ func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
 	}
 	a.say("loaded %s and %s", tasks(done.Tasks), counted(done.Programs, "program"))
 	if done.There > 0 {
-		a.say("%d of the tasks were loaded before, by an interrupted load", done.There)
+		a.say("an earlier, interrupted load had already loaded %d of the tasks", done.There)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func newLs(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [ID…] [FILTER]", Short: "List tasks",
 		Long: "Lists tasks, the newest first. Tasks of one campaign are sorted by id, others by the time at which they entered their states.\n" +
-			"Filters other than state, campaign and time read one task after the other. tdf ls stops after about half a second and\n" +
-			"prints the command that continues.",
+			"For filters other than state, campaign and time, the command reads one task after the other. It stops after about half a second,\n" +
+			"and prints the command that continues the search.",
 		Example: "  tdf ls --state failed --error-has MemoryError",
 		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args) },
 	}
@@ -65,7 +65,7 @@ func (l *listing) run(ctx context.Context, args []string) error {
 // allPage is the size of a page with --all.
 const allPage = 1000
 
-// list prints one page, or all of them.
+// list prints one page of tasks. With --all, it prints all pages.
 func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []string, out *taskPrinter) error {
 	found := map[int64]bool{}
 	shown, read, limit := 0, 0, l.paging.limit
@@ -94,7 +94,7 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 	}
 }
 
-// summarize prints the number of tasks, and how to continue.
+// summarize prints the number of tasks, and the command that prints the next page.
 func (l *listing) summarize(q manager.Query, shown, read int, next string) {
 	switch {
 	case next != "":
@@ -113,7 +113,7 @@ type taskPrinter struct {
 	a       *app
 	now     time.Time
 	asJSON  bool
-	printed bool // the heading
+	printed bool // the heading was printed
 }
 
 func (l *listing) printer(now time.Time) *taskPrinter {
@@ -152,7 +152,7 @@ func (p *taskPrinter) print(tasks []*manager.Task) error {
 
 var (
 	columnNames = []string{"id", "state", "campaign", "program", "round", "worker", "age", "exit", "seconds", "input"}
-	narrowNames = []string{"id", "state", "worker", "age", "exit", "input"} // the most useful ones
+	narrowNames = []string{"id", "state", "worker", "age", "exit", "input"} // the most useful columns
 )
 
 // narrow reports whether the terminal is too narrow for all columns.
@@ -173,7 +173,7 @@ func (p *taskPrinter) columns(t *manager.Task) []string {
 	}
 }
 
-// age returns the time that the task has been in its state.
+// age returns the time for which the task has been in its state.
 func (p *taskPrinter) age(t *manager.Task) string {
 	if t.Entered.IsZero() {
 		return ""
@@ -181,15 +181,15 @@ func (p *taskPrinter) age(t *manager.Task) string {
 	return span(p.now.Sub(t.Entered))
 }
 
-// stateAt returns stateText. It marks a running task whose lease has ended.
+// stateAt returns the same text as stateText, with a mark if the task is running and its lease has ended.
 func stateAt(t *manager.Task, now time.Time) string {
 	if friend.TaskOf(t).LeaseExpired(stdtime.TDF(now)) {
-		return stateText(t) + " (lease over)"
+		return stateText(t) + " (lease ended)"
 	}
 	return stateText(t)
 }
 
-// stateText returns the state, and the outcome if it differs.
+// stateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too.
 func stateText(t *manager.Task) string {
 	if t.Outcome == "" || t.Outcome == string(t.State) {
 		return oneLine(string(t.State), 0)

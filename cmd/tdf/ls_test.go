@@ -13,7 +13,7 @@ import (
 func TestStateAfterTheLease(t *testing.T) {
 	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
 	view := friend.ViewOf(task, false).(*manager.Task)
-	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease over)" {
+	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease ended)" {
 		t.Errorf("got %q", got)
 	}
 }

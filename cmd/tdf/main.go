@@ -2,7 +2,7 @@
 //
 //	tdf COMMAND [ARGUMENT…] [FLAG…]
 //
-// docs/tdf.md describes the commands, docs/configuration.md the configuration.
+// docs/tdf.md describes the commands. docs/configuration.md describes the configuration.
 package main
 
 import (

@@ -32,10 +32,11 @@ func newOpen(a *app) *cobra.Command {
 
 If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does.
 
-In a sweep, --input is a template. {a} stands for the value of parameter a as one word, {a|raw} for the value as it is,
-and {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the task, as JSON.
+In a sweep, --input is a template. {a} stands for the value of parameter a as one word. {a|raw} stands for the value without quotes.
+{{ and }} stand for braces. Without --input, run.sh gets all parameters in their order. The parameters also
+become the meta of the task, as JSON.
 
-tdf checks a file of rows to its end before it opens tasks. From stdin (-), it opens tasks as rows arrive.
+tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows arrive.
 It prints the ids of the tasks as ranges: 1-1000.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
@@ -45,7 +46,7 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	}
 	flags := c.Flags()
 	o.changed = flags.Changed
-	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name with --source")
+	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name together with --source")
 	flags.StringVar(&o.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
 	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
@@ -53,8 +54,8 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.grid, "grid", "", "`VALUES` values of parameters; each combination is a task: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
-	flags.BoolVar(&o.extend, "extend", false, "add to a campaign that has tasks; from a sweep, add only points that the campaign does not have")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print the number of tasks and the first few, without opening them")
+	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and the first few tasks, without opening any")
 	o.task.flags(c)
 	return c
 }
@@ -109,7 +110,7 @@ func (o *opening) check() error {
 	return o.task.check()
 }
 
-// packed packs and returns the program if it is a directory. If the program is a name, packed returns nil.
+// If the program is a directory, packed packs and returns it. If the program is a name, packed returns nil.
 func (o *opening) packed() (*program.Packed, error) {
 	info, err := os.Stat(o.program)
 	isDir := err == nil && info.IsDir()
@@ -128,7 +129,7 @@ func (o *opening) packed() (*program.Packed, error) {
 	return nil, nil
 }
 
-// failOn returns the rule by which a round fails, and where the rule comes from.
+// failOn returns the rule by which a round fails, and a text about the origin of the rule.
 func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	switch {
 	case o.changed("fail-on"):

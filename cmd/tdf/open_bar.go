@@ -6,8 +6,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progressBar returns a bar for total steps. A total of -1 means that the number is unknown. The bar is visible only on a
-// terminal, and only if the steps need more than one call.
+// progressBar returns a progress bar. The total is the number of tasks, or -1 if the number is unknown. The bar is visible only on a
+// terminal, and only if the tasks do not fit into one batch.
 func (a *app) progressBar(total int64, description string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(a.stderr),

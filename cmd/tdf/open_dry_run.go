@@ -11,13 +11,13 @@ import (
 // dryTasks is the number of tasks that --dry-run shows.
 const dryTasks = 5
 
-// show prints the plan for --dry-run: the number of tasks that it would open, and the first few.
+// show prints the plan for --dry-run: the number of tasks that tdf open would open, and the first few tasks.
 func (p *plan) show() error {
 	if err := p.showCommon(); err != nil {
 		return err
 	}
 	if p.found.known > 0 {
-		p.a.say("skipped %s that the campaign has", counted(p.found.known, "point"))
+		p.a.say("skipped %s that the campaign already has", counted(p.found.known, "point"))
 	}
 	p.a.sayRepeated(p.found.repeated)
 	if len(p.first) > 0 {
@@ -30,7 +30,7 @@ func (p *plan) show() error {
 	return nil
 }
 
-// showCommon prints the common properties of the tasks, unless they have their default values.
+// showCommon prints the common properties of the tasks. It leaves out properties with their default values.
 func (p *plan) showCommon() error {
 	t := p.a.table("property", "value")
 	t.row("tasks", number(p.found.admitted))
@@ -60,7 +60,7 @@ func (p *plan) showFirst() error {
 
 var inOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// excerpt returns text, cut to half the width of the terminal. It keeps blanks, because they matter in an input.
+// excerpt returns a text, cut to half the width of the terminal. It keeps all blanks, because they matter in an input.
 func (a *app) excerpt(text string) string {
 	text = printable(inOneLine.Replace(text))
 	runes := []rune(text)

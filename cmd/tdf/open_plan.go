@@ -18,14 +18,14 @@ type plan struct {
 	*opening
 	m      *client
 	sweep  *rowSource
-	packed *program.Packed // nil: the program is stored elsewhere
-	base   tdf.Properties  // the properties of every task; in a sweep, without input and meta
-	rule   string          // fail_on with its explanation
-	fresh  bool            // the campaign is new: fail if another command opens it meanwhile
+	packed *program.Packed // nil if the program is stored elsewhere
+	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
+	rule   string          // value of fail_on, with an explanation
+	fresh  bool            // the campaign is new, so tdf open fails if another command opens the campaign meanwhile
 
-	points tally            // counts per point; with --extend, they include the tasks of the campaign
-	found  *walk            // the result of the first walk through all rows; nil: there is no first walk, because the rows can be read only once
-	first  []tdf.Properties // the first few tasks
+	points tally            // counts for each point; with --extend, the counts include the tasks of the campaign
+	found  *walk            // result of the first walk through all rows; nil if the rows can be read only once
+	first  []tdf.Properties // first few tasks, for --dry-run
 }
 
 // prepare completes the plan, and checks as much as possible before the first task is opened.
@@ -117,7 +117,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 func (p *plan) taken(cause string) error {
 	remedy := "--extend adds this task"
 	if p.sweep.rows != nil {
-		remedy = "--extend adds the points that it does not have"
+		remedy = "--extend adds the points that the campaign does not have"
 	}
 	return usage("campaign %s %s; %s, or choose another name", p.base.Group, cause, remedy)
 }
@@ -159,7 +159,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		p.a.say("campaign %s has %s without parameters in the meta; they count for no point", p.base.Group, tasks(without))
+		p.a.say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group, tasks(without))
 	}
 	return nil
 }
@@ -196,16 +196,21 @@ func rowError(err error) error {
 }
 
 // A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If two rows of the sweep have the same
-// point, the campaign should have two tasks for it.
+// point, the campaign must get two tasks for this point.
 type tally map[sweep.Point]tallied
 
-type tallied struct{ has, first, second int32 } // tasks of the campaign; rows in the first and second walk
+type tallied struct {
+	has           int32 // number of tasks in the campaign
+	first, second int32 // number of rows in the first and in the second walk
+}
 
 // A walk counts the rows of one pass through a sweep.
 type walk struct {
-	points                    tally
-	second                    bool
-	admitted, known, repeated int64 // rows that need a task; rows whose task the campaign has; rows that repeat an earlier row
+	points   tally
+	second   bool  // this is the second walk
+	admitted int64 // rows that need a new task
+	known    int64 // rows whose task the campaign already has
+	repeated int64 // rows that repeat an earlier row
 }
 
 // admits reports whether a row needs a new task.

@@ -14,10 +14,10 @@ import (
 
 // A rowSource reads the rows of a sweep.
 type rowSource struct {
-	name  string                                      // for errors
-	rows  func() (iter.Seq2[sweep.Row, error], error) // starts at the first row; nil: one task, no sweep
+	name  string                                      // name of the source, for errors
+	rows  func() (iter.Seq2[sweep.Row, error], error) // reads from the first row; nil if the command opens one task instead of a sweep
 	once  bool                                        // the rows can be read only once
-	input *sweep.Template                             // nil: run.sh gets all parameters in their order
+	input *sweep.Template                             // nil if run.sh gets all parameters in their order
 	close func()
 }
 
@@ -92,7 +92,7 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 	return nil
 }
 
-// stream makes s read its rows from a pipe or terminal. They can be read only once.
+// stream makes s read its rows from a pipe or terminal. These rows can be read only once.
 func (s *rowSource) stream(ctx context.Context, name string, r io.Reader, read func(io.Reader) iter.Seq2[sweep.Row, error]) {
 	in := interruptible(ctx, r)
 	s.name, s.once, s.close = name, true, func() { in.Close() }
@@ -159,7 +159,7 @@ func (s *rowSource) candidate(d tdf.Properties, row sweep.Row) (candidate, error
 	}
 	d.Meta = row.JSON()
 	if err == nil && len(d.Meta) > tdf.MaxMeta {
-		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and the names of the files here",
+		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and use the names of the files as values",
 			len(d.Meta), tdf.MaxMeta)
 	}
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// One call of Open opens a batch of at most openAtOnce tasks with at most openBytes. A smaller batch is opened every openPause.
+// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is opened after
+// openPause.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
@@ -22,7 +23,7 @@ const (
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.admitted == 0 {
-		p.a.say("nothing was opened: campaign %s has all %s", p.base.Group, counted(p.found.known, "point"))
+		p.a.say("nothing was opened: campaign %s already has all %s", p.base.Group, counted(p.found.known, "point"))
 		return nil
 	}
 	if p.packed != nil {
@@ -66,8 +67,8 @@ func (r *openRun) open(ctx context.Context) error {
 	return r.takeAll(ctx, opening, r.feed(reading))
 }
 
-// takeAll takes rows until the last row, or until ctx ends. If ctx ends while a batch is being opened, takeAll finishes this
-// batch. Only the end of the second context, opening, cuts the batch off.
+// takeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch, takeAll
+// finishes the batch. Only the end of the second context, opening, interrupts the batch.
 func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
@@ -93,7 +94,7 @@ func (r *openRun) takeAll(ctx, opening context.Context, rows <-chan feed) error 
 	}
 }
 
-// A feed is a candidate, or the error after which no more rows follow.
+// A feed is the candidate of a row, or the error that ended the rows.
 type feed struct {
 	candidate
 	err error
@@ -115,7 +116,7 @@ func (r *openRun) feed(ctx context.Context) <-chan feed {
 	return rows
 }
 
-// take adds a row to the batch, and opens a full batch. If the row is invalid, take opens the rows before it.
+// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before it.
 func (r *openRun) take(ctx context.Context, f feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
@@ -131,7 +132,8 @@ func (r *openRun) take(ctx context.Context, f feed) error {
 	return r.flush(ctx)
 }
 
-// admits reports whether to open a task for a row. After a first walk without --extend, every row needs a task.
+// admits reports whether a row needs a new task. If a first walk has checked the rows and --extend is not given,
+// every row needs a task.
 func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
@@ -181,7 +183,7 @@ func (r *openRun) sayOpened(n int64) {
 		w = r.found
 	}
 	if w.known > 0 {
-		r.a.say("skipped %s that the campaign has", counted(w.known, "point"))
+		r.a.say("skipped %s that the campaign already has", counted(w.known, "point"))
 	}
 	r.a.sayRepeated(w.repeated)
 	name := sweep.Quote(r.base.Group)
@@ -192,14 +194,14 @@ func (r *openRun) sayOpened(n int64) {
 	r.a.say("opened %s in campaign %s; progress: tdf watch %s", tasks(n), name, name)
 }
 
-// sayRepeated prints the number of rows that repeat an earlier row. Each of them gets a task.
+// sayRepeated prints the number of rows that repeat an earlier row. Each of these rows gets a task.
 func (a *app) sayRepeated(rows int64) {
 	if rows > 0 {
-		a.say("repeated rows: %d; each is a task of its own", rows)
+		a.say("repeated rows: %d; each gets a task", rows)
 	}
 }
 
-// openedText says how many tasks were opened before an error, and how to open the rest.
+// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens the rest.
 func (r *openRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {

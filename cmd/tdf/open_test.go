@@ -30,7 +30,7 @@ type call struct {
 	force     context.Context
 	out, err  testlog.Buffer
 
-	interrupt, interruptAgain context.CancelFunc // the two signals
+	interrupt, interruptAgain context.CancelFunc // send the first and the second signal
 }
 
 func newCall(t *testing.T, addr string) *call {
@@ -39,7 +39,7 @@ func newCall(t *testing.T, addr string) *call {
 	return c
 }
 
-// reset prepares another call on the same namespace.
+// reset prepares another call in the same namespace.
 func (c *call) reset() {
 	c.ctx, c.interrupt = context.WithCancel(c.t.Context())
 	c.force, c.interruptAgain = context.WithCancel(c.t.Context())
@@ -87,7 +87,7 @@ func wait(t *testing.T, condition string, ok func() bool) {
 	}
 }
 
-// csvOf returns the rows first to last of a CSV with one column.
+// csvOf returns rows for a CSV with one column: the numbers from first to last.
 func csvOf(first, last int) string {
 	var b strings.Builder
 	for i := first; i <= last; i++ {
@@ -96,7 +96,7 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// An interrupted tdf open prints the ids of the opened tasks, and how to open the rest. --extend opens the rest.
+// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the rest. --extend opens the rest.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)
@@ -153,7 +153,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A signal also ends the reading of rows. The command reports the signal, not an error of the rows.
+// If a signal ends the reading of rows, the command reports the signal, and no error about the rows.
 func TestOpenReportsTheSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -170,7 +170,7 @@ func TestOpenReportsTheSignal(t *testing.T) {
 func TestOpenInterruptedWhileChecking(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
-	var asked atomic.Bool // the command has asked for the counts of the campaign; it checks the rows next
+	var asked atomic.Bool // the command has read the counts of the campaign, and checks the rows next
 	proxy.DropReplies(1, func(command []string) bool {
 		asked.Store(asked.Load() || redistest.Scripts(command))
 		return false
@@ -206,7 +206,8 @@ func TestOpenThroughLostReplies(t *testing.T) {
 	}
 }
 
-// If Redis does not answer, a second signal ends the command. The command says that it does not know how many tasks it opened.
+// If Redis does not answer, a second signal ends the command. The command reports how many tasks it may
+// have opened.
 func TestOpenWhileRedisHangs(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
@@ -242,7 +243,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	proxy.Resume()
 }
 
-// If Redis is full, the command ends with an error. When Redis has room again, --extend opens the rest.
+// If Redis is full, the command ends with an error. When Redis has free memory again, --extend opens the rest.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})

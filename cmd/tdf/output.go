@@ -21,14 +21,14 @@ type printout struct {
 	follow bool
 	raw    bool
 
-	r *manager.Round // the round as it was read last
+	r *manager.Round // the round, as last read from Redis
 }
 
 func newOutput(a *app) *cobra.Command {
 	p := printout{a: a}
 	c := &cobra.Command{
 		Use: "output ID", Short: "Print the output of a task's program",
-		Long: "Prints what the program of a task wrote to stdout in its last run, byte for byte. A terminal shows control characters as escapes.\n" +
+		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints control characters as escapes.\n" +
 			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. --follow waits for the rest.",
 		Example: "  tdf output 17 --error",
 		Args:    exactlyOne("ID"),
@@ -43,7 +43,7 @@ func newOutput(a *app) *cobra.Command {
 			case !given:
 				p.round = lastRound
 			case p.round < 0:
-				return usage("invalid value %d for --round: want a number from 0", p.round)
+				return usage("invalid value %d for --round: want at least 0", p.round)
 			}
 			return a.withManager(c.Context(), func(m *client) error {
 				p.m = m
@@ -51,10 +51,10 @@ func newOutput(a *app) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "`N` round, from 0 (default: the last round that ran; with --follow, the current round)")
-	c.Flags().BoolVar(&p.stderr, "error", false, "print stderr instead of stdout")
-	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "print output as it arrives, until the round ends")
-	c.Flags().BoolVar(&p.raw, "raw", false, "print control characters as they are, even on a terminal")
+	c.Flags().IntVar(&p.round, "round", 0, "`N` number of the round, from 0 (default: the last round that ran; with --follow, the current round)")
+	c.Flags().BoolVar(&p.stderr, "error", false, "stderr instead of stdout")
+	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "output as it arrives, until the round ends")
+	c.Flags().BoolVar(&p.raw, "raw", false, "control characters without escapes, even on a terminal")
 	return c
 }
 
@@ -63,7 +63,7 @@ func (p *printout) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.follow && !roundOver(t, p.round) {
+	if p.follow && !roundEnded(t, p.round) {
 		return p.followRound(ctx, t)
 	}
 	if len(p.text()) == 0 && p.r.Tail != "" {
@@ -72,7 +72,7 @@ func (p *printout) run(ctx context.Context) error {
 	return p.printWhole(t)
 }
 
-// read reads the task. The first call also decides which round is printed.
+// read reads the task and the round. The first call also decides which round the command prints.
 func (p *printout) read(ctx context.Context) (*manager.Task, error) {
 	t, r, err := p.readRound(ctx)
 	if errors.Is(err, tdf.ErrNoTask) {
@@ -84,7 +84,7 @@ func (p *printout) read(ctx context.Context) (*manager.Task, error) {
 	return t, err
 }
 
-// Values of printout.round beside the numbers of rounds.
+// Values of printout.round that are not numbers of rounds.
 const (
 	lastRound    = -1
 	currentRound = -2
@@ -100,8 +100,8 @@ func (p *printout) readRound(ctx context.Context) (*manager.Task, *manager.Round
 	return p.m.admin().Round(ctx, p.id, p.round)
 }
 
-// roundOver reports whether a round has ended.
-func roundOver(t *manager.Task, round int) bool {
+// roundEnded reports whether a round has ended.
+func roundEnded(t *manager.Task, round int) bool {
 	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
 }
 
@@ -113,13 +113,13 @@ func (p *printout) text() string {
 	return p.r.Output
 }
 
-// printWhole prints the output that Redis has. It says why the output is empty or incomplete.
+// printWhole prints the output that Redis contains. If the output is empty or incomplete, it prints the reason.
 func (p *printout) printWhole(t *manager.Task) error {
 	r := p.r
 	switch {
 	case t.Round == p.round && t.State == tdf.Open:
 		p.a.say("task %d has no output yet: it is open (see tdf explain %d)", t.ID, t.ID)
-	case !roundOver(t, p.round):
+	case !roundEnded(t, p.round):
 		p.a.say("round %d runs on %s and has no output yet", p.round, r.Worker)
 	}
 	if err := p.print(p.text()); err != nil {
@@ -130,23 +130,23 @@ func (p *printout) printWhole(t *manager.Task) error {
 		bytes, complete = r.ErrorBytes, r.ErrorWhole()
 	}
 	switch {
-	case !roundOver(t, p.round):
+	case !roundEnded(t, p.round):
 	case p.text() == "" && !p.stderr && r.Error != "":
 		p.a.say("stdout is empty; --error prints %s of stderr", size(int64(len(r.Error))))
 	case p.text() == "" && r.Tail == "":
 		p.a.say("the output is empty")
 	}
 	if !complete {
-		p.a.say("the output is cut off: the program wrote %s; worker %s may have it all in its files ([worker] task_output_filename)", size(bytes), r.Worker)
+		p.a.say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files ([worker] task_output_filename)", size(bytes), r.Worker)
 	}
 	return nil
 }
 
-// printTail prints the last lines of a round without any other output.
+// printTail prints the last lines of a round. Redis contains no other output of this round.
 func (p *printout) printTail(t *manager.Task) error {
 	r := p.r
 	state := "has ended without a result"
-	if !roundOver(t, p.round) {
+	if !roundEnded(t, p.round) {
 		state = "is running"
 	}
 	p.a.say("round %d on %s %s; the last known lines of stdout and stderr:", p.round, r.Worker, state)

@@ -20,7 +20,7 @@ func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
 	} else {
 		p.a.say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, p.r.Worker)
 	}
-	for !roundOver(t, p.round) {
+	for !roundEnded(t, p.round) {
 		if err := p.printNew(&tail, p.r.Tail); err != nil {
 			return err
 		}
@@ -46,16 +46,16 @@ func (p *printout) sayOpen(t *manager.Task) {
 	p.a.say("waiting for round %d: task %d is open (see tdf explain %d)%s", p.round, t.ID, t.ID, earlier)
 }
 
-// printNew prints the new part of text, which is the end of an output.
+// printNew prints the part of an output's tail that is new.
 func (p *printout) printNew(tail *tailReader, text string) error {
 	added, skipped := tail.next(text)
 	if skipped {
-		p.a.say("(some output was missed)")
+		p.a.say("(a part of the output is missing here)")
 	}
 	return p.print(added)
 }
 
-// printRest prints the output of a round that has ended, after the last tail.
+// printRest prints the output that follows the last tail. The round must have ended.
 func (p *printout) printRest(tail *tailReader, t *manager.Task) error {
 	if p.r.Worker == "" {
 		p.a.say("round %d did not run: task %d is %s", p.round, t.ID, t.State)
@@ -72,17 +72,18 @@ func (p *printout) printRest(tail *tailReader, t *manager.Task) error {
 	return p.print(text[at:])
 }
 
-// A tailReader reconstructs a growing text. It gets the end of the text, a tail, again and again.
+// A tailReader reconstructs a growing text from tails. A tail is the end of the text at one time.
 type tailReader struct {
 	last       string // the last tail
-	all        []byte // the text so far, if it is complete and not too long
+	all        []byte // text so far, if it is complete and not too long
 	incomplete bool   // all is empty, because a part of the text is missing or the text is too long
 }
 
-// maxKept limits the text that a tailReader keeps.
+// maxKept is the maximum number of bytes that a tailReader keeps.
 const maxKept = 4 << 20
 
-// next returns the part of a tail that the previous tail does not contain. The result skipped reports a gap between both tails.
+// next returns the part of a tail that the previous tail does not contain. The result skipped reports
+// whether text is missing between the two tails.
 func (r *tailReader) next(tail string) (text string, skipped bool) {
 	if tail == "" { // no output yet, or the tail was removed
 		return "", false

@@ -45,7 +45,7 @@ func TestTails(t *testing.T) {
 		{"a\n", "a\n", false},
 		{"a\n", "", false},
 		{"a\nb\n", "b\n", false},
-		{"", "", false}, // removed at the end of the round
+		{"", "", false}, // the tail is removed at the end of the round
 		{"b\nc\n", "c\n", false},
 		{"x\ny\n", "x\ny\n", true},
 	} {

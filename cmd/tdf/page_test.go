@@ -22,7 +22,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// column returns all texts in back-quotes in the first column of a table.
+// column returns all texts in back-quotes from the first column of the table with the given heading.
 func column(page, heading string) []string {
 	_, rest, _ := strings.Cut(page, heading)
 	var all []string
@@ -44,7 +44,7 @@ func commands() []*cobra.Command {
 	return root.Commands()
 }
 
-// docs/tdf.md lists exactly the commands.
+// docs/tdf.md lists all commands, and no others.
 func TestPageListsTheCommands(t *testing.T) {
 	var want []string
 	for _, c := range commands() {
@@ -58,7 +58,7 @@ func TestPageListsTheCommands(t *testing.T) {
 	}
 }
 
-// docs/tdf.md lists exactly the filters.
+// docs/tdf.md lists all filters, and no others.
 func TestPageListsTheFilters(t *testing.T) {
 	var want []string
 	var f filter

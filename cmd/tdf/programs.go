@@ -13,8 +13,8 @@ func newPrograms(a *app) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "programs", Short: "List or remove stored programs",
-		Long: "Lists the programs that are stored in Redis, and the number of tasks that use each. The command reads all tasks, which takes\n" +
-			"some seconds for a million tasks.",
+		Long: "Lists the programs that are stored in Redis, and the number of tasks that use each program. The command reads all tasks.\n" +
+			"This takes some seconds for a million tasks.",
 		Example: "  tdf programs rm --unused",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -35,7 +35,7 @@ const redisSource = "redis:"
 type programJSON struct {
 	Source     string   `json:"source"`
 	Bytes      int64    `json:"bytes"`
-	Names      []string `json:"names"` // at most 3
+	Names      []string `json:"names"` // at most 3 names
 	Unfinished int64    `json:"unfinished_tasks"`
 	Tasks      int64    `json:"tasks"`
 }

@@ -22,15 +22,15 @@ func newProgramsRemove(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rm [PROGRAM…]", Short: "Remove stored programs",
 		Long: "Removes programs from Redis. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256. If an open, running or executed\n" +
-			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their program; push the same\n" +
-			"directory to restore it.",
+			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their program. To restore a\n" +
+			"program, push the same directory again.",
 		Example:           "  tdf programs rm simulate-1a2b3c4d",
 		ValidArgsFunction: a.completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
-	c.Flags().BoolVar(&r.unused, "unused", false, "remove every program that no task uses")
-	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "answer yes to every question")
-	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print the affected sources, without any change")
+	c.Flags().BoolVar(&r.unused, "unused", false, "every program that no task uses")
+	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "yes as the answer to every question")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "list of the affected sources, without any change")
 	return c
 }
 
@@ -71,7 +71,7 @@ func (r *programRemoval) remove(ctx context.Context, m *client, sums []string) e
 	err := program.Remove(ctx, m.Manager, sums...)
 	if used := new(program.UsedError); errors.As(err, &used) {
 		r.a.say("nothing was removed: %v", used)
-		return errNotWell
+		return errProblems
 	}
 	if err == nil {
 		r.a.say("removed: %d", len(sums))
@@ -121,7 +121,7 @@ func namedPrograms(stored []program.Stored, names []string) ([]string, error) {
 		case len(digits) < minDigits:
 			return nil, usage("invalid program %q: want a source, a name, or %d hex digits of the SHA-256", name, minDigits)
 		case len(found) == 0:
-			return nil, usage("unknown program %q: not stored in this namespace; tdf programs lists the stored ones", name)
+			return nil, usage("unknown program %q: not stored in this namespace; tdf programs lists the stored programs", name)
 		case len(found) > 1:
 			return nil, usage("ambiguous program %q: %d programs match; give more digits", name, len(found))
 		}

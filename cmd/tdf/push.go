@@ -13,10 +13,10 @@ func newPush(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "push DIR",
 		Short: "Store a program in Redis",
-		Long: `Stores a program, a directory with run.sh at its top, in the Redis of the project. The packed program has at most 64 MiB.
-Prints the name of the program, which contains a hash of its content, and its source. tdf open takes them as --program and --source.
-The command leaves out .git, and all files that match a pattern of .tdfignore in the directory. The file has one pattern per line,
-such as *.o, results/ or data/*.csv.`,
+		Long: `Stores a program in the Redis of the project. A program is a directory with run.sh at its top. The packed program has at most 64 MiB.
+The command prints the name and the source of the program. Give them to tdf open as --program and --source. The name contains a hash of the
+content. The command leaves out .git, and all files that match a pattern in the file .tdfignore of the directory. This file contains one
+pattern per line, such as *.o, results/ or data/*.csv.`,
 		Example: "  tdf push ./simulate",
 		Args:    exactlyOne("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {

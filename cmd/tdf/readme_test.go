@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The commands of the terminal session in the README print the output that the README shows. The test's script starts a server
-// and workers itself, instead of the session's first command, tdf up.
+// The commands of the terminal session in the README print the output that the README shows. The first command of the
+// session is tdf up. Instead of this command, the script of the test starts a server and workers.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -85,7 +85,7 @@ var (
 	rates  = regexp.MustCompile(`; [0-9.]+/s.*`)
 )
 
-// pattern returns a regular expression that matches the line, whichever worker runs which task.
+// pattern returns a regular expression that matches the line, also if other workers run the tasks.
 func pattern(line string) string {
 	const varies = "\x00"
 	line = rates.ReplaceAllString(chance.ReplaceAllString(line, varies), varies)

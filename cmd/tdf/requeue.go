@@ -13,10 +13,10 @@ func newRequeue(a *app) *cobra.Command {
 	}
 	c := s.command(&cobra.Command{
 		Use: "requeue", Short: "Take running tasks from their workers and run them again",
-		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker ends the program of such a task when it\n" +
-			"next renews its leases. The round does not count as a failure.",
+		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker ends the program of a requeued task\n" +
+			"when the worker next renews its leases. The round does not count as a failure.",
 		Example: "  tdf requeue --worker node-7 --elsewhere",
 	})
-	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "run the next round on another worker than the current one")
+	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "another worker than the current one for the next round")
 	return c
 }

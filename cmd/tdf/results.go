@@ -27,8 +27,8 @@ func newResults(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
 		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of result.json, stdout and stderr.\n" +
-			"CSV has a column for each parameter. Cells that are not text are in base64; the column base64 lists their columns. JSON lines have\n" +
-			"the fields of tdf ls --json and the texts. docs/python.md shows how to read both with pandas.",
+			"CSV has a column for each parameter. A cell that is not text is in base64, and the column base64 names the column of this cell.\n" +
+			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to read both formats with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
 
@@ -51,10 +51,10 @@ func newResults(a *app) *cobra.Command {
 	}
 	e.filter.flags(c)
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
-	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "write CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
+	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().BoolVar(&e.wait, "wait", false, "wait until no task is open, running or executed")
-	c.Flags().BoolVar(&e.noOutput, "no-output", false, "leave out stdout and stderr")
+	c.Flags().BoolVar(&e.wait, "wait", false, "results only when no task is open, running or executed any more")
+	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
 }
 
@@ -85,7 +85,7 @@ func (e *export) run(ctx context.Context) error {
 
 const waitPause = 500 * time.Millisecond
 
-// waitOrWarn waits for unfinished tasks if --wait is given. Otherwise it prints their number.
+// waitOrWarn waits for unfinished tasks if --wait is given. Otherwise, it prints the number of unfinished tasks.
 func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 	if e.wait {
 		return e.waitForAll(ctx, m)
@@ -101,7 +101,7 @@ func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 	return err
 }
 
-// waitForAll waits until all tasks have finished. It warns if something keeps them from finishing.
+// waitForAll waits until all tasks have finished. It prints a warning if a cause keeps tasks from finishing.
 func (e *export) waitForAll(ctx context.Context, m *client) error {
 	watch, warnings := m.admin().Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
 	for first := true; ; first = false {
@@ -124,7 +124,7 @@ func (e *export) waitForAll(ctx context.Context, m *client) error {
 	}
 }
 
-var errTasksGone = errors.New("wait for tasks: all are gone; they were removed, or Redis lost its data at a restart")
+var errTasksGone = errors.New("wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
 
 func (e *export) writeLines(ctx context.Context, m *client, q manager.Query, out *bufio.Writer) (n int, err error) {
 	lines := jsonLines(out)
@@ -140,7 +140,8 @@ func (e *export) writeLines(ctx context.Context, m *client, q manager.Query, out
 	return n, nil
 }
 
-// reading returns the query for tasks by id with their results, and with stdout and stderr if printed.
+// reading returns a query that reads tasks with their results, in the order of their ids. If printed is true, the query also reads
+// stdout and stderr.
 func reading(q manager.Query, printed bool) manager.Query {
 	q.Order, q.Read = manager.ByID, manager.ReadResult
 	if printed {

@@ -24,7 +24,7 @@ var (
 		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
 	}
 	printedColumns = []string{"output", "output_whole", "error"}
-	lastColumns    = []string{"base64"} // lists the row's columns whose cells are in base64
+	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
 // writeCSV reads the tasks twice: first for the columns, then for the rows.
@@ -74,9 +74,9 @@ func (e *export) safe(row []string) []string {
 
 // columns holds the columns that depend on the tasks.
 type columns struct {
-	parameters, results map[string]string // from a key to the name of its column
+	parameters, results map[string]string // name of the column for each key
 	order, resultOrder  []string          // names of the columns, in the order of the CSV
-	taken               map[string]bool   // the names of all columns
+	taken               map[string]bool   // names of all columns
 	late                int               // number of values that have no column
 }
 
@@ -91,7 +91,7 @@ func newColumns() *columns {
 // maxColumns limits the memory that tasks with many different parameters need.
 const maxColumns = 10_000
 
-// wholeKey stands for the key of a whole meta or result that is not a JSON object. No key in valid JSON equals it.
+// wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
 const wholeKey = "\xff"
 
 // collect adds columns for a task's parameters and results.
@@ -134,7 +134,7 @@ func (c *columns) add(of map[string]string, order *[]string, key, name, prefix s
 	*order = append(*order, name)
 }
 
-// names returns the names of all columns.
+// names returns the names of all columns. If printed is true, it includes the columns for stdout and stderr.
 func (c *columns) names(printed bool) []string {
 	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
 	if printed {
@@ -167,7 +167,7 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	return row
 }
 
-// put sets the cells for fields.
+// put sets the cells of the given fields.
 func (c *columns) put(cells, of map[string]string, fields []field) {
 	for _, f := range fields {
 		name, known := of[f.key]
@@ -179,10 +179,10 @@ func (c *columns) put(cells, of map[string]string, fields []field) {
 	}
 }
 
-// isText reports whether s needs no base64: programs that read CSV expect UTF-8 without NUL.
+// isText reports whether a text may stand in a CSV without base64. Programs that read CSV expect UTF-8 without NUL.
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// fixedCells returns the cells of the fixed columns by their names, without those of texts.
+// fixedCells returns the cells of the fixed columns by the columns' names. It leaves out output, error and base64.
 func fixedCells(t *manager.Task) map[string]string {
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
@@ -206,14 +206,14 @@ func fixedCells(t *manager.Task) map[string]string {
 	return cells
 }
 
-// A field is a field of a JSON object.
+// A field is a key of a JSON object, with its value.
 type field struct {
 	key   string
 	value json.RawMessage
 }
 
-// fieldsOf returns the fields of a JSON object in their order. Any other text is one field with wholeKey. An empty text has no
-// fields.
+// fieldsOf returns the fields of a JSON object in their order. An empty text has no fields. Any other text
+// is one field with the key wholeKey.
 func fieldsOf(text string) []field {
 	if text == "" {
 		return nil
@@ -229,14 +229,15 @@ func fieldsOf(text string) []field {
 		key, err := d.Token()
 		var value json.RawMessage
 		if err != nil || d.Decode(&value) != nil {
-			break // does not happen: the JSON is valid
+			break // cannot happen, because the JSON is valid
 		}
 		all = append(all, field{key.(string), value})
 	}
 	return all
 }
 
-// text returns a string without quotes, a number as it was written, "" for null, and compact JSON for arrays and objects.
+// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an
+// array or object.
 func (f *field) text() string {
 	var s string
 	var compact bytes.Buffer

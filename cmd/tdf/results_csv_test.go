@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// taskWith returns a task with this meta and result.
+// taskWith returns a task with the given meta and result.
 func taskWith(meta, result string) *manager.Task {
 	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
 	return friend.ViewOf(t, false).(*manager.Task)

@@ -9,12 +9,13 @@ import (
 func newRetry(a *app) *cobra.Command {
 	s := &steering{
 		a: a, changes: &changes{}, verb: tdf.VerbReopen, past: "retried", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired},
-		scope: "tdf retry applies to finished tasks; tdf requeue takes running ones from their workers",
+		scope: "tdf retry applies to finished tasks; tdf requeue takes running tasks from their workers",
 	}
 	c := s.command(&cobra.Command{
 		Use: "retry", Short: "Run finished tasks again",
-		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired;\n" +
-			"--state and --outcome select others. Ids select any finished task. With the flags of tdf set, it changes properties of the tasks before they run.",
+		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired.\n" +
+			"--state and --outcome select other finished tasks. Ids select any finished task. The flags of tdf set change properties of the tasks\n" +
+			"before they run.",
 		Example: "  tdf retry --failure 5f3a --program ./corrected",
 	})
 	s.changes.addTo(c)

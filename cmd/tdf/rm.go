@@ -14,7 +14,7 @@ func newRemove(a *app) *cobra.Command {
 	return s.command(&cobra.Command{
 		Use: "rm", Short: "Remove finished tasks and their outputs",
 		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates. Only a dump can restore them.\n" +
-			"Output files on the workers are not removed; [worker] settings limit how long workers keep them.",
+			"The command does not remove output files on the workers. Settings of [worker] limit how long workers keep these files.",
 		Example: "  tdf rm --campaign grid --state archived --older-than 720h",
 	})
 }

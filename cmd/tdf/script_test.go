@@ -7,8 +7,9 @@ package main
 //	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
 // With -update, cmp writes the output into the script instead of comparing it. Each script has a separate directory, and a
-// separate namespace, $NS, in a real Redis at $REDIS. Environment variables TDF_CFG_… make tdf use both. A script that needs a
-// server and workers must start them. Scripts run in parallel. Besides the commands of testscript, there are these commands:
+// separate namespace, $NS, in a real Redis at $REDIS. Environment variables TDF_CFG_… make tdf use this namespace and this
+// Redis. A script that needs a server and workers must start them. Scripts run in parallel. Besides the commands of testscript,
+// there are these commands:
 //
 //	tdf ARGS…                 runs tdf; "! tdf …" expects tdf to fail
 //	status N COMMAND ARGS…    runs a command, which must exit with status N
@@ -18,8 +19,8 @@ package main
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
 //	                          runs a server and workers (default 1) in the test's process, until the script ends. The
 //	                          names of the workers are worker-1 and so on. Their grace is 0, and their directory is
-//	                          $WORK/workers. When serve returns, all have sent a heartbeat. A short worker.lease makes
-//	                          heartbeats frequent. It must be longer than a pause of the machine, which may take seconds
+//	                          $WORK/workers. When serve returns, each has sent a heartbeat. A short worker.lease makes
+//	                          heartbeats frequent. The lease must be longer than a pause of the machine. A pause may take seconds
 //	unserve                   ends the server and the workers at once
 //	settled                   waits until no task is open, running or executed
 //	until REGEXP COMMAND…     repeats a command until its stdout matches
@@ -58,9 +59,9 @@ import (
 	"github.com/tdf-framework/tdf/worker"
 )
 
-var update = flag.Bool("update", false, "let cmp in scripts write the output into the script")
+var update = flag.Bool("update", false, "update of the scripts: cmp writes the output into the script")
 
-// If the test binary is called by the name tdf, it runs tdf. By the name tty, it runs a command on a terminal.
+// If the test binary is started under the name tdf, it runs tdf. Under the name tty, it runs a command on a terminal.
 func TestMain(m *testing.M) {
 	os.Setenv("LC_ALL", "C") // so that programs print English
 	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": runOnTerminal})
@@ -232,7 +233,7 @@ func (s *services) stop() {
 // scriptLimit is the maximum time for which a script waits for a condition.
 const scriptLimit = time.Minute
 
-// poll calls ok again and again until ok returns true.
+// poll calls ok repeatedly until ok returns true.
 func poll(ts *testscript.TestScript, condition string, ok func() bool) {
 	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
 	defer tick.Stop()

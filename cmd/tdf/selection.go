@@ -13,10 +13,10 @@ import (
 // A selection holds the tasks that a steering command selected by ids and filters.
 type selection struct {
 	eligible   []manager.Ref
-	skipped    []string          // why each of the other tasks is not eligible
-	wrongState bool              // a task was skipped for its state
-	counts     map[tdf.State]int // of the tasks that were found
-	states     []tdf.State       // the states of the query; none: all
+	skipped    []string          // a text about each task that is not eligible, with the reason
+	wrongState bool              // a task was skipped because of its state
+	counts     map[tdf.State]int // number of selected tasks in each state
+	states     []tdf.State       // states of the query; empty means all states
 }
 
 // selectTasks returns the tasks that the arguments and flags select.
@@ -86,7 +86,7 @@ func (s *steering) sayNotEligible(chosen *selection) {
 	}
 }
 
-// maxNamed limits how many skipped tasks are printed one by one.
+// maxNamed is the maximum number of skipped tasks that a command prints one by one.
 const maxNamed = 5
 
 func (s *steering) saySkipped(reasons []string) {
@@ -99,7 +99,7 @@ func (s *steering) saySkipped(reasons []string) {
 	}
 }
 
-// reportUnknown prints the arguments that name no existing task. If there is such an argument, it returns errNotWell.
+// reportUnknown prints the arguments that name no existing task. If it has printed an argument, it returns errProblems.
 func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found map[int64]bool) error {
 	unknown, err := unknownIDs(ctx, m, args, found)
 	if err != nil || len(unknown) == 0 {
@@ -112,10 +112,11 @@ func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found
 		}
 		a.say("%s", line)
 	}
-	return errNotWell
+	return errProblems
 }
 
-// unknownIDs returns a line for each argument that names no existing task. found holds ids of tasks that are known to exist.
+// unknownIDs returns a line for each argument that names no existing task. The map found contains ids of
+// tasks that are known to exist.
 func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})

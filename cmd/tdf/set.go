@@ -9,7 +9,7 @@ import (
 func newSet(a *app) *cobra.Command {
 	s := &steering{
 		a: a, changes: &changes{}, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open},
-		scope: "tdf set applies to open tasks; tdf retry can change finished ones",
+		scope: "tdf set applies to open tasks; tdf retry can change finished tasks",
 	}
 	c := s.command(&cobra.Command{
 		Use: "set", Short: "Change properties of open tasks",

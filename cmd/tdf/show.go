@@ -31,11 +31,12 @@ func newShow(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with the whole outputs")
-	c.Flags().BoolVar(&raw, "raw", false, "control characters as they are, also on a terminal")
+	c.Flags().BoolVar(&raw, "raw", false, "control characters without escapes")
 	return c
 }
 
-// show shows the tasks that exist. It returns the error about the last missing task, and prints the errors about others.
+// show prints the tasks that exist. It returns the error about the last missing task, and prints the errors about other missing
+// tasks.
 func (a *app) show(ctx context.Context, m *client, ids []int64, asJSON, raw bool) error {
 	var missing error
 	shown := 0
@@ -75,11 +76,11 @@ type view struct {
 	*manager.Task
 	now     time.Time
 	updates []admin.Update
-	worker  *admin.Worker // of the running round; nil: none, or unknown
+	worker  *admin.Worker // worker of the running round; nil if no round runs, or if the worker is unknown
 	raw     bool
 }
 
-// current returns the current round. It is empty if it left nothing in Redis.
+// current returns the current round. If Redis contains nothing about this round, the result is empty.
 func (v *view) current() *manager.Round {
 	if r := v.RoundNumber(v.Round); r != nil {
 		return r
@@ -87,7 +88,7 @@ func (v *view) current() *manager.Round {
 	return new(manager.Round)
 }
 
-const maxUpdates = 10_000 // read per task
+const maxUpdates = 10_000 // maximum number of updates that view reads for a task
 
 // view reads a task with its updates and its worker.
 func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
@@ -113,7 +114,7 @@ func (a *app) view(ctx context.Context, m *client, id int64) (*view, error) {
 	return v, err
 }
 
-// task reads a task. If it does not exist, the error says why.
+// task reads a task. If the task does not exist, the error explains why.
 func (a *app) task(ctx context.Context, m *client, id int64) (*manager.Task, error) {
 	t, err := m.Get(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
@@ -122,7 +123,7 @@ func (a *app) task(ctx context.Context, m *client, id int64) (*manager.Task, err
 	return t, err
 }
 
-// noTask returns an error that says why a task cannot be read: a [missingTask], or an error of Redis.
+// noTask returns an error that explains why a task cannot be read: a [missingTask], or an error of Redis.
 func (a *app) noTask(ctx context.Context, m *client, id int64) error {
 	last, err := m.admin().LastID(ctx)
 	if err != nil {

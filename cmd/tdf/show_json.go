@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 )
 
-// json returns the task as it marshals itself, with the facts that it does not have.
+// json returns the task as JSON, with facts that the task itself does not contain.
 func (v *view) json() jsonview.Object {
 	var others jsonview.Object
 	others.Set("updates", len(v.updates)) // of all rounds, at most maxUpdates

@@ -113,7 +113,7 @@ func (v *view) updatesText() string {
 	return fmt.Sprintf("%s, %s ago: %s", count, span(v.now.Sub(last.Time)), oneLine(last.Line, 200))
 }
 
-// ending says how a round ended.
+// ending describes how a round ended.
 func (v *view) ending(r *manager.Round) string {
 	switch {
 	case !r.TimedOut.IsZero():

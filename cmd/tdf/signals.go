@@ -10,10 +10,10 @@ import (
 )
 
 // Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal. After
-// usualGrace, tdf exits without waiting for such a command. A command may wait 5 s for a last reply of Redis before it prints
-// its results, so usualGrace is longer than that.
+// usualGrace, tdf exits without waiting for the command. usualGrace is longer than 5 s, because a command may wait 5 s for a last
+// reply of Redis before it prints its results.
 const (
-	usualGrace = 7 * time.Second              // time after the first signal, and once more after the second
+	usualGrace = 7 * time.Second              // time after the first signal, and the same time after the second signal
 	noLimit    = time.Duration(math.MaxInt64) // for a command that limits its own time
 )
 
@@ -36,7 +36,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) int {
 	}
 }
 
-// awaitEnd waits after a signal until the command ends, or until its time is up. It returns the exit status.
+// awaitEnd waits after a signal until the command ends, or until its time limit has passed. It returns the exit status.
 func (a *app) awaitEnd(ended <-chan int) int {
 	grace := time.NewTimer(time.Duration(a.grace.Load()))
 	defer grace.Stop()
@@ -60,8 +60,8 @@ func (a *app) awaitEnd(ended <-chan int) int {
 	return statusInterrupted
 }
 
-// outlive returns a context for a step that the first signal must not interrupt. The context ends at the second signal, or some
-// seconds after the first.
+// outlive returns a context for a step that the first signal must not interrupt. The context ends at the second signal, or
+// firstAnswer after the first signal.
 func (a *app) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	a.grace.Store(int64(firstAnswer + usualGrace))
 	longer, cancel := context.WithCancel(a.force)
@@ -69,7 +69,7 @@ func (a *app) outlive(ctx context.Context) (context.Context, context.CancelFunc)
 	return longer, func() { stop(); cancel() }
 }
 
-// sleep waits for d. It returns early, with the cause, if ctx ends.
+// sleep waits for a duration. If ctx ends before that, sleep returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,8 +17,8 @@ func newStats(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stats", Short: "Show metrics of the namespace",
 		Long: "Shows metrics: tasks by state, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
-			"--prometheus prints them in Prometheus's text format, for the textfile collector of node_exporter. --output replaces a file\n" +
-			"atomically, so that readers never see half of it.",
+			"--prometheus prints the metrics in Prometheus's text format, for the textfile collector of node_exporter. --output replaces a file\n" +
+			"atomically, so that readers always see a complete file.",
 		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -38,7 +38,7 @@ func newStats(a *app) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	c.Flags().BoolVar(&prometheus, "prometheus", false, "Prometheus's text format")
-	c.Flags().StringVar(&output, "output", "", "`FILE` file to replace, instead of stdout")
+	c.Flags().StringVar(&output, "output", "", "`FILE` output file, instead of stdout")
 	return c
 }
 

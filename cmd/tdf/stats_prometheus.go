@@ -20,14 +20,14 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	for _, state := range tdf.States {
 		e.add(tasks, float64(s.Counts[state]), "state", string(state))
 	}
-	workers := e.family("tdf_workers", "Workers by state; silent: no heartbeat for the length of a lease.")
+	workers := e.family("tdf_workers", "Workers by state. A silent worker has sent no heartbeat for the length of its lease.")
 	for _, state := range admin.WorkerStates() {
 		e.add(workers, float64(s.Workers[state]), "state", state)
 	}
 	e.gauge("tdf_done_per_second", "Tasks finished per second, over the last minute.", s.Rate)
 	e.gauge("tdf_oldest_open_wait_seconds", "Time for which the oldest open task could have been claimed.", s.Waited.Seconds())
 	e.gauge("tdf_due_lag_seconds", "Time by which the server is late to settle due tasks.", s.DueLag.Seconds())
-	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0: never.", float64(stdtime.TDF(s.Server)))
+	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(stdtime.TDF(s.Server)))
 	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(stdtime.TDF(s.At)))
 	e.gauge("tdf_slots", "Programs that the live workers can run at once.", float64(s.Slots))
 	e.gauge("tdf_slots_busy", "Running tasks.", float64(s.Busy))
@@ -35,7 +35,7 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	e.gauge("tdf_program_bytes", "Size of the stored programs.", float64(s.ProgramBytes))
 	if s.Memory.Used > 0 {
 		e.gauge("tdf_redis_memory_used_bytes", "Memory that Redis uses.", float64(s.Memory.Used))
-		e.gauge("tdf_redis_memory_limit_bytes", "Redis's maxmemory; 0: no limit.", float64(s.Memory.Limit))
+		e.gauge("tdf_redis_memory_limit_bytes", "Redis's maxmemory; 0 means no limit.", float64(s.Memory.Limit))
 	}
 	var text bytes.Buffer
 	for _, family := range e.families {
@@ -69,7 +69,7 @@ func (e *exporter) add(f *dto.MetricFamily, value float64, labels ...string) {
 	f.Metric = append(f.Metric, m)
 }
 
-// replaceFile replaces a file atomically: a reader sees the old or the new content.
+// replaceFile replaces a file atomically: a reader sees either the old or the new content.
 func replaceFile(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -36,8 +36,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// stream returns a reader of in. Reads from a pipe or terminal end when ctx ends. If in is a regular file, stream returns in
-// itself, so that it stays seekable.
+// stream returns a reader of the input. Reads from a pipe or terminal end when ctx ends. If the input is a regular file, stream
+// returns the file itself, so that it stays seekable.
 func stream(ctx context.Context, in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {

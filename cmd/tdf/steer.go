@@ -25,27 +25,27 @@ type steering struct {
 
 	states   []tdf.State // states to select if the user gives no id, state or outcome
 	outcomes []string    // outcomes to select in the same case
-	scope    string      // says which states are eligible; printed if a selected task is in another state
+	scope    string      // message about the eligible states, printed if a selected task is in another state
 
 	filter    filter
 	all       bool
 	yes       bool
 	dryRun    bool
-	elsewhere bool     // set only by requeue
-	changes   *changes // set only by retry and set
+	elsewhere bool     // used only by requeue
+	changes   *changes // used only by retry and set; nil in other commands
 }
 
-// finished are the states of tasks that can be retried or removed.
+// finished lists the states of tasks that can be retried or removed.
 var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
 
-// command adds to c the arguments and flags that all steering commands share, and returns c.
+// command completes a command with the arguments and flags that all steering commands share.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
 	s.filter.flags(c)
 	s.name = c.Use
 	c.Use += " [ID…] [FILTER]"
-	c.Flags().BoolVar(&s.all, "all", false, "select every eligible task, if no ids and filters are given")
-	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "answer yes to every question")
-	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the affected ids, without any change")
+	c.Flags().BoolVar(&s.all, "all", false, "every eligible task, if no ids and no filters are given")
+	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "yes as the answer to every question")
+	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "list of the affected ids, without any change")
 	c.RunE = func(c *cobra.Command, args []string) error { return s.run(c.Context(), args) }
 	return c
 }
@@ -85,12 +85,12 @@ func (s *steering) steer(ctx context.Context, m *client, args []string) error {
 		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
-		return errNotWell
+		return errProblems
 	}
 	return err
 }
 
-// plan returns the change to make. It packs the new program, if there is one.
+// plan returns the change to make. If --program is a directory, plan also packs and returns the program.
 func (s *steering) plan(ctx context.Context, m *client) (act admin.Action, packed *program.Packed, err error) {
 	var c manager.Changes
 	if s.changes != nil {
@@ -133,7 +133,7 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 		s.a.say("progress: %s", watchCommand(s.filter.campaign))
 	}
 	if err == nil && len(acted.Skipped) > 0 {
-		return errNotWell
+		return errProblems
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (a *app) confirm(ctx context.Context, action string, yes bool) error {
 		return nil
 	}
 	if !isTerminal(a.stdin) {
-		return usage("nothing was done: stdin is no terminal to ask for confirmation; --yes skips the question")
+		return usage("nothing was done: stdin is not a terminal, so the command cannot ask for confirmation; --yes skips the question")
 	}
 	fmt.Fprintf(a.stderr, "%s? [y/N] ", action)
 	answer, err := bufio.NewReader(interruptible(ctx, a.stdin)).ReadString('\n')
@@ -179,7 +179,7 @@ func (a *app) confirm(ctx context.Context, action string, yes bool) error {
 	}
 	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		a.say("nothing was done")
-		return errNotWell
+		return errProblems
 	}
 	return nil
 }

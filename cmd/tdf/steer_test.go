@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// While tdf waits for a confirmation, a signal ends it. No task is changed.
+// If tdf gets a signal while it waits for a confirmation, it ends and changes no task.
 func TestInterruptedConfirmation(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)

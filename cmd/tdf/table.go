@@ -11,7 +11,7 @@ import (
 // A table prints rows under a heading. On a terminal, columns are aligned; otherwise, tabs separate the cells.
 type table struct {
 	a    *app
-	rows [][]string // the first is the heading
+	rows [][]string // the first row is the heading
 
 	headless bool // the heading was printed before
 }
@@ -42,7 +42,7 @@ func (t *table) visible() [][]string {
 	return t.rows
 }
 
-// flat replaces tabs and newlines, which would end a cell or a row.
+// flat replaces tabs and newlines, because they would end a cell or a row.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
 // cell returns text on one line, with control characters escaped.

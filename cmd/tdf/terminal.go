@@ -15,7 +15,7 @@ import (
 type terminal struct {
 	out, err bool
 	colour   bool // stdout can show colours
-	width    int  // number of columns of stdout; 0: stdout is no terminal
+	width    int  // number of columns of stdout; 0 if stdout is not a terminal
 }
 
 func newTerminal(stdout, stderr io.Writer) terminal {

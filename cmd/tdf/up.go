@@ -29,7 +29,7 @@ type up struct {
 	data      string
 	directory string
 	verbose   bool
-	password  *localpass.File // nil: the configuration has a password
+	password  *localpass.File // nil if the configuration sets the password
 }
 
 const maxWorkers = 1000
@@ -39,24 +39,24 @@ func newUp(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "up", Short: "Run Redis, a server and workers on this machine",
 		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
-			"gone when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
+			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
-			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all of [server] and [worker].\n" +
-			"After the first Ctrl-C, programs may run on for the time of [worker] grace. The second Ctrl-C ends them.",
+			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server] and [worker].\n" +
+			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has [worker] concurrency slots (default: as many workers as give one slot per core)")
-	flags.StringVar(&u.data, "data", "", "`DIR` directory for the data")
-	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary one)")
-	flags.BoolVarP(&u.verbose, "verbose", "v", false, "print all log lines that [log] level allows, not only warnings and errors")
+	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has [worker] concurrency slots (default: one slot per core in total)")
+	flags.StringVar(&u.data, "data", "", "`DIR` directory in which Redis keeps its data")
+	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary directory)")
+	flags.BoolVarP(&u.verbose, "verbose", "v", false, "all log lines that [log] level allows, not only warnings and errors")
 	return c
 }
 
-// workersFor returns the number of workers that together have one slot per core. A worker has concurrency slots; 0 means one
-// slot per core.
+// workersFor returns the number of workers that together have one slot per core. The argument concurrency is the number of slots of one
+// worker; 0 means one slot per core.
 func workersFor(cores, concurrency int) int {
 	if concurrency == 0 {
 		return 1
@@ -64,7 +64,7 @@ func workersFor(cores, concurrency int) int {
 	return min(max(1, cores/concurrency), maxWorkers)
 }
 
-// run runs Redis, the server and the workers until a signal. The argument chosen reports whether --workers was given.
+// run runs Redis, the server and the workers until a signal. The argument chosen is true if --workers was given.
 func (u *up) run(ctx context.Context, chosen bool) error {
 	if chosen && (u.workers < 1 || u.workers > maxWorkers) {
 		return usage("invalid value %d for --workers: want a number from 1 to %d", u.workers, maxWorkers)
@@ -99,7 +99,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	return u.serve(ctx, tool, redis)
 }
 
-// serve runs the server and the workers until ctx ends or a part fails.
+// serve runs the server and the workers until ctx ends, or until Redis or a component fails.
 func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) error {
 	cfg, err := u.config(tool)
 	if err != nil {
@@ -147,7 +147,7 @@ func (u *up) log(tool config.Tool) *slog.Logger {
 	return u.a.log
 }
 
-// workDirectory returns the directory for programs, or "" for a temporary one.
+// workDirectory returns the directory for programs, or "" for a temporary directory.
 func (u *up) workDirectory(configured string) string {
 	switch {
 	case u.directory != "":
@@ -160,7 +160,7 @@ func (u *up) workDirectory(configured string) string {
 	return ""
 }
 
-// announce prints what runs and where, and an example of a next command.
+// announce prints the running components with their addresses and directories, and an example of a next command.
 func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
@@ -212,7 +212,7 @@ func (u *up) next() string {
 	return strings.Join(append(words, "open --program DIR --input 'WORDS'"), " ")
 }
 
-// await returns nil when ctx ends. If a part ends before that, await returns the error of that part.
+// await returns nil when ctx ends. If Redis or a component ends before that, await returns its error.
 func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
 	select {
 	case <-ctx.Done():

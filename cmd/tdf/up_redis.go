@@ -37,16 +37,17 @@ func keepPassword(at config.Redis) (*localpass.File, error) {
 	case errors.Is(err, localpass.ErrHeld):
 		return nil, addressTaken(at)
 	case err != nil:
-		return nil, fmt.Errorf("store the password of Redis: %w; [redis] password sets one without a file", err)
+		return nil, fmt.Errorf("store the password of Redis: %w; [redis] password sets a password without a file", err)
 	}
 	return password, nil
 }
 
 func addressTaken(at config.Redis) error {
-	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if it is your Redis", at.Addr())
+	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if your own Redis runs there", at.Addr())
 }
 
-// letIn lets programs that run as [worker] user reach their files below --data. Otherwise, only the owner can enter --data.
+// letIn opens the directory --data for programs that run as [worker] user, because their files are below this directory. Without
+// letIn, only the owner can enter --data.
 func (u *up) letIn(other string) error {
 	if other == "" {
 		return nil

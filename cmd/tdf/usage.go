@@ -48,10 +48,10 @@ func commandError(err error) error {
 // suggestions is the text that cobra puts between an unknown command and the commands with similar names.
 const suggestions = "\n\nDid you mean this?\n"
 
-// noArguments returns an error if there is an argument. It is for commands that take only flags.
+// noArguments refuses any argument, for commands that accept only flags.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("unexpected argument %q for %s: want none", args[0], c.CommandPath())
+		return usage("unexpected argument %q for %s: want no arguments", args[0], c.CommandPath())
 	}
 	return nil
 }

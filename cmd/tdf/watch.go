@@ -25,7 +25,7 @@ type watching struct {
 	json      bool
 
 	printed   string    // fingerprint of the last line
-	printedAt time.Time // of the last line
+	printedAt time.Time // time at which the last line was printed
 	cancelled bool      // tasks were cancelled because of --stop-after
 	warnings  watchWarnings
 }
@@ -41,8 +41,8 @@ func newWatch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch [CAMPAIGN]", Short: "Watch the progress of tasks and estimate the time left",
 		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
-			"second: over the last half minute, and since the start of the command. It estimates the time left as a range, which holds in\n" +
-			"about 8 of 10 cases. The estimate leaves out tasks that start later. Ctrl-C ends only this command; the tasks go on.\n" +
+			"second: over the last half minute, and since the start of the command. It estimates the time left as a range. The range is right in\n" +
+			"about 8 of 10 cases. The estimate does not include tasks that start later. Ctrl-C ends only this command, not the tasks.\n" +
 			"With --until-done, the exit status is 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
@@ -56,7 +56,7 @@ func newWatch(a *app) *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&w.untilDone, "until-done", false, "end when no task is open, running or executed")
+	flags.BoolVar(&w.untilDone, "until-done", false, "end of the command when no task is open, running or executed")
 	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
@@ -68,7 +68,7 @@ func (w *watching) run(ctx context.Context) error {
 	case w.interval < minInterval:
 		return usage("invalid value %v for --interval: want at least %v", w.interval, minInterval)
 	case w.stopAfter < 0:
-		return usage("invalid value %d for --stop-after: want a number from 1", w.stopAfter)
+		return usage("invalid value %d for --stop-after: want at least 1", w.stopAfter)
 	}
 	return w.a.withManager(ctx, func(m *client) error {
 		w.m = m
@@ -113,8 +113,8 @@ func (w *watching) noTasks() string {
 	return fmt.Sprintf("no tasks in campaign %q", w.campaign)
 }
 
-// cancelAfterFailures cancels the open tasks if as many tasks have failed as --stop-after says. If tasks are reopened later, it
-// cancels them again.
+// cancelAfterFailures cancels the open tasks if the number of failed tasks has reached --stop-after. If tasks are reopened later,
+// it cancels them again.
 func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) error {
 	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
@@ -125,7 +125,7 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 		return err
 	}
 	w.cancelled = w.cancelled || n > 0
-	w.say("%s failed: cancelled %s; waiting for the running ones", tasks(failed), counted(n, "open task"))
+	w.say("%s failed: cancelled %s; waiting for the running tasks", tasks(failed), counted(n, "open task"))
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (w *watching) say(format string, args ...any) {
 	w.a.say(format, args...)
 }
 
-// rewrites reports whether there is one progress line, which is rewritten.
+// rewrites reports whether the command rewrites one progress line instead of printing new lines.
 func (w *watching) rewrites() bool { return w.a.terminal.out && !w.json }
 
 // show rewrites the progress line on a terminal. Elsewhere, it prints a new line after a change, but at most one line per
@@ -159,7 +159,7 @@ func (w *watching) show(s *admin.Status, last bool) error {
 	return err
 }
 
-// fingerprint returns a text that changes if the status changes enough for a new line.
+// fingerprint returns a text about the status. If the text changes, tdf watch prints a new line.
 func fingerprint(s *admin.Status) string {
 	text := fmt.Sprint(manager.Summary{Counts: s.Counts}, s.Workers, s.Drained, s.Busy, s.Slots)
 	for _, p := range s.Pauses {
@@ -208,7 +208,7 @@ func (w *watching) finish(ctx context.Context) error {
 		}
 		w.say("causes of failures: %s", hint)
 	}
-	return errNotWell
+	return errProblems
 }
 
 func allSucceeded(outcomes map[string]int64) bool {

@@ -16,10 +16,10 @@ import (
 // A piece is a part of the line that tdf watch prints.
 type piece struct {
 	text string
-	need int // rank of importance, 0 first; a narrow terminal shows only the first pieces
+	need int // rank of importance; 0 is the most important. A narrow terminal shows only the most important pieces
 }
 
-// The rank of each piece: the lowest is the most important. No two pieces have the same need.
+// The ranks of the pieces. The lowest rank is the most important. No two pieces have the same rank.
 const (
 	needFinished = iota
 	needLeft
@@ -62,7 +62,7 @@ func pieces(s *admin.Status) []piece {
 	return all
 }
 
-// pausedText names the program that most workers avoid at present, and says when they try it again.
+// pausedText names the program that most workers pause now, and the time until they try it again.
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
@@ -110,7 +110,8 @@ func joined(all []piece) string {
 	return strings.Join(texts, "; ")
 }
 
-// terminalLine returns a line of at most width characters. It has the most important pieces, and a bar if there is room.
+// terminalLine returns a line of at most width characters. It contains the most important pieces, and a bar if the
+// bar fits.
 func terminalLine(s *admin.Status, width int) string {
 	line := oneLine(joined(fitting(pieces(s), width)), width)
 	if b := bar(s, width-utf8.RuneCountInString(line)-1); b != "" {
@@ -141,10 +142,10 @@ func fitting(all []piece, width int) []piece {
 	return kept
 }
 
-// Widths of the bar on a terminal, without the percentage and the frame.
+// Widths of parts of the progress bar on a terminal.
 const (
-	minBar   = 5
-	maxBar   = 20
+	minBar   = 5  // smallest bar
+	maxBar   = 20 // largest bar
 	barFrame = len("100% ||")
 )
 

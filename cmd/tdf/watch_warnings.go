@@ -35,7 +35,7 @@ func (w *watchWarnings) check(s *admin.Status) {
 	}
 }
 
-// pauseRemedy says what the user can do about a paused program.
+// pauseRemedy returns a suggestion to the user about a paused program.
 func (w *watchWarnings) pauseRemedy() string {
 	name := shellWord(w.campaign)
 	switch {
@@ -49,7 +49,7 @@ func (w *watchWarnings) pauseRemedy() string {
 
 func (w *watchWarnings) once(text string) { w.onceFor(text, text) }
 
-// maxPrinted limits the number of keys in printed, because a watch may run for weeks.
+// maxPrinted limits the number of keys that a watchWarnings remembers, because tdf watch may run for weeks.
 const maxPrinted = 1000
 
 func (w *watchWarnings) onceFor(key, text string) {

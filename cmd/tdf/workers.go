@@ -17,13 +17,13 @@ func newWorkers(a *app) *cobra.Command {
 		Use: "workers", Short: "List workers and their running tasks",
 		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its tasks are lost.\n" +
 			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per lease.\n" +
-			"If the next heartbeat is overdue, RUNS says how old the list is.",
+			"If the next heartbeat is overdue, RUNS shows the age of the list.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withManager(c.Context(), func(m *client) error { return a.listWorkers(c.Context(), m, all, asJSON) })
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "list also workers that ended within the last week")
+	c.Flags().BoolVar(&all, "all", false, "also workers that ended within the last week")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -74,10 +74,11 @@ func remarks(w admin.Worker) string {
 	return strings.Join(all, "; ")
 }
 
-// heartbeatSlack is the delay of a heartbeat after which RUNS says how old it is.
+// heartbeatSlack is the delay after which the next heartbeat counts as overdue.
 const heartbeatSlack = 2 * time.Second
 
-// runsText returns the tasks at the last heartbeat, with their age if the next heartbeat is overdue.
+// runsText returns the tasks that a worker ran at its last heartbeat. If the next heartbeat is overdue, the text contains the age
+// of the last heartbeat.
 func runsText(w admin.Worker, now time.Time) string {
 	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
 	if runs != "" && age > w.Lease/3+heartbeatSlack {
@@ -86,7 +87,7 @@ func runsText(w admin.Worker, now time.Time) string {
 	return runs
 }
 
-// shortIDs returns a text with the first ids of a list, and with the length of the list if ids are left out.
+// shortIDs returns a text with the first ids of a list. If it leaves out ids, the text contains the length of the list.
 func shortIDs(ids []int64) string {
 	const limit = 4
 	var parts []string

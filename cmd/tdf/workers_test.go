@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 )
 
-// If a heartbeat is overdue, the column RUNS shows how old it is.
+// If the next heartbeat is overdue, the column RUNS shows the age of the last heartbeat.
 func TestRunsText(t *testing.T) {
 	for age, want := range map[time.Duration]string{0: "7 8", 11 * time.Second: "7 8", 25 * time.Second: "7 8 (25s ago)"} {
 		w := admin.Worker{Lease: 30 * time.Second, Runs: []int64{7, 8}, Seen: time.Unix(1000, 0)}

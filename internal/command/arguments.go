@@ -13,20 +13,20 @@ import (
 
 // Arguments are the arguments of a command: NAME FILE.cfg.
 type Arguments struct {
-	Name string // with the host's name instead of %h
+	Name string // the name, in which the host's name has replaced %h
 	File string
 }
 
 // ErrAnswered means that Parse has printed the help or the version.
-var ErrAnswered = errors.New("answered")
+var ErrAnswered = errors.New("the help or the version was printed")
 
 // A UsageError reports invalid arguments.
 type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// Parse parses the arguments of a command. description is the line about the command in its help. The error is
-// [ErrAnswered] or a *[UsageError].
+// Parse parses the arguments of a command. description is the text about the command in its help. If Parse
+// returns an error, the error is [ErrAnswered] or a *[UsageError].
 func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -10,15 +10,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Exit statuses.
+// Exit statuses of tdf-server and tdf-worker.
 const (
 	StatusStopped = 0
 	StatusFailed  = 1
-	StatusRefused = 2 // see Refused
+	StatusRefused = 2 // for errors of [Refused]
 )
 
-// Status returns the exit status of a command that ended with err, and writes err to stderr. If ctx has ended, the
-// command was stopped by a signal, and only errors of [Refused] count.
+// Status writes the error of a command to stderr, and returns the command's exit status. If a signal has ended ctx, Status
+// ignores the error, unless [Refused] returns true for it.
 func Status(ctx context.Context, command string, err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, ErrAnswered) || ctx.Err() != nil && !Refused(err) {
 		return StatusStopped
@@ -30,8 +30,8 @@ func Status(ctx context.Context, command string, err error, stderr io.Writer) in
 	return StatusFailed
 }
 
-// Refused reports whether a restart would fail again, because the arguments or the configuration are invalid, Redis
-// refuses the login, or the worker's name is taken.
+// Refused reports whether a restart would fail again. This is so if the arguments or the configuration are invalid, if Redis
+// refuses the login, or if another worker has the worker's name.
 func Refused(err error) bool {
 	var usage *UsageError
 	var configuration *config.Error

@@ -3,5 +3,5 @@ package command
 import "github.com/tdf-framework/tdf/internal/hidden"
 
 // Hide hides the environment and the memory of this process from other processes of its user, such as a worker's
-// programs. Best effort. Call it first in main.
+// programs. It ignores errors. Call it first in main.
 func Hide() { _ = hidden.Process() }

@@ -2,11 +2,11 @@ package command
 
 import "runtime/debug"
 
-// stamped is set by the linker when a release is built (scripts/dist).
+// stamped is the version of the release. The linker sets it when scripts/dist builds a release.
 var stamped string
 
-// Version returns the version of a release, or else the version of the module, with the revision of its repository. It
-// returns "(devel)" if both are unknown.
+// Version returns the version of the release. If this program is not from a release, Version returns the version of the module,
+// which contains the revision of the repository. If that is unknown, too, Version returns "(devel)".
 func Version() string {
 	if stamped != "" {
 		return stamped

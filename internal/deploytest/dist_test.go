@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain clears git's variables, so that git does the same for every user. A hook of git would otherwise set
-// variables that point to this repository.
+// TestMain clears git's environment variables, so that git behaves in the same way for every user. If a git hook runs the tests,
+// these variables would otherwise point to this repository.
 func TestMain(m *testing.M) {
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "GIT_") {
@@ -79,7 +79,7 @@ func TestDist(t *testing.T) {
 		t.Errorf("the version is %q, %v", out, err)
 	}
 
-	// The same commit gives the same archives in another directory, with another umask and newer files.
+	// The same commit gives the same archives if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")

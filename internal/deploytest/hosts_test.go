@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// A world simulates hosts by directories, and ssh by a script.
+// A world simulates hosts with directories, and ssh with a script.
 type world struct {
 	*testing.T
-	dir  string // has a directory for each host
-	bin  string // has ssh
-	dist string
+	dir  string // contains a directory for each host
+	bin  string // contains the script ssh
+	dist string // contains the archives of a release
 }
 
 // ssh runs a command with the host's directory as DESTDIR, and logs its own arguments.
@@ -28,7 +28,7 @@ export PATH="$TEST_HOSTS/.bin:$PATH"
 exec sh -c "$*"
 `
 
-// commands replace the host's commands that would change or describe this machine.
+// commands contains scripts that replace commands of a host, because the real commands would change or describe this machine.
 var commands = map[string]string{
 	"uname":   `cat "$DESTDIR/machine" 2>/dev/null || echo Linux x86_64`,
 	"id":      `[ "$2" = tdf ] || { cat "$DESTDIR/uid" 2>/dev/null && [ -z "$SUDO" ] || echo 0; exit; }; [ -e "$DESTDIR/etc/passwd" ]`,
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, hosts ...string) *world {
 	return w
 }
 
-// release makes an archive like scripts/dist. Its command only prints its version.
+// release makes an archive like those of scripts/dist. The command in this archive only prints its version.
 func (w *world) release(version, arch string) {
 	w.Helper()
 	name := "tdf_" + version + "_linux_" + arch

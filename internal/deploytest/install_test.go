@@ -77,7 +77,7 @@ func TestInstallAgain(t *testing.T) {
 	}
 }
 
-// The installation after a failed one restarts the workers.
+// The first installation after a failed installation restarts the workers.
 func TestInstallAfterFailure(t *testing.T) {
 	w := newWorld(t, "a")
 	cfg := w.config("x")
@@ -126,7 +126,7 @@ func TestInstallOnMany(t *testing.T) {
 	}
 }
 
-// Other users cannot read worker.cfg and worker.env, even if they were written by hand. Programs cannot read worker.env.
+// Other users cannot read worker.cfg and worker.env, even if a user has written these files by hand. Programs cannot read worker.env.
 func TestInstalledSecrets(t *testing.T) {
 	w := newWorld(t, "a")
 	variables := filepath.Join(t.TempDir(), "my env")

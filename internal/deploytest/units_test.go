@@ -1,4 +1,4 @@
-// Package deploytest tests scripts/dist and deploy/ (docs/install.md). It has only tests.
+// Package deploytest tests scripts/dist and deploy/ (docs/install.md). It contains only tests.
 package deploytest
 
 import (
@@ -43,7 +43,8 @@ func setting(t testing.TB, unit, name string) []string {
 	return all
 }
 
-// systemd waits long enough for a stopping worker, which lets programs finish, ends the others, and reports.
+// systemd waits long enough for a stopping worker. The worker lets programs finish, ends the remaining programs, and reports the
+// results.
 func TestWorkerHasTimeToStop(t *testing.T) {
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "x")
 	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
@@ -73,8 +74,8 @@ func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 	}
 }
 
-// The unit has the settings that workers need. A worker ends its programs itself, makes cgroups, survives a program that
-// runs out of memory, and is always restarted.
+// The unit has the settings that workers need: systemd lets a worker end its programs and make cgroups, keeps the worker when a
+// program runs out of memory, and always restarts the worker.
 func TestSettingsOfWorkers(t *testing.T) {
 	for name, want := range map[string]string{
 		"KillMode": "mixed", "Delegate": "yes", "OOMPolicy": "continue", "Restart": "always", "StartLimitIntervalSec": "0",

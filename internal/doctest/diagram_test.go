@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The README's diagram has exactly the transitions that change the state.
+// The README's diagram shows all transitions that change the state, and no others.
 func TestDiagramHasEveryTransition(t *testing.T) {
 	var want []string
 	for _, tr := range tdf.Transitions {
@@ -33,10 +33,11 @@ func edge(verb, from, to string) string { return from + " -> " + to + ": " + ver
 
 var (
 	arrow = regexp.MustCompile(`^(.+) -->\|(.+)\| (.+)$`)
-	label = regexp.MustCompile(`\(\[\w+\]\)`) // label of a node that is not a state
+	label = regexp.MustCompile(`\(\[\w+\]\)`) // matches the label of a node that is not a state
 )
 
-// edges returns the edges of a flowchart. It expands an edge of a subgraph to edges of its nodes.
+// edges returns the edges of a flowchart. If an edge begins or ends at a subgraph, edges returns one edge for each node
+// of the subgraph.
 func edges(t testing.TB, chart string) (all []string) {
 	t.Helper()
 	nodes := subgraphs(chart)
@@ -72,7 +73,7 @@ func subgraphs(chart string) map[string][]string {
 	return all
 }
 
-// states returns the states that a node stands for.
+// states returns the states that a node or a subgraph stands for.
 func states(nodes map[string][]string, node string) []string {
 	if of, ok := nodes[node]; ok {
 		return of

@@ -1,3 +1,3 @@
-// Package doctest tests the project's pages against its code (docs/development.md): links, tables, the README's diagram,
-// and the tutorial's manager. It has only tests.
+// Package doctest contains only tests, which compare the project's pages with its code (docs/development.md). They
+// check links, tables, the README's diagram, and the tutorial's manager.
 package doctest

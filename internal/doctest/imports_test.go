@@ -10,7 +10,8 @@ import (
 
 const module = "github.com/tdf-framework/tdf"
 
-// imports returns the imports of each folder's Go files: those of tests, or those of other files.
+// imports returns the imports of the Go files in each folder. If ofTests is true, it reads only test files. Otherwise
+// it reads only the other files.
 func imports(t testing.TB, ofTests bool) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -30,7 +31,7 @@ func imports(t testing.TB, ofTests bool) map[string][]string {
 	return all
 }
 
-// within returns the folder of an imported package. It returns false if the package is not of this project.
+// within returns the folder of an imported package. It returns false if the package belongs to another module.
 func within(imported string) (folder string, ok bool) {
 	if imported == module {
 		return ".", true
@@ -38,7 +39,7 @@ func within(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// Each package is in the table of packages, and imports only the packages that the table allows.
+// ARCHITECTURE.md lists each package, and each package imports only the packages that the page allows.
 func TestImportRules(t *testing.T) {
 	allowed := map[string][]string{}
 	for _, row := range rows(t, "ARCHITECTURE.md", "## Packages") {
@@ -64,7 +65,7 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// The table of dependencies has exactly the imported modules, and marks those that only tests import.
+// docs/development.md lists exactly the imported modules, and marks the modules that only tests import.
 func TestDependencies(t *testing.T) {
 	code, tests := imports(t, false), imports(t, true)
 	for folder := range code {
@@ -92,12 +93,12 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// helpsTests reports whether only tests import the package, such as internal/redistest.
+// helpsTests reports whether a package is a helper of tests, such as internal/redistest.
 func helpsTests(folder string) bool {
 	return strings.HasPrefix(folder, "internal/") && strings.HasSuffix(folder, "test")
 }
 
-// foreign returns the imports from other modules.
+// foreign returns the imported packages that belong to other modules.
 func foreign(all map[string][]string) []string {
 	var paths []string
 	for _, imported := range all {

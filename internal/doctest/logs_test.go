@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// docs/operations.md explains every warning and error of the components, and no message that they do not log.
+// docs/operations.md explains each warning and each error that the components log. It explains no other messages.
 func TestLoggedMessagesAreExplained(t *testing.T) {
-	logged := map[string]bool{} // by message; true for warnings and errors
+	logged := map[string]bool{} // maps a message to true if it is a warning or an error
 	for _, file := range files(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "examples", "internal"}, top(file)) {
 			continue

@@ -21,7 +21,7 @@ func read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// files returns the paths of the project's files with one of the endings, relative to the root.
+// files returns the paths, relative to the root, of the project's files with one of the endings.
 func files(t testing.TB, endings ...string) []string {
 	t.Helper()
 	var found []string
@@ -90,7 +90,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// missing returns the problem of a reference, or "".
+// missing says why a reference is wrong. It returns "" if the reference is right.
 func missing(t testing.TB, page, heading string) string {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	switch {
@@ -102,7 +102,7 @@ func missing(t testing.TB, page, heading string) string {
 	return ""
 }
 
-// headings returns a page's headings.
+// headings returns the texts of a page's headings.
 func headings(page string) []string {
 	var all []string
 	for line := range strings.Lines(page) {
@@ -129,7 +129,7 @@ func TestFilesOfArchitecture(t *testing.T) {
 	}
 }
 
-// The Go code of a section of docs/programs.md is in an example of the package worker.
+// An example of the package worker contains the Go code in the section "Rounds without a process" of docs/programs.md.
 func TestShownRunnerIsInExample(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "docs/programs.md"), "## Rounds without a process\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -147,7 +147,7 @@ func TestShownRunnerIsInExample(t *testing.T) {
 	}
 }
 
-// docs/programs.md shows the programs that tests of worker/rounddir run.
+// docs/programs.md shows, unchanged, the programs that tests of worker/rounddir run.
 func TestShownProgramsAreTested(t *testing.T) {
 	page := read(t, "docs/programs.md")
 	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {

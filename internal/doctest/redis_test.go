@@ -37,7 +37,7 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// compare reports the names that are in only one of the sets.
+// compare fails the test if a name is only in the code or only on the page.
 func compare(t testing.TB, kind string, inCode, onPage []string) {
 	t.Helper()
 	set := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
@@ -46,7 +46,7 @@ func compare(t testing.TB, kind string, inCode, onPage []string) {
 	}
 }
 
-// The page has exactly the keys that the code builds.
+// The page lists exactly the keys that the code builds.
 func TestKeys(t *testing.T) {
 	var built []string
 	for _, list := range tdf.Lists {
@@ -72,7 +72,7 @@ func TestKeys(t *testing.T) {
 	compare(t, "keys", built, listed)
 }
 
-// beginning returns the constant part of a key: "calls:" of "calls:"+boot.
+// beginning returns the constant part of a key, such as "calls:" for the expression "calls:"+boot.
 func beginning(e ast.Expr) []string {
 	if sum, ok := e.(*ast.BinaryExpr); ok {
 		e = sum.X
@@ -80,10 +80,11 @@ func beginning(e ast.Expr) []string {
 	if s, ok := text(e); ok {
 		return []string{s}
 	}
-	return nil // a list of a state, which tdf.Lists has
+	return nil // the key is a list of a state, which TestKeys reads from tdf.Lists
 }
 
-// constants returns the string constants of a file whose name has one of the prefixes, or whose type is one of them.
+// constants returns the values of string constants of a file. The name of a constant must begin with one of the
+// prefixes, or its type must be equal to one of them.
 func constants(t testing.TB, path string, prefixes ...string) []string {
 	values := map[string]bool{}
 	ast.Inspect(syntax(t, path), func(n ast.Node) bool {
@@ -108,7 +109,7 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 	return slices.Collect(maps.Keys(values))
 }
 
-// The page has exactly the properties that the code names.
+// The page lists exactly the properties that the code names.
 func TestProperties(t *testing.T) {
 	properties := append(constants(t, "parse.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
 	ofRound := append(constants(t, "parse.go", "Round", "round"), "$state")
@@ -124,7 +125,7 @@ func TestProperties(t *testing.T) {
 	compare(t, "properties of a round", ofRound, listedOfRound)
 }
 
-// The page has the defaults of a new task.
+// The page shows the defaults of a new task.
 func TestDefaults(t *testing.T) {
 	defaults := map[string]string{"max_losses": strconv.Itoa(tdf.Defaults("", "", "").MaxLosses), "fail_on": string(tdf.FailOnStderr)}
 	d := tdf.Defaults("", "", "")

@@ -8,7 +8,7 @@ import (
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// rows returns the cells of the table rows below a heading, without the head of the table.
+// rows returns the cells of the table below a heading, row by row. The head of the table is left out.
 func rows(t testing.TB, page, heading string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, page), "\n"+heading+"\n")
@@ -30,7 +30,7 @@ func rows(t testing.TB, page, heading string) [][]string {
 	return all
 }
 
-// names returns the texts in backticks.
+// names returns the texts in backticks in a cell.
 func names(cell string) []string {
 	var all []string
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
@@ -39,7 +39,7 @@ func names(cell string) []string {
 	return all
 }
 
-// first returns the names in the first column.
+// first returns the names in the first column of a table.
 func first(rows [][]string) []string {
 	var all []string
 	for _, row := range rows {

@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// block returns the page's first block of code in a language, without the indentation of a list.
+// block returns the page's first block of code in a language. It removes the indentation of a block in a list.
 func block(t testing.TB, page, language string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?ms)^( *)```" + language + "\n(.*?)^ *```$").FindStringSubmatch(read(t, page))
@@ -28,7 +28,7 @@ func block(t testing.TB, page, language string) string {
 
 const tutorial = "docs/tutorial.md"
 
-// The tutorial's manager is short, and prints the lines that the tutorial shows. Their order depends on the tasks.
+// The tutorial's manager is short, and prints the lines that the tutorial shows. The order of the lines may differ.
 func TestTutorial(t *testing.T) {
 	source := block(t, tutorial, "go")
 	if n := strings.Count(source, "\n"); n >= 40 {
@@ -40,7 +40,7 @@ func TestTutorial(t *testing.T) {
 	write(t, filepath.Join(dir, "tdf.cfg"), block(t, tutorial, "ini"))
 	manager := filepath.Join(dir, "manager")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", manager, filepath.Join(dir, "main.go"))
-	build.Dir = root // the module of its imports
+	build.Dir = root // the project's module, which the manager imports
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -57,7 +57,7 @@ func TestTutorial(t *testing.T) {
 
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
-// serving starts a server and a worker, and returns the environment of a manager for them.
+// serving starts a server and a worker, and returns the environment with which a manager uses them.
 func serving(t testing.TB) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(t))
@@ -65,7 +65,7 @@ func serving(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	namespace := redistest.Namespace(t)
-	t.Setenv("LC_ALL", "C") // language of expr's error message
+	t.Setenv("LC_ALL", "C") // for English error messages of expr
 	t.Setenv("TDF_CFG_REDIS_PASSWORD", "None")
 	t.Setenv("TDF_CFG_REDIS_HOST", host)
 	t.Setenv("TDF_CFG_REDIS_PORT", port)

@@ -1,4 +1,4 @@
-// Package expect has common checks of tests.
+// Package expect contains checks that many tests use.
 package expect
 
 import (
@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// timeout is the longest wait of a test. It is long, because a busy machine may stand still for some seconds.
+// timeout is the maximum time for which a test waits. It is long, because a busy machine may stop a process for some
+// seconds.
 const timeout = time.Minute
 
 // NoError ends the test if err is not nil.
@@ -17,7 +18,7 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until ok returns true. After a minute it ends the test with an error that contains state.
+// Eventually waits until ok returns true. After a minute, it ends the test with an error that contains the text state.
 func Eventually(t testing.TB, state string, ok func() bool) {
 	t.Helper()
 	limit := time.Now().Add(timeout)

@@ -1,7 +1,7 @@
 // Package jsonview writes the types of packages manager and admin as the JSON that the command tdf prints (docs/tdf.md, "JSON").
 //
 // It differs from encoding/json in these values:
-//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix" it is a number of seconds.
+//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix", it is a number of seconds since 1970.
 //   - A time.Duration is a number of seconds.
 //   - A string that is not UTF-8 is {"base64": "…"}.
 package jsonview
@@ -20,14 +20,14 @@ import (
 // An Object is a JSON object whose members keep their order.
 type Object []Member
 
-// A Member is a name and a value that Of has converted, or any value that package encoding/json writes.
+// A Member is a name with a value. The value is any value that package encoding/json can write.
 type Member struct {
 	Name  string
 	Value any
 }
 
-// Of returns the fields of a struct that have a json tag, those of embedded structs included. omitempty and omitzero leave a
-// field out as in encoding/json. A field with the tag only:"…" is included if its value is among the parts.
+// Of returns the fields of a struct that have a json tag. It includes the fields of embedded structs. omitempty and omitzero work
+// as in encoding/json. A field with the tag only:"x" is included only if parts contains "x".
 func Of(v any, parts ...string) Object {
 	var o Object
 	o.addStruct(reflect.Indirect(reflect.ValueOf(v)), parts)
@@ -70,7 +70,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// convert returns a value that encoding/json writes in the form of this package.
+// convert turns a value into one that encoding/json writes in the form of this package.
 func convert(v reflect.Value, unix bool) any {
 	switch value := v.Interface().(type) {
 	case time.Time:
@@ -135,7 +135,7 @@ func text(s string) any {
 	}{[]byte(s)}
 }
 
-// Set sets a member; a new one comes last. A string that is not UTF-8 is converted.
+// Set sets the value of a member. If the object has no member of this name, Set appends it. Set converts a string that is not UTF-8.
 func (o *Object) Set(name string, value any) {
 	if s, ok := value.(string); ok {
 		value = text(s)
@@ -149,7 +149,7 @@ func (o *Object) Set(name string, value any) {
 	*o = append(*o, Member{name, value})
 }
 
-// Merge adds the members of another object that this one does not have.
+// Merge appends the members of another object. It skips members whose names this object already has.
 func (o *Object) Merge(other Object) {
 	for _, m := range other {
 		if !o.has(m.Name) {
@@ -162,12 +162,12 @@ func (o *Object) has(name string) bool {
 	return slices.ContainsFunc(*o, func(m Member) bool { return m.Name == name })
 }
 
-// Delete removes members.
+// Delete removes the members with the given names.
 func (o *Object) Delete(names ...string) {
 	*o = slices.DeleteFunc(*o, func(m Member) bool { return slices.Contains(names, m.Name) })
 }
 
-// Order sorts the members by the places of their names in names. Members that are not named come last.
+// Order sorts the members in the order of the given names. Members with other names come last.
 func (o Object) Order(names []string) {
 	place := func(m Member) int {
 		if i := slices.Index(names, m.Name); i >= 0 {

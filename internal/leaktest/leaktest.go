@@ -1,4 +1,4 @@
-// Package leaktest fails a package's tests if they leave goroutines running.
+// Package leaktest fails the tests of a package if goroutines still run after them.
 package leaktest
 
 import (
@@ -10,14 +10,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// timeout is the time in which goroutines must end. On a busy machine they need longer than goleak's half second.
+// timeout is the maximum time for goroutines to end after the tests. On a busy machine, they need longer than goleak's
+// half second.
 const timeout = 30 * time.Second
 
-// M runs a package's tests like [testing.M], and fails if a goroutine is left. It ignores the goroutines that supervise
-// a Redis of package redistest, because tests share a Redis until the process ends.
+// M runs a package's tests like [testing.M], and fails if a goroutine still runs afterwards. It ignores the goroutines
+// that supervise a Redis of package redistest, because tests share a Redis until the process ends.
 type M struct{ *testing.M }
 
-// Run returns the exit status.
+// Run runs the tests and returns the exit status of the test program.
 func (m M) Run() int {
 	status := m.M.Run()
 	if status != 0 {
@@ -30,7 +31,7 @@ func (m M) Run() int {
 	return 0
 }
 
-// left returns an error if goroutines are left after the timeout.
+// left returns an error if goroutines still run after the timeout.
 func left(timeout time.Duration) error {
 	for end := time.Now().Add(timeout); ; {
 		err := goleak.Find(goleak.IgnoreAnyFunction("github.com/tdf-framework/tdf/internal/redistest.(*process).supervise"))

@@ -18,7 +18,7 @@ func TestLeft(t *testing.T) {
 	if err := left(0); err == nil || !strings.Contains(err.Error(), "leaktest.stray") {
 		t.Errorf("got %v", err)
 	}
-	time.AfterFunc(time.Second, func() { close(end) }) // after goleak's own timeout
+	time.AfterFunc(time.Second, func() { close(end) }) // later than goleak's own timeout
 	if err := left(time.Minute); err != nil {
 		t.Error(err)
 	}

@@ -4,5 +4,6 @@ package local
 
 import "syscall"
 
-// apart returns the attributes of a child with its own process group. The child outlives this process if it is killed.
+// apart returns the attributes of a child with its own process group. If this process is killed, the child keeps
+// running.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -17,7 +17,7 @@ import (
 // A Config is the configuration of a TDF. Server and Worker name the Redis to use.
 type Config struct {
 	Server config.Server
-	Worker config.Worker // if Directory is "", Start makes a temporary one, and Stop removes it
+	Worker config.Worker // if Directory is "", Start makes a temporary directory, and Stop removes it
 
 	Name    string   // the server's name
 	Workers []string // the workers' names
@@ -32,7 +32,7 @@ type TDF struct {
 
 	cfg       Config
 	temporary bool              // Stop removes Directory
-	store     *redisstate.Store // of the server
+	store     *redisstate.Store // connection of the server to Redis
 	workers   []*worker.Worker
 
 	working, serving         sync.WaitGroup
@@ -40,7 +40,7 @@ type TDF struct {
 	failed                   chan error
 }
 
-// Start starts a server and workers. ctx bounds only the wait for Redis.
+// Start starts a server and workers. ctx limits only the wait for Redis.
 func Start(ctx context.Context, cfg Config) (*TDF, error) {
 	t := &TDF{cfg: cfg, Directory: cfg.Worker.Directory, failed: make(chan error, 1)}
 	if err := t.start(ctx); err != nil {
@@ -61,7 +61,7 @@ func (t *TDF) start(ctx context.Context) error {
 		return err
 	}
 	t.store = store
-	for _, name := range t.cfg.Workers { // make all workers before any runs, because an error concerns all of them
+	for _, name := range t.cfg.Workers { // make all workers before the first one runs, because an error of one worker must stop all of them
 		if err := t.newWorker(name); err != nil {
 			return err
 		}
@@ -82,11 +82,11 @@ func (t *TDF) makeDirectory() (err error) {
 	return err
 }
 
-// newWorker makes a worker. Unless the process is shared, the worker is alone (see worker.WithSole): it may kill orphans
-// of programs, although the process has several workers and a redis-server. This is safe:
-//   - Without cgroups, an orphan without environment and session may belong to any running program. The workers share
-//     their knowledge of this process's children. So the orphan is killed with the last of these programs.
-//   - The redis-server starts before the first worker, and workers ignore processes from before their start.
+// newWorker makes a worker. Unless Config.Shared is set, the worker may kill orphans of programs (see worker.WithSole). This is
+// safe, although the process has several workers and a redis-server:
+//   - If there are no cgroups, an orphan with its own session and an empty environment may belong to any running program. All workers of
+//     this process know the process's children. So they kill the orphan only after the last of these programs has ended.
+//   - The redis-server starts before the first worker, and workers ignore processes that are older than themselves.
 //   - While a worker fetches a program, no worker kills orphans, because an orphan may belong to the fetch.
 func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
@@ -117,7 +117,7 @@ func (t *TDF) run(all *sync.WaitGroup, ctx context.Context, component string, ru
 // Failed returns a channel with the error of the first component that failed.
 func (t *TDF) Failed() <-chan error { return t.failed }
 
-// Stop stops the workers and then the server. Running programs may finish within the workers' grace.
+// Stop stops the workers and then the server. Running programs may finish within the time of [worker] grace.
 func (t *TDF) Stop() error {
 	t.stopWorking()
 	t.working.Wait()
@@ -132,7 +132,7 @@ func (t *TDF) Stop() error {
 	return os.RemoveAll(t.Directory)
 }
 
-// StopNow ends the grace of Stop: the workers kill their programs and release the tasks.
+// StopNow makes the workers kill their programs and release the tasks, so that Stop does not wait for the programs.
 func (t *TDF) StopNow() {
 	for _, w := range t.workers {
 		w.StopNow()

@@ -131,7 +131,8 @@ func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 	waitForEnd(t, pid)
 }
 
-// Two TDFs, each with its own embedded Redis, run independently. Stop keeps a working directory of the configuration.
+// Two TDFs, each with its own embedded Redis, run independently. Stop keeps a working directory that the
+// configuration names.
 func TestTwoAtOnce(t *testing.T) {
 	for i := range 2 {
 		cfg := configured(t, embeddedRedis(t), 2)
@@ -166,7 +167,7 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// Start and Failed return errors of a worker. Nothing is left running.
+// If a worker cannot start, Start or Failed returns its error. Then Stop still ends all components.
 func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// servesIn is a variable that makes the test program serve a Redis in the directory that it names.
+// servesIn is an environment variable. If it contains a directory, the test program serves a Redis with its data in this directory.
 const servesIn = "LOCAL_TEST_SERVES_IN"
 
 func TestMain(m *testing.M) {

@@ -16,22 +16,22 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// A Redis is a running Redis. It is the embedded one or a redis-server.
+// A Redis is a running Redis: the embedded Redis or a redis-server.
 type Redis struct {
 	stop  func()
 	ended chan struct{} // closed when Redis has ended
-	err   error         // why Redis ended, unless Stop was called
+	err   error         // cause of the end; nil if Stop was called
 }
 
 // Errors of [Embedded] and [Serve].
 var (
 	ErrTaken     = errors.New("the address is in use")
 	ErrInUse     = errors.New("another redis-server uses the directory")
-	ErrSnapshot  = errors.New("the directory has a snapshot, dump.rdb, but no append-only file, so redis-server would ignore the snapshot; start a redis-server there, run CONFIG SET appendonly yes, and stop it")
+	ErrSnapshot  = errors.New("the directory contains a snapshot (dump.rdb) but no append-only file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET appendonly yes, and stop it")
 	ErrNoProgram = errors.New("no redis-server in PATH; install it (apt install redis-server, dnf install redis, brew install redis), or leave out --data")
 )
 
-// Embedded starts the embedded Redis, which loses its data at its end. The error may be [ErrTaken].
+// Embedded starts the embedded Redis. When it ends, its data are lost. The error may be [ErrTaken].
 func Embedded(at config.Redis) (*Redis, error) {
 	r, err := embedded.Start(at.Addr(), embedded.Password(at.Password))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -43,10 +43,10 @@ func Embedded(at config.Redis) (*Redis, error) {
 	return &Redis{stop: r.Close, ended: make(chan struct{})}, nil
 }
 
-// Ended returns a channel that is closed when Redis has ended. Err then has the reason.
+// Ended returns a channel that is closed when Redis has ended. Then, Err returns the cause.
 func (r *Redis) Ended() <-chan struct{} { return r.ended }
 
-// Err returns why Redis ended. It returns nil while Redis runs, and after Stop.
+// Err returns the error with which Redis ended. It returns nil while Redis runs, and after Stop.
 func (r *Redis) Err() error {
 	select {
 	case <-r.ended:
@@ -80,7 +80,7 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() // the redis-server keeps its copy open
+	defer lock.Close() // the redis-server has inherited the file, and keeps the lock
 	if err := checkBefore(at, dir); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-") // configuration by stdin, because other users can see arguments
+	cmd := exec.Command(path, "-") // pass the configuration on stdin, because other users can see arguments
 	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, apart()
 	cmd.ExtraFiles = []*os.File{lock}
@@ -132,7 +132,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// checkBefore returns the errors of a start that redis-server itself would not report clearly.
+// checkBefore checks for problems that redis-server itself would not report clearly.
 func checkBefore(at config.Redis, dir string) error {
 	_, noFile := os.Stat(filepath.Join(dir, "appendonlydir"))
 	if _, err := os.Stat(filepath.Join(dir, "dump.rdb")); err == nil && noFile != nil {
@@ -148,7 +148,8 @@ func checkBefore(at config.Redis, dir string) error {
 	return l.Close()
 }
 
-// serverConfig sets every key that could lose tasks with a distribution's default.
+// serverConfig returns the configuration of a redis-server. It sets every key whose default in a Linux distribution could lose
+// tasks.
 func serverConfig(at config.Redis, dir string) string {
 	lines := [][]string{
 		{"bind", at.Host},
@@ -221,7 +222,7 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 	return r, nil
 }
 
-// lastLines returns the last lines of the log after the offset began.
+// lastLines returns the last three lines that the log contains after the given offset.
 func lastLines(log *os.File, began int64) string {
 	const limit = 1000 // bytes
 	text := make([]byte, limit)

@@ -28,7 +28,8 @@ func freeAddr() (config.Redis, error) {
 	return config.Redis{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port}, nil
 }
 
-// atFree starts a Redis at a free address. It tries another address if the first is taken meanwhile.
+// atFree starts a Redis at a free address. If another process takes the address meanwhile, atFree tries another
+// address.
 func atFree(start func(at config.Redis) (*Redis, error)) (*Redis, config.Redis, error) {
 	for {
 		at, err := freeAddr()
@@ -85,7 +86,7 @@ func serverPID(t *testing.T, c *redis.Client) int {
 	return 0
 }
 
-// waitForEnd waits for the end of a process. A zombie has ended.
+// waitForEnd waits for the end of a process. A zombie counts as ended.
 func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("process %d ends", pid), func() bool {
@@ -94,7 +95,7 @@ func waitForEnd(t *testing.T, pid int) {
 	})
 }
 
-// A redis-server keeps its data over a restart, and requires its password.
+// A redis-server keeps its data across a restart, and requires its password.
 func TestServeKeepsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a 'dir'", "made")
 	const password = "p \"'\\#\xff\n;"
@@ -152,7 +153,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// Err explains why a redis-server ended without Stop.
+// If a redis-server ends without Stop, Err returns the cause.
 func TestServeEnds(t *testing.T) {
 	r, at := serve(t, t.TempDir(), "")
 	client(t, at).Do(t.Context(), "shutdown", "nosave", "force")
@@ -172,7 +173,7 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// The redis-server ends when this process is killed. A Ctrl-C at the terminal does not reach it.
+// When its parent process is killed, the redis-server ends. A Ctrl-C on the terminal does not reach the redis-server.
 func TestServeDiesWithItsParent(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.Command(os.Args[0])
@@ -202,7 +203,7 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	}
 	_ = parent.Wait()
 	waitForEnd(t, pid)
-	eventually(t, "the directory's lock is free", func() bool { // the last thread of redis-server releases it
+	eventually(t, "the directory's lock is free", func() bool { // redis-server releases the lock when its last thread ends
 		at, err := freeAddr()
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // A Trial is a server and workers with the default settings, for examples and tests.
 type Trial struct {
 	tdf       *TDF
-	redis     *embedded.Redis // nil: the caller's Redis
+	redis     *embedded.Redis // nil if the caller runs the Redis
 	at        config.Redis
 	namespace string
 	stopped   chan struct{}
@@ -41,7 +41,7 @@ func Try(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 	return t, nil
 }
 
-// TryOn is Try with the caller's Redis and namespace.
+// TryOn does the same as Try, but with the caller's Redis and namespace.
 func TryOn(ctx context.Context, at config.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server, err := config.DefaultServer(namespace)

@@ -65,8 +65,8 @@ func (f *File) Close() error {
 }
 
 const (
-	lockTries = 50                    // readers lock an unlocked file for a moment
-	lockPause = 10 * time.Millisecond // between two tries
+	lockTries = 50                    // number of tries, because a reader may lock the file for a moment
+	lockPause = 10 * time.Millisecond // time between two tries
 )
 
 // lockFile opens or creates a file, and locks it.
@@ -96,15 +96,15 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// isFileAt reports whether f is still the file at path. The last holder may have removed it.
+// isFileAt reports whether f is still the file at path. The previous owner of the lock may have removed the file.
 func isFileAt(f *os.File, path string) bool {
 	a, err := f.Stat()
 	b, err2 := os.Lstat(path)
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// Find returns the password of the Redis that tdf up of this user runs at a loopback address. It returns "" if none
-// runs.
+// Find returns the password of the Redis that this user's tdf up runs at a loopback address. If no tdf up of this user runs
+// there, Find returns "".
 func Find(host string, port int) string {
 	if !isLoopback(host) {
 		return ""
@@ -128,7 +128,7 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // not locked
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // not locked by a running tdf up
 		return ""
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
@@ -143,7 +143,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// nameOf returns the name of the file. It contains the machine's name, because machines may share a home directory.
+// nameOf returns the name of the password file for an address. The name contains the machine's name, because machines may share a home directory.
 func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// useTempDirs makes the test use temporary directories, and returns them.
+// useTempDirs makes the package use temporary directories during the test, and returns these directories.
 func useTempDirs(t *testing.T) (config, temporary string) {
 	t.Helper()
 	config, temporary = t.TempDir(), t.TempDir()
@@ -60,11 +60,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The file of a killed process is ignored, and can be replaced.
+// Find ignores the file of a killed process. Create replaces this file.
 func TestStale(t *testing.T) {
 	useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
-	f.file.Close() // as the kernel does when it kills a process
+	f.file.Close() // the kernel also closes the file when a process is killed
 	if got := Find("127.0.0.1", 6379); got != "" {
 		t.Errorf("found %q", got)
 	}
@@ -75,7 +75,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// Files that other users could read or make are ignored, and links are not followed.
+// Find ignores files that other users could read or make. Find and Create do not follow links.
 func TestUntrusted(t *testing.T) {
 	dir, temporary := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
@@ -121,7 +121,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// If no directory is usable, the error names the directory.
+// If no directory is usable, the error names the directories.
 func TestNoDirectory(t *testing.T) {
 	dir, temporary := useTempDirs(t)
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {

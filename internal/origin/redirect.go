@@ -12,8 +12,8 @@ import (
 
 const maxRedirects = 10
 
-// Client returns a client that follows at most 10 redirects, to http and https only. It sends no credentials and no
-// Referer header to another origin. Pass its errors to [Reason].
+// Client returns a client that follows at most 10 redirects, to http and https only. After a redirect, the client sends no Referer
+// header, and it sends credentials only to the first origin. Pass the errors of the client to [Reason].
 func Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
 }
@@ -35,14 +35,14 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 			return refuse("the redirects form a loop through %s", to)
 		}
 	}
-	req.Header.Del("Referer") // contains the query, which may have a token
+	req.Header.Del("Referer") // would contain the query, which may contain a token
 	if originOf(req.URL) != originOf(via[0].URL) {
-		req.Header.Del("Authorization") // net/http sends it to other ports and to subdomains
+		req.Header.Del("Authorization") // net/http would send it to other ports and to subdomains
 	}
 	return nil
 }
 
-// originOf returns the scheme, host and port that credentials belong to.
+// originOf returns the origin of a URL: its scheme, host and port. Credentials belong to an origin.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -53,7 +53,7 @@ func originOf(u *url.URL) string {
 
 var standardPorts = map[string]string{tdf.SchemeHTTP: "80", tdf.SchemeHTTPS: "443"}
 
-// locations refuses an invalid Location. net/http would quote it in an error.
+// locations refuses a redirect with an invalid Location header, because net/http would quote the header in an error.
 type locations struct{ http.RoundTripper }
 
 func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -68,7 +68,7 @@ func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A RedirectError is a refused redirect. A retry is pointless.
+// A RedirectError means that the client has refused a redirect. A repeated request would fail again.
 type RedirectError struct{ reason string }
 
 func (e *RedirectError) Error() string { return e.reason }

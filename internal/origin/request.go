@@ -36,7 +36,7 @@ func Reason(err error) error {
 	return redacted{err}
 }
 
-// redacted removes credentials and queries of URLs from an error, such as those of a proxy or of a redirect.
+// redacted is an error whose text shows no credentials and queries of URLs. The URLs may be those of a proxy or of a redirect.
 type redacted struct{ err error }
 
 var (

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// oldest is the first major version of Redis with all features that the project uses.
+// oldest is the oldest major version of Redis that supports all features that the project uses.
 const oldest = 7
 
 var errMissing = errors.New("redis-server is not installed: apt-get install redis-server (make test does it)")
 
-// binary calls findBinary once.
+// binary returns the result of findBinary, which it calls only once.
 var binary = sync.OnceValues(findBinary)
 
-// findBinary returns the path of redis-server. It returns an error if that is missing or too old.
+// findBinary returns the path of redis-server. It returns an error if redis-server is missing or too old.
 func findBinary() (string, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -32,7 +32,8 @@ func findBinary() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\bv=(\d+)\.(\d+)`)
 
-// checkVersion checks the output of redis-server --version: "Redis server v=7.0.15 sha=…".
+// checkVersion returns an error if redis-server is too old. It reads the output of redis-server --version, such as
+// "Redis server v=7.0.15 sha=…".
 func checkVersion(path, printed string) error {
 	found := versionPattern.FindStringSubmatch(printed)
 	if found == nil {

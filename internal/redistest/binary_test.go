@@ -9,7 +9,7 @@ import (
 
 func TestUnusableBinary(t *testing.T) {
 	tests := map[string]struct {
-		script string // the redis-server in PATH; "": no redis-server
+		script string // the redis-server in PATH; "" if PATH contains none
 		want   string
 	}{
 		"missing":   {"", "apt-get install redis-server"},

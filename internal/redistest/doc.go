@@ -1,6 +1,7 @@
-// Package redistest gives tests a real Redis (docs/development.md): a server for each test that can be killed and
-// restarted, a server that all tests of a process share, and a proxy that drops replies and delays or cuts connections.
+// Package redistest starts real Redis servers for tests (docs/development.md). A test can start its own server, which
+// it can kill and restart, or use the server that all tests of the process share. A proxy can drop replies, and delay
+// or cut connections.
 //
-// A server ends with the test process, even if that is killed. If redis-server is missing or too old, tests fail, and
-// name what to install.
+// A server ends with the test process, even if the test process is killed. If redis-server is missing or too old, tests
+// fail with an error that says how to install it.
 package redistest

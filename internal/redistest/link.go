@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A direction is a direction of a link.
+// A direction is the direction in which a link passes frames.
 type direction int
 
 const (
@@ -15,13 +15,13 @@ const (
 	toClient
 )
 
-// Properties of a limited link.
+// Properties of a link whose rate is limited (Proxy.Limit).
 const (
 	piecesPerSecond = 50
-	burst           = 200 * time.Millisecond // the longest delay of the test's host that the link makes up for
+	burst           = 200 * time.Millisecond // if the test's host was slow, the link catches up on at most this delay
 )
 
-// A link is a client's connection and its connection to Redis.
+// A link is a client's connection to the proxy, with the proxy's connection to Redis.
 type link struct {
 	proxy         *Proxy
 	client, redis net.Conn
@@ -29,7 +29,7 @@ type link struct {
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending []bool // for each unanswered command, in order: drop its reply?
+	pending []bool // for each unanswered command, in order, whether to drop its reply
 }
 
 func (l *link) close() {
@@ -59,7 +59,7 @@ func (l *link) passCommands() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		l.push(l.proxy.claimDrop(command.words)) // before the reply can arrive
+		l.push(l.proxy.claimDrop(command.words)) // the reply can arrive as soon as the command is passed
 		if !l.pass(toRedis, l.redis, command.raw) {
 			return
 		}
@@ -87,7 +87,8 @@ func (l *link) passReplies() {
 	}
 }
 
-// pass writes a frame. If the link is limited, it writes pieces. It returns false if a connection was closed.
+// pass writes a frame. If the rate is limited, it writes the frame in pieces. It returns false if a connection was
+// closed.
 func (l *link) pass(d direction, to net.Conn, raw []byte) bool {
 	for len(raw) > 0 {
 		piece, wait, resumed := l.proxy.reserve(d, len(raw))
@@ -116,7 +117,8 @@ func (l *link) push(drop bool) {
 	l.pending = append(l.pending, drop)
 }
 
-// pop matches a reply to its command. Messages to subscribers in RESP2 have no command.
+// pop reports whether to drop the reply to the oldest unanswered command. In RESP2, a message to a subscriber may
+// arrive without such a command, and is not dropped.
 func (l *link) pop() (drop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

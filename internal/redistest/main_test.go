@@ -14,7 +14,8 @@ import (
 
 var eventually = expect.Eventually
 
-// childVariable makes this test program start a server, print its address, and exit at the end of its standard input.
+// childVariable is an environment variable. If it is set, this test program starts a server, prints its address, and
+// exits at the end of its stdin.
 const childVariable = "REDISTEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,7 +36,7 @@ func childMain() {
 	os.Exit(0)
 }
 
-// connect returns a client without retries and without timeouts.
+// connect returns a client of Redis without retries and timeouts.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})

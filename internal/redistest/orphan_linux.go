@@ -2,10 +2,10 @@ package redistest
 
 import "syscall"
 
-// diesWithThread makes the kernel kill the child when the thread that started it ends.
+// diesWithThread returns attributes with which the kernel kills the child when the thread that started it ends.
 func diesWithThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// watch does nothing on Linux, where diesWithThread is enough.
+// watch does nothing, because diesWithThread is enough on Linux.
 func watch(int) (stop func()) { return func() {} }

@@ -10,7 +10,8 @@ import (
 
 func diesWithThread() *syscall.SysProcAttr { return nil }
 
-// watch starts a shell that kills pid when this process ends. The shell reads a pipe that only this process holds.
+// watch starts a shell that kills the process pid when this process ends. The shell notices this at the end of a pipe
+// that only this process can write to.
 func watch(pid int) (stop func()) {
 	shell := exec.Command("sh", "-c", "read line; kill -9 "+strconv.Itoa(pid))
 	if _, err := shell.StdinPipe(); err != nil {
@@ -19,7 +20,7 @@ func watch(pid int) (stop func()) {
 	if err := shell.Start(); err != nil {
 		return func() {}
 	}
-	return func() { // another process may get pid now
+	return func() { // from now on, pid may belong to another process
 		shell.Process.Kill()
 		shell.Wait()
 	}

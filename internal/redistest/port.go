@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// The ports lie below the range of outgoing connections (from 32768 on Linux), which could take the port of a stopped
-// server. The bus of a cluster uses ports 10000 higher.
+// All ports are below the ports of outgoing connections (from 32768 on Linux), so that no connection can get the port
+// of a stopped server. Each port plus 10000 is also a valid port, as the bus of a Redis Cluster needs.
 const firstPort, endPort = 20000, 30000
 
-// listenFree listens on a free port of 127.0.0.1. Until the claim is closed, no other process with this package gets
-// the port. So a stopped server or a refusing proxy gets its port back. The claim is the UDP port of the same number.
+// listenFree listens on a free port of 127.0.0.1. Until the claim is closed, no other user of this package gets the
+// port, so that a stopped server or a refusing proxy can use it again. The claim is the UDP port with the same number.
 func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	for range 1000 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort)))
@@ -30,7 +30,7 @@ func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
 }
 
-// freePort returns a free address of 127.0.0.1, and its claim.
+// freePort returns an address of 127.0.0.1 with a free port, and the claim of this port.
 func freePort() (addr string, claim io.Closer, err error) {
 	listener, claim, err := listenFree()
 	if err != nil {

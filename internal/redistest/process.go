@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// startLimit is the longest wait for a server to get ready. Loading a large append-only file takes seconds.
+// startLimit is the maximum time for a server to become ready. Loading a large append-only file takes seconds.
 const startLimit = time.Minute
 
 // A process is one run of redis-server.
 type process struct {
 	cmd  *exec.Cmd
-	log  *os.File      // already removed from its directory, so it needs no cleanup
+	log  *os.File      // the file is already removed from its directory, so it needs no cleanup
 	done chan struct{} // closed when the process has ended
 }
 
-// launch starts redis-server in dir, and returns when it accepts connections. The error contains the server's log.
+// launch starts redis-server in dir, and waits until it accepts connections. The error contains the server's log.
 func launch(dir string, args []string) (*process, error) {
 	path, err := binary()
 	if err != nil {
@@ -46,10 +46,10 @@ func launch(dir string, args []string) (*process, error) {
 	return p, p.awaitReady()
 }
 
-// supervise runs the process on its own thread, and waits for its end. The kernel kills the process when the thread
-// ends, and so with the test process.
+// supervise runs the process on a separate thread, and waits until it ends. The kernel kills the process when this
+// thread ends, so the process also ends if the test process ends.
 func (p *process) supervise(started chan<- error) {
-	runtime.LockOSThread() // never unlocked: the thread ends with this function
+	runtime.LockOSThread() // never unlocked, so that the thread ends with this function
 	p.cmd.SysProcAttr = diesWithThread()
 	err := p.cmd.Start()
 	started <- err
@@ -57,12 +57,13 @@ func (p *process) supervise(started chan<- error) {
 		return
 	}
 	stopWatch := watch(p.cmd.Process.Pid)
-	p.cmd.Wait() // the log explains an error
+	p.cmd.Wait() // the error is ignored, because the server's log explains it
 	stopWatch()
 	close(p.done)
 }
 
-// awaitReady polls the server's log. A connection to the port could reach another process.
+// awaitReady waits until the server's log says that the server accepts connections. A test connection to the port would
+// prove nothing, because it could reach another process.
 func (p *process) awaitReady() error {
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
@@ -84,7 +85,8 @@ func (p *process) awaitReady() error {
 	}
 }
 
-// logged returns the server's log so far. It does not move the file's offset, which the server shares.
+// logged returns the server's present log. It does not change the file's offset, because the server uses the same
+// offset.
 func (p *process) logged() string {
 	text, err := io.ReadAll(io.NewSectionReader(p.log, 0, 1<<20))
 	if err != nil {
@@ -93,7 +95,8 @@ func (p *process) logged() string {
 	return string(text)
 }
 
-// signal sends sig, and waits for the end of the process. It does nothing if the process has ended.
+// signal sends a signal to the process, and waits until the process ends. It does nothing if the process has already
+// ended.
 func (p *process) signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %v to redis-server: %w", sig, err)

@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// A Proxy simulates a bad network between clients and a Redis. At first it passes everything. It is safe for concurrent
-// use.
+// A Proxy simulates a bad network between clients and a Redis. A new Proxy passes all data. A Proxy is safe for
+// concurrent use.
 type Proxy struct {
-	Addr string // host:port for clients
+	Addr string // host:port to which clients connect
 
 	t      testing.TB
 	target string
 	links  sync.WaitGroup // goroutines of the links and of the listener
 
 	mu       sync.Mutex
-	listener net.Listener // nil while connections are refused
+	listener net.Listener // nil while the proxy refuses connections
 	open     map[*link]struct{}
 	fault    fault
 	resumed  chan struct{} // closed by Resume
 	dropped  int
 	held     int
-	free     [2]time.Time // when a limited link can carry more, by direction
+	free     [2]time.Time // for each direction, when the limited rate allows the next piece
 }
 
-// A fault is the proxy's current misbehavior.
+// A fault holds the current faults of a proxy.
 type fault struct {
 	drops int                         // number of replies to drop
 	match func(command []string) bool // selects the commands whose replies are dropped
-	delay time.Duration               // delay of every frame
-	rate  int                         // bytes per second in each direction; 0: no limit
+	delay time.Duration               // delay of each frame
+	rate  int                         // bytes per second in each direction; 0 means no limit
 }
 
 // NewProxy starts a proxy for the Redis at target (host:port). The proxy ends with the test.
@@ -58,14 +58,15 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Scripts matches every call of a script.
+// Scripts reports whether a command is a call of a script. Use it as an argument of DropReplies.
 func Scripts(command []string) bool {
 	names := []string{"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"}
 	return slices.Contains(names, strings.ToUpper(command[0]))
 }
 
-// DropReplies drops the replies of the next n commands that match. Redis runs the command. When its reply arrives, the
-// proxy closes the connection instead of passing the reply. Later commands of the same pipeline are lost, too.
+// DropReplies drops the replies to the next n commands for which match returns true. Redis runs these commands. When
+// the reply arrives, the proxy closes the connection and does not pass the reply. The replies to later commands of the
+// same pipeline are lost, too.
 func (p *Proxy) DropReplies(n int, match func(command []string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +80,7 @@ func (p *Proxy) Dropped() int {
 	return p.dropped
 }
 
-// Delay delays every command and every reply by d. Their order stays.
+// Delay delays every command and every reply by d. It keeps their order.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,21 +90,21 @@ func (p *Proxy) Delay(d time.Duration) {
 // Hang holds all commands and replies until Resume. Connections stay open.
 func (p *Proxy) Hang() { p.Delay(math.MaxInt64) }
 
-// Limit limits the bytes per second of all connections together, in each direction, until Resume.
+// Limit limits the rate of all connections together, in each direction, until Resume.
 func (p *Proxy) Limit(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault.rate = bytesPerSecond
 }
 
-// Held returns how many commands and replies the proxy holds now.
+// Held returns how many commands and replies the proxy delays at present.
 func (p *Proxy) Held() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Refuse refuses new connections. Existing connections stay open (see Cut).
+// Refuse refuses new connections until Resume. Existing connections stay open (see Cut).
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +123,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Resume ends all faults. The proxy passes held frames, and accepts connections.
+// Resume ends all faults. The proxy passes the delayed commands and replies, and accepts connections.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +152,7 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// serve connects a client to Redis. If Redis does not listen, it closes the client's connection.
+// serve connects a client to Redis. If Redis does not listen, serve closes the client's connection.
 func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	redis, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -167,7 +168,8 @@ func (p *Proxy) serve(listener net.Listener, client net.Conn) {
 	}
 }
 
-// enter registers l for Cut. It returns false if Refuse was called after the connection was accepted.
+// enter registers a link, so that Cut closes it. It returns false if Refuse was called after the connection was
+// accepted.
 func (p *Proxy) enter(listener net.Listener, l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +186,7 @@ func (p *Proxy) leave(l *link) {
 	delete(p.open, l)
 }
 
-// claimDrop reports whether to drop the reply to command, and counts it.
+// claimDrop reports whether to drop the reply to a command. If so, it lowers the number of replies to drop by one.
 func (p *Proxy) claimDrop(command []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +203,7 @@ func (p *Proxy) countDrop() {
 	p.dropped++
 }
 
-// hold waits for the delay of a frame, or until Resume. It returns false if the link was closed meanwhile.
+// hold waits for the delay of a frame, or until Resume. It returns false if the link is closed during the wait.
 func (p *Proxy) hold(l *link) bool {
 	p.mu.Lock()
 	delay, resumed := p.fault.delay, p.resumed
@@ -222,7 +224,8 @@ func (p *Proxy) hold(l *link) bool {
 	return true
 }
 
-// reserve returns how many of the next n bytes may pass, and how long they take.
+// reserve returns how many of the next n bytes the link may write as one piece, and how long it must wait first. The
+// channel resumed is closed when the wait must end early.
 func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// world is a key that clients reach through a proxy, and directly.
+// world has a key in Redis, a client that connects through a proxy, and a client that connects directly.
 type world struct {
 	*Proxy
 	through, direct *redis.Client
@@ -25,7 +25,7 @@ func newWorld(t *testing.T) *world {
 	return &world{p, connect(t, p.Addr), connect(t, Shared(t)), Namespace(t)}
 }
 
-// value returns the number in the key, read without the proxy.
+// value returns the number in the key. It uses the direct client.
 func (w *world) value(t *testing.T) int {
 	t.Helper()
 	n, err := w.direct.Get(t.Context(), w.key).Int()
@@ -217,7 +217,7 @@ func TestProxyLimits(t *testing.T) {
 		got <- err
 	}()
 	select {
-	case err := <-got: // the reply takes half a minute
+	case err := <-got: // with the limit, the reply would take half a minute
 		t.Errorf("the limited reply arrived at once, %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}

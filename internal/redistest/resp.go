@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A frame is a complete command or reply of the Redis protocol (RESP2 or RESP3).
+// A frame is a complete command, reply or message of the Redis protocol (RESP2 or RESP3).
 type frame struct {
 	raw   []byte   // the bytes as received
-	words []string // all strings, in order; of a command, its name and arguments
+	words []string // all strings, in order; for a command, these are its name and arguments
 }
 
 // readFrame reads a frame of any kind.
@@ -21,7 +21,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 	return f, err
 }
 
-// isPush reports whether f is an out-of-band message, which is not a reply.
+// isPush reports whether f is a message of RESP3 that is not a reply.
 func (f *frame) isPush() bool { return f.raw[0] == '>' }
 
 func (f *frame) readValue(r *bufio.Reader) error {
@@ -38,12 +38,12 @@ func (f *frame) readValue(r *bufio.Reader) error {
 		return f.readValues(r, text, 1)
 	case '%':
 		return f.readValues(r, text, 2)
-	case '|': // attributes, followed by their value
+	case '|': // attributes, which precede the value that they describe
 		if err := f.readValues(r, text, 2); err != nil {
 			return err
 		}
 		return f.readValue(r)
-	default: // a scalar, or a command typed by hand
+	default: // a scalar, or a command that a person typed
 		f.words = append(f.words, strings.Fields(string(line))...)
 		return nil
 	}
@@ -66,7 +66,7 @@ func (f *frame) readString(r *bufio.Reader, length string) error {
 	return nil
 }
 
-// readValues reads count·per values. RESP2's nil array has a count of -1.
+// readValues reads count times per values. In RESP2, the count of a nil array is -1.
 func (f *frame) readValues(r *bufio.Reader, count string, per int) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {

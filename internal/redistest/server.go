@@ -13,10 +13,10 @@ import (
 
 // A Server is a redis-server on 127.0.0.1. Only the test's goroutine may call its methods.
 type Server struct {
-	Addr string // host:port; stays the same over restarts
+	Addr string // host:port; a restart does not change it
 
 	t       testing.TB
-	claim   io.Closer // of the port
+	claim   io.Closer // keeps the port for this server
 	dir     string
 	args    []string
 	process *process
@@ -31,11 +31,11 @@ func Args(args ...string) Option {
 	return func(all []string) []string { return append(all, args...) }
 }
 
-// AOF keeps the data in an append-only file. fsync is "always", "everysec" or "no".
+// AOF keeps the data in an append-only file. The argument fsync is "always", "everysec" or "no".
 func AOF(fsync string) Option { return Args("--appendonly", "yes", "--appendfsync", fsync) }
 
-// Start starts a server on a free port, in a temporary directory. Without [AOF] it keeps nothing on disk. It ends with
-// the test.
+// Start starts a server on a free port, in a temporary directory. Without [AOF], the server keeps no data on disk. It
+// ends with the test.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := start(t.TempDir(), opts)
@@ -50,7 +50,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// start starts a server. If another process takes the port first, it tries another port.
+// start starts a server. If another process already uses the port, start tries another port.
 func start(dir string, opts []Option) (*Server, error) {
 	for {
 		addr, claim, err := freePort()
@@ -78,13 +78,13 @@ func arguments(addr string, opts []Option) []string {
 	return slices.Clip(args)
 }
 
-// Kill kills the server with SIGKILL. It does nothing if the server has ended.
+// Kill kills the server with SIGKILL. It does nothing if the server has already ended.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop stops the server with SIGTERM. The server syncs its append-only file first.
+// Stop stops the server with SIGTERM. Before the server ends, it syncs its append-only file.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// Restart kills the server if it runs, and starts it again with its port and its files.
+// Restart kills the server if it runs, and starts it again with the same port and files.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -95,7 +95,7 @@ func (s *Server) Restart() {
 	s.process = process
 }
 
-// RestartEmpty removes the server's files before a Restart.
+// RestartEmpty kills the server if it runs, removes its files, and starts it again.
 func (s *Server) RestartEmpty() {
 	s.t.Helper()
 	s.Kill()

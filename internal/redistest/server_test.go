@@ -15,7 +15,7 @@ func TestRestart(t *testing.T) {
 		options []Option
 		end     func(*Server)
 		again   func(*Server)
-		want    string // the key's value after the restart; it was 1
+		want    string // the key's value after the restart; before, it was 1
 	}{
 		"killed, nothing on disk":  {nil, (*Server).Kill, (*Server).Restart, ""},
 		"stopped, nothing on disk": {nil, (*Server).Stop, (*Server).Restart, ""},
@@ -45,7 +45,7 @@ func TestKillAndStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Start(t)
 			end(s)
-			end(s) // does nothing the second time
+			end(s) // the second call does nothing
 			if _, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("got %v, want a refused connection", err)
 			}

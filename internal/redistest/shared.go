@@ -15,7 +15,7 @@ var shared = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir) // the server needs a directory only to start
+	defer os.RemoveAll(dir) // after its start, the server does not need the directory
 	s, err := start(dir, nil)
 	if err != nil {
 		return "", err
@@ -23,8 +23,9 @@ var shared = sync.OnceValues(func() (string, error) {
 	return s.Addr, nil
 })
 
-// Shared returns the address of a server that all tests of the process share. It has no password and no limits. Each
-// test needs its own [Namespace], and must not call FLUSHALL or CONFIG SET. Other tests use [Start].
+// Shared returns the address of a server that all tests of the process share. The server has no password and no memory
+// limit. Each test needs its own [Namespace], and must not call FLUSHALL or CONFIG SET. A test that needs other
+// settings uses [Start].
 func Shared(t testing.TB) string {
 	t.Helper()
 	addr, err := shared()
@@ -39,8 +40,8 @@ var (
 	invalidInName = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
 
-// Namespace returns a name that is unique in the process. It begins with the test's name, and has only letters, digits
-// and dashes.
+// Namespace returns a name that is unique in the process. The name begins with the test's name, and contains only
+// letters, digits and dashes.
 func Namespace(t testing.TB) string {
 	name := invalidInName.ReplaceAllString(t.Name(), "-")
 	return fmt.Sprintf("%.40s-%d", name, namespaces.Add(1))

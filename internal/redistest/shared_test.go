@@ -58,7 +58,7 @@ func TestServerEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// startChild starts this test program as a child, which runs a server at addr.
+// startChild starts this test program as a child process. The child runs a server with the returned address.
 func startChild(t *testing.T) (child *exec.Cmd, stdin io.Closer, addr string) {
 	t.Helper()
 	child = exec.Command(os.Args[0])

@@ -1,4 +1,4 @@
-// Package testlog has a log that a test can read while other goroutines write to it.
+// Package testlog provides a log that a test can read while other goroutines write to it.
 package testlog
 
 import (
@@ -19,12 +19,12 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String returns the text written so far.
+// String returns all text that was written.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
 
-// Count returns how often the log contains text.
+// Count returns how often text occurs in the log.
 func (b *Buffer) Count(text string) int { return strings.Count(b.String(), text) }

@@ -15,7 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A client is a client's connection. Its goroutine reads requests, makes miniredis execute them, and writes the replies.
+// A client is the connection of one client. Its goroutine reads requests, makes miniredis execute them, and writes the replies.
 type client struct {
 	redis *Redis
 	conn  net.Conn
@@ -28,10 +28,10 @@ type client struct {
 	inMulti  bool // the client is between MULTI and EXEC
 }
 
-// If there is a password, a client must log in within loginTime.
+// loginTime is the time within which a client must log in if there is a password.
 const loginTime = 10 * time.Second
 
-// keepBuffer limits the reuse of a buffer: a larger buffer is not kept for the next reply.
+// keepBuffer is the largest size of a buffer that is used again for the next reply.
 const keepBuffer = 1 << 20
 
 func newClient(r *Redis, conn net.Conn) *client {
@@ -73,8 +73,8 @@ func (c *client) serve() {
 	c.hangUp()
 }
 
-// hangUp sends the last reply, and reads for a moment before it closes the connection. If unread bytes were left, the close
-// would reset the connection, and the client might lose the reply.
+// hangUp sends the last reply, and then reads and discards requests for a moment. If the connection were closed with unread
+// bytes, it would be reset, and the client might lose the reply.
 func (c *client) hangUp() {
 	const most, moment = 64 << 10, time.Second
 	half, ok := c.conn.(interface{ CloseWrite() error })
@@ -85,7 +85,7 @@ func (c *client) hangUp() {
 	_, _ = io.CopyN(io.Discard, c.conn, most)
 }
 
-// serveNext serves one request. It returns false if the connection ends after this request.
+// serveNext serves one request. It returns false if the connection must end.
 func (c *client) serveNext() bool {
 	most := clientLimits
 	if !c.known {
@@ -130,9 +130,9 @@ func (c *client) answer(name string, request []string) bool {
 	return true
 }
 
-// mayRun reports whether the client may run this script. If there is a password, a client that has logged in may run any
-// script, so that several versions of TDF can use the Redis at the same time. Without a password, every user of the machine can
-// connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
+// mayRun reports whether the client may send this request, which may run a script. If there is a password, a client that has
+// logged in may run any script. So several versions of TDF can use the Redis at the same time. Without a password, every user of
+// the machine can connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
 	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
@@ -147,7 +147,7 @@ func (c *client) mayRun(name string, request []string) bool {
 	return true
 }
 
-// execute makes miniredis execute a request.
+// execute makes miniredis execute a request. It returns false if the connection must end.
 func (c *client) execute(name string, request []string) bool {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -162,8 +162,8 @@ func (c *client) execute(name string, request []string) bool {
 	return !c.peer.Closed()
 }
 
-// dispatch calls miniredis. The caller must hold the lock of the Redis. If miniredis panics, dispatch replies with an error, and
-// returns false: this connection must end.
+// dispatch calls miniredis. The caller must hold the lock of the Redis. If miniredis panics, dispatch replies with an error and
+// returns false, because the connection must end.
 func (c *client) dispatch(request []string) (ok bool) {
 	start := c.out.Len()
 	defer func() {
@@ -171,7 +171,9 @@ func (c *client) dispatch(request []string) (ok bool) {
 		if why == nil {
 			return
 		}
-		c.redis.mini.TryLock() // A panic may leave miniredis locked. This goroutine holds the front's lock, so no other goroutine holds this one.
+		// A panic may leave miniredis locked. Only the holder of the front's lock calls miniredis, so no other goroutine holds
+		// miniredis's lock.
+		c.redis.mini.TryLock()
 		c.redis.mini.Unlock()
 		c.out.Truncate(start)
 		c.fail("ERR the embedded Redis failed at this command")
@@ -183,7 +185,7 @@ func (c *client) dispatch(request []string) (ok bool) {
 	return true
 }
 
-// note stores the state of the connection on which later requests depend: the database, and whether a transaction has begun.
+// note remembers which database the client has chosen, and whether it has begun a transaction. Later requests depend on both.
 func (c *client) note(name string, request []string, reply []byte) {
 	done := len(reply) > 0 && reply[0] != '-'
 	switch name {
@@ -194,7 +196,7 @@ func (c *client) note(name string, request []string, reply []byte) {
 	case "MULTI":
 		c.inMulti = c.inMulti || done
 	case "EXEC", "DISCARD":
-		c.inMulti = c.inMulti && len(request) > 1 // EXEC and DISCARD with arguments are refused, and the transaction goes on
+		c.inMulti = c.inMulti && len(request) > 1 // with arguments, EXEC and DISCARD are errors that do not end the transaction
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// allowed lists the commands that clients may send. TDF uses some of them. People use others to look at keys, or to change a
-// task by hand (docs/redis.md). Other commands of miniredis are not allowed. Some of these panic, allocate as much memory as the
-// client asks for, or run in goroutines in which the front cannot recover from a panic.
+// allowed lists the commands that clients may send. TDF uses some of them. Users need the others to read keys, or to change a
+// task by hand (docs/redis.md). The front refuses all other commands of miniredis. Some of those commands panic, allocate as much
+// memory as the client asks for, or run in goroutines where the front cannot recover from a panic.
 var allowed = setOf(`
 	PING ECHO AUTH HELLO QUIT SELECT CLIENT INFO TIME DBSIZE MEMORY FLUSHDB FLUSHALL
 	MULTI EXEC DISCARD EVAL EVALSHA SCRIPT
@@ -31,8 +31,8 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// objection checks the arguments of an allowed command. If miniredis would panic with them, it returns the error for the client,
-// else "".
+// objection returns an error for the client if miniredis would panic at the arguments of an allowed command. Otherwise it returns
+// "".
 func objection(name string, request []string) string {
 	patterns := request[1:]
 	switch name {
@@ -52,13 +52,13 @@ func objection(name string, request []string) string {
 	}
 	for _, p := range patterns {
 		if !isPattern(p) {
-			return "ERR invalid pattern: a class such as [a-z] is wrong, or a backslash stands before an E"
+			return "ERR invalid pattern: it contains an invalid class, such as [z-a], or a backslash before an E"
 		}
 	}
 	return ""
 }
 
-// valuesOf returns the values of an option, at any position.
+// valuesOf returns each word of a request that follows the name of an option.
 func valuesOf(option string, words []string) []string {
 	var values []string
 	for i, word := range words {
@@ -75,7 +75,7 @@ func isCursor(text string) bool {
 }
 
 // isPattern reports whether miniredis can convert a pattern to a regular expression. Miniredis panics if the pattern contains an
-// invalid class such as [z-a]. It quotes other text by \Q and \E, so a backslash before an E would end the quoted text.
+// invalid class such as [z-a]. It puts other text between \Q and \E, so a backslash before an E would end the quoted text.
 func isPattern(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -121,7 +121,7 @@ func isClass(class string) bool {
 	return (err == nil || class == "") && !strings.Contains(class, "[:")
 }
 
-// printable shortens a text from a client. It also replaces characters that a line of a reply must not contain.
+// printable shortens a client's text for an error reply. It also replaces characters that the reply must not contain.
 func printable(text string) string {
 	const most = 64
 	if len(text) > most {

@@ -1,9 +1,9 @@
 // Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. All data are lost when this Redis
-// stops. Only commands, examples and tests import the package: it makes a binary larger, and most users have a Redis.
+// stops. Only commands, examples and tests import the package, because it makes a binary larger.
 //
-// Miniredis trusts its clients: a negative count in a request would end the process. So clients do not reach miniredis itself,
-// but a front. The front limits the size of requests, checks the password, and allows only known commands. It calls miniredis
-// in its own goroutines. If miniredis panics there, only one client gets an error.
+// Miniredis does not defend itself against bad requests: a negative count would crash the process. So this package puts a front
+// between the clients and miniredis. The front limits the size of requests, checks the password, and allows only known commands.
+// It calls miniredis in its own goroutines. If miniredis panics there, only one client gets an error.
 package embedded
 
 import (
@@ -20,7 +20,7 @@ import (
 // A Redis is an embedded Redis. It listens only on the loopback interface.
 type Redis struct {
 	password string
-	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil: every script may run
+	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil allows every script
 	release  string          // the version of TDF that contains these scripts
 
 	listener net.Listener
@@ -32,7 +32,7 @@ type Redis struct {
 	commands *server.Server
 	waiting  waiters
 	clients  map[*client]struct{}
-	clockSet bool                            // SetTime was called
+	clockSet bool                            // whether SetTime was called
 	panicked func(request []string, why any) // called after a panic of miniredis; only for tests
 }
 
@@ -42,7 +42,7 @@ const tick = time.Second
 // An Option configures [Start].
 type Option func(*Redis)
 
-// Password sets the password of Redis's user default. Without it, every client that can connect may use the Redis.
+// Password sets the password of Redis's user default. Without a password, every client that can connect may use the Redis.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
 // Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal. For other scripts, a client gets an error that
@@ -85,8 +85,8 @@ func Start(addr string, options ...Option) (*Redis, error) {
 	return r, nil
 }
 
-// startMiniredis starts miniredis without a listener. Miniredis starts when its method Dial is called. startMiniredis closes the
-// connection that Dial returns.
+// startMiniredis starts miniredis without a listener. For this, it calls miniredis's method Dial, and closes the connection that
+// Dial returns.
 func (r *Redis) startMiniredis() error {
 	c, err := r.mini.Dial()
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Redis) SetTime(t time.Time) {
 	}
 }
 
-// acceptPause is the pause after a connection could not be accepted, for example because the process has no file descriptor left.
+// acceptPause is the pause after accepting a connection has failed, for example because the process has no free file descriptor.
 const acceptPause = 50 * time.Millisecond
 
 func (r *Redis) accept() {
@@ -165,7 +165,7 @@ func (r *Redis) admit(conn net.Conn) {
 	}
 }
 
-// leave removes a client whose connection has ended from the list of clients.
+// leave removes a client from the list of clients, after its connection has ended.
 func (r *Redis) leave(c *client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,10 +181,10 @@ func (r *Redis) stopped() bool {
 	}
 }
 
-// Addr returns host:port.
+// Addr returns the address on which the Redis listens, as host:port.
 func (r *Redis) Addr() string { return r.listener.Addr().String() }
 
-// Close stops the Redis and drops its data.
+// Close stops the Redis and deletes its data.
 func (r *Redis) Close() {
 	r.mu.Lock()
 	close(r.stop)

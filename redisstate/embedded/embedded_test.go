@@ -18,7 +18,7 @@ func TestStart(t *testing.T) {
 	if err := client.Set(t.Context(), "k", "v", 1500*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for client.Exists(t.Context(), "k").Val() == 1 { // the loop ends because the clock of the embedded Redis goes on
+	for client.Exists(t.Context(), "k").Val() == 1 { // the loop ends because the embedded Redis removes expired keys
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := Start(r.Addr()); err == nil || !strings.Contains(err.Error(), "address already in use") {

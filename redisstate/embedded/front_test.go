@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// start starts a Redis that ends with the test. If miniredis panics, the test fails.
+// start starts an embedded Redis, and closes it at the end of the test. If miniredis panics, the test fails.
 func start(t testing.TB, options ...Option) *Redis {
 	t.Helper()
 	failing := func(r *Redis) {
@@ -37,7 +37,7 @@ func connect(t testing.TB, r *Redis) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// exchange sends a request, and returns all replies until the Redis closes the connection.
+// exchange sends a request, and returns all replies that arrive before the Redis closes the connection.
 func exchange(t testing.TB, r *Redis, request string) string {
 	t.Helper()
 	conn, rd := connect(t, r)
@@ -53,7 +53,7 @@ func clientOf(t testing.TB, r *Redis, password string) *redis.Client {
 	return c
 }
 
-// words writes a request.
+// words returns a request with these words, in Redis's protocol.
 func words(args ...string) string {
 	text := fmt.Sprintf("*%d\r\n", len(args))
 	for _, a := range args {
@@ -62,7 +62,7 @@ func words(args ...string) string {
 	return text
 }
 
-// After an invalid request, the client gets an error, and its connection ends. Other connections go on.
+// If a request is invalid, the client gets an error, and its connection is closed. Other connections stay open.
 func TestMalformedRequests(t *testing.T) {
 	r := start(t)
 	for _, request := range []string{
@@ -85,7 +85,7 @@ func TestMalformedRequests(t *testing.T) {
 	}
 }
 
-// If a command is not allowed, the client gets an error of one line. The connection goes on.
+// If a command is not allowed, the client gets an error of one line. The connection stays open.
 func TestUnknownCommands(t *testing.T) {
 	r := start(t)
 	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
@@ -148,8 +148,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// Without a password, a client may run only the scripts of the release. The error for another script is not NOPERM, after which
-// clients would wait.
+// Without a password, a client may run only the scripts of the release. For another script, the error is not NOPERM, because a
+// client might wait for the missing right.
 func TestScripts(t *testing.T) {
 	r := start(t, Scripts("v1.2", sha1Hex("return 1")))
 	c := clientOf(t, r, "")
@@ -166,7 +166,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// If there is a password, a client that knows it may run scripts of any release. A client that does not know it may run no script.
+// If there is a password, a client with the password may run scripts of any release. A client without the password may not run
+// scripts.
 func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
@@ -230,7 +231,7 @@ func TestBlockingPop(t *testing.T) {
 	}
 }
 
-// inLine waits until the number of clients that wait for a list is want.
+// inLine waits until the wanted number of clients wait for a list.
 func inLine(t *testing.T, r *Redis, key string, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

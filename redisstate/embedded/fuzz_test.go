@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A script is a connection whose client sends given bytes and reads no reply.
+// A script is a connection to a client that sends the given bytes and reads no reply.
 type script struct {
-	net.Conn // nil: the front does not call the other methods
+	net.Conn // nil, because the front calls only the methods below
 	requests io.Reader
 }
 
@@ -22,10 +22,10 @@ func (s script) Write(p []byte) (int, error)       { return len(p), nil }
 func (s script) Close() error                      { return nil }
 func (s script) SetReadDeadline(t time.Time) error { return nil }
 
-// fuzzed starts a Redis. Only one script may run in it, which does nothing.
+// fuzzed starts an embedded Redis for a fuzz test. The only Lua script that it runs does nothing.
 func fuzzed(f *testing.F) *Redis { return start(f, Scripts("v1", sha1Hex("return 1"))) }
 
-// serve makes a Redis serve a client that sends the given requests.
+// serve lets a Redis serve a client that sends the given requests.
 func serve(t *testing.T, r *Redis, requests string) {
 	r.mu.Lock()
 	r.panicked = func(request []string, why any) { t.Errorf("%q: miniredis panics: %v", request, why) }
@@ -33,7 +33,7 @@ func serve(t *testing.T, r *Redis, requests string) {
 	newClient(r, script{requests: strings.NewReader(requests)}).serve()
 }
 
-// Whatever bytes a client sends, the process does not end.
+// The process survives any bytes that a client sends.
 func FuzzBytes(f *testing.F) {
 	for _, s := range []string{"*-5\r\n", "*0\r\n", "*1\r\n$-1\r\n", "PING\r\n", "*1\r\n$4\r\nPING\r\n", words("HELLO", "3") + words("ECHO", "x")} {
 		f.Add([]byte(s))
@@ -49,7 +49,7 @@ var (
 		`MAXLEN|MINID|NOMKSTREAM|LOAD|EXISTS|FLUSH|USAGE|SAMPLES|SETNAME|GETNAME|AUTH|default|LEFT|RIGHT|ASYNC|SYNC|server|clients|stats|return 1|e0e1f9fabfc9d4800c877a703b823ac0578ff8db|�|`+"\x00\xff", "|")
 )
 
-// commandsOf turns bytes into valid requests: each has a length, a command, and arguments that commands treat specially.
+// commandsOf turns bytes into valid requests. The bytes choose the length of each request, its command and its arguments.
 func commandsOf(choices []byte) string {
 	var all strings.Builder
 	for len(choices) > 1 {
@@ -65,7 +65,7 @@ func commandsOf(choices []byte) string {
 	return all.String()
 }
 
-// No allowed command makes miniredis panic, whatever arguments it has and whatever keys exist.
+// No allowed command makes miniredis panic, with any arguments.
 func FuzzCommands(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 1, 2, 3}, 8))
 	r := fuzzed(f)

@@ -12,7 +12,7 @@ const (
 	helloFirst    = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 )
 
-// login answers AUTH and HELLO. It is called only if there is a password.
+// login answers AUTH and HELLO if the Redis has a password.
 func (c *client) login(name string, request []string) bool {
 	if name == "HELLO" {
 		return c.hello(request)
@@ -33,7 +33,7 @@ func (c *client) login(name string, request []string) bool {
 	return true
 }
 
-// hello answers HELLO. If the request contains AUTH USER PASSWORD, hello logs the client in. Miniredis gets the rest of the
+// hello answers HELLO. If the request contains AUTH USER PASSWORD, hello logs the client in. Miniredis executes the rest of the
 // request.
 func (c *client) hello(request []string) bool {
 	if i := slices.IndexFunc(request, func(word string) bool { return strings.EqualFold(word, "auth") }); i >= 2 && len(request) > i+2 {

@@ -21,7 +21,7 @@ type waiters map[place][]*waiter
 type waiter struct{ signal chan struct{} }
 
 // wake signals the first waiter of each list that exists. The front calls wake after each command that may write, and after a
-// waiter has left its queues. So after a waiter has taken an element, the next waiter is signalled if an element is left.
+// waiter has left its queues. So if a waiter takes one of several elements, the next waiter gets a signal, too.
 func (r *Redis) wake() {
 	for at, waiting := range r.waiting {
 		if r.mini.DB(at.database).Exists(at.key) {
@@ -33,8 +33,8 @@ func (r *Redis) wake() {
 	}
 }
 
-// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands, but it would still wait after the client
-// has closed its connection.
+// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands itself, but would continue to wait after the
+// client has closed its connection.
 func (c *client) pop(name string, request []string) bool {
 	if len(request) < 3 {
 		return c.execute(name, request) // miniredis replies with the error
@@ -72,7 +72,7 @@ func (c *client) pop(name string, request []string) bool {
 	}
 }
 
-// blockTime parses a timeout in seconds; 0 means for ever.
+// blockTime parses a timeout in seconds. A timeout of 0 means that the client waits without a limit.
 func blockTime(text string) (d time.Duration, problem string) {
 	seconds, err := strconv.ParseFloat(text, 64)
 	switch {
@@ -104,12 +104,12 @@ func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok 
 	return false, true
 }
 
-// popFrom makes miniredis take an element from one list. If the key has another type, the client gets an error.
+// popFrom makes miniredis take an element from one list. If the key is not a list, the client gets an error.
 func (c *client) popFrom(name, key string) bool {
 	start := c.out.Len()
 	fmt.Fprintf(&c.out, "*2\r\n$%d\r\n%s\r\n", len(key), key)
 	reply := c.out.Len()
-	if !c.dispatch([]string{name[1:], key}) { // name without B: LPOP or RPOP
+	if !c.dispatch([]string{name[1:], key}) { // LPOP for BLPOP, RPOP for BRPOP
 		return false
 	}
 	if c.out.Bytes()[reply] == '-' {
@@ -120,8 +120,8 @@ func (c *client) popFrom(name, key string) bool {
 	return true
 }
 
-// stopWaiting removes the waiter from all queues. If a list has elements, stopWaiting signals the next waiter: this waiter may
-// not have used its signal.
+// stopWaiting removes the waiter from all queues. Then it signals the next waiter of each list that has elements, because the
+// removed waiter may have got a signal and not used it.
 func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -135,8 +135,8 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.wake()
 }
 
-// await waits until the waiter has a signal, the time is over, or the client has closed its connection. Requests that arrive
-// meanwhile stay in the buffer. A client that sends more than the buffer holds is treated as if it had closed its connection.
+// await waits until the waiter has a signal, the timeout ends, or the client closes its connection. Requests that arrive
+// meanwhile stay in the buffer. If they do not fit into the buffer, await treats the connection as closed.
 func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	if c.flush() != nil {
 		return false, true
@@ -157,7 +157,7 @@ func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	case <-ended:
 		return false, true
 	}
-	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // makes Peek return
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // makes Peek in the goroutine return
 	<-ended
 	_ = c.conn.SetReadDeadline(time.Time{})
 	return signal, false

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// limits are limits for a request. They are those of Redis, except for Redis's client-query-buffer-limit.
+// limits are limits for the size of a request.
 type limits struct {
 	args  int // maximum number of words
 	bytes int // maximum size of all words together
@@ -17,16 +17,17 @@ type limits struct {
 var (
 	// strangerLimits apply to a client that has not logged in.
 	strangerLimits = limits{args: 10, bytes: 16 << 10}
-	clientLimits   = limits{args: 1 << 20, bytes: 512 << 20}
+	// clientLimits apply to all other clients. Redis has the same limits, and also its setting client-query-buffer-limit.
+	clientLimits = limits{args: 1 << 20, bytes: 512 << 20}
 )
 
-// A protocolError says why a request is invalid. After it, the connection ends, because the beginning of the next request is
-// unknown.
+// A protocolError says why a request is invalid. The front then closes the connection, because it cannot find the beginning of
+// the next request.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
 
-// readRequest reads a command and its arguments: an array of at least one bulk string. It allocates memory for the bytes that
+// readRequest reads a command and its arguments, an array of at least one bulk string. It allocates memory for the bytes that
 // arrive, not for the length that the client announces. The error is a protocolError, or an error of the connection.
 func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	count, err := readLength(rd, '*', most.args)
@@ -54,12 +55,13 @@ func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	return args, nil
 }
 
-// readLength reads a line such as *3 or $12. The line consists of the letter and a number from 0 to most.
+// readLength reads a line such as *3 or $12. The line consists of the letter and a number, which must not exceed the given
+// maximum.
 func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 	line, err := rd.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return 0, protocolError("too long a line")
+		return 0, protocolError("a line is too long")
 	case err != nil:
 		return 0, err
 	case line[0] != letter:
@@ -75,13 +77,13 @@ func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 			return 0, protocolError(fmt.Sprintf("invalid length after %q", letter))
 		}
 		if n = n*10 + int64(d-'0'); n > int64(most) {
-			return 0, protocolError(fmt.Sprintf("too large a number after %q: at most %d are left", letter, most))
+			return 0, protocolError(fmt.Sprintf("the number after %q is too large: at most %d is allowed", letter, most))
 		}
 	}
 	return int(n), nil
 }
 
-// readBulk reads length bytes and the end of line that follows them.
+// readBulk reads a text with the given number of bytes, and the end of line after it.
 func readBulk(rd *bufio.Reader, length int) (string, error) {
 	const first = 64 << 10
 	text := make([]byte, 0, min(length, first))
@@ -101,7 +103,7 @@ func readBulk(rd *bufio.Reader, length int) (string, error) {
 		return "", unexpected(err)
 	}
 	if string(end) != "\r\n" {
-		return "", protocolError("a bulk string does not end where it says")
+		return "", protocolError("a bulk string does not have the announced length")
 	}
 	_, err = rd.Discard(2)
 	return string(text), err

@@ -1,9 +1,10 @@
-// Command sentences prints a sample of the sentences in pages, help texts, messages and comments. The same seed and the same
-// files give the same sample, so that several readers can judge the same sentences.
+// Command sentences prints a sample of the sentences in pages, help texts, messages and comments. If the seed and the
+// files are the same, the sample is the same, so that several readers can judge the same sentences.
 //
 //	cd tools && go run ./sentences -n 300 -seed 1
 //
-// With -around, each sentence is followed by the lines before and after it, because a comment is read beside its code.
+// With -around, the command also prints the lines before and after each sentence, because people read a comment beside
+// its code.
 package main
 
 import (
@@ -26,12 +27,12 @@ const (
 	help     = "help"           // help texts of commands and flags
 	messages = "messages"       // all other strings: errors, log messages, output
 	docs     = "doc comments"   // doc comments in Go
-	comments = "other comments" // in Go, Lua, shell scripts and configuration files
+	comments = "other comments" // other comments in Go, and comments in Lua, shell scripts and configuration files
 )
 
 var kinds = []string{pages, help, messages, docs, comments}
 
-// A sentence is a sentence of a file, with the line in which it begins.
+// A sentence is a sentence in a file, with the number of the line in which it begins.
 type sentence struct {
 	file, text string
 	line       int
@@ -40,7 +41,7 @@ type sentence struct {
 func main() {
 	n := flag.Int("n", 300, "number of sentences")
 	seed := flag.Int("seed", 1, "seed of the sample")
-	around := flag.Int("around", 0, "number of lines of the file before and after each sentence")
+	around := flag.Int("around", 0, "number of lines to print before and after each sentence")
 	flag.Parse()
 	if err := run(os.Stdout, os.Stderr, "..", *seed, *n, *around); err != nil {
 		log.Fatal(err)
@@ -83,10 +84,10 @@ func showLines(w io.Writer, path string, line, around int) error {
 	return nil
 }
 
-const least = 30 // the smallest share of a kind, if the kind has as many sentences
+const least = 30 // the minimum share of a kind that contains at least so many sentences
 
-// divide returns each kind's share of the sample. First, each kind gets the least share. Then divide distributes the rest of n
-// in proportion to the numbers of sentences.
+// divide returns the number of sentences that the sample of n sentences contains of each kind. Each kind gets the
+// minimum share. The remaining sentences are divided in proportion to the total numbers of sentences.
 func divide(all map[string][]sentence, n int) map[string]int {
 	shares, total, given := map[string]int{}, 0, 0
 	for _, kind := range kinds {
@@ -94,7 +95,7 @@ func divide(all map[string][]sentence, n int) map[string]int {
 		total += len(all[kind])
 		given += shares[kind]
 	}
-	claim := func(kind string) float64 { // the kind with the largest claim gets the next sentence
+	claim := func(kind string) float64 { // the next sentence goes to the kind with the largest claim
 		if shares[kind] == len(all[kind]) {
 			return 0
 		}
@@ -106,8 +107,8 @@ func divide(all map[string][]sentence, n int) map[string]int {
 	return shares
 }
 
-// draw returns the n sentences with the smallest hashes. A hash depends on the seed and the sentence. So most of a sample stays
-// the same if files change a little.
+// draw returns the n sentences with the smallest hashes. A hash depends only on the seed and the sentence, so that a
+// small change of the files changes the sample only a little.
 func draw(all []sentence, seed, n int) []sentence {
 	hash := func(s sentence) string {
 		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, s.text)))
@@ -116,7 +117,8 @@ func draw(all []sentence, seed, n int) []sentence {
 	return slices.DeleteFunc(slices.Clone(all), func(s sentence) bool { return !slices.Contains(drawn, s) })
 }
 
-// collect returns the sentences of each kind. It returns a repeated sentence once, with the place where it appears first.
+// collect returns the sentences of each kind. If a sentence occurs several times, collect returns only the first
+// occurrence.
 func collect(root string) (map[string][]sentence, error) {
 	r := reader{found: map[string][]sentence{}, seen: map[string]bool{}, lines: map[int]int{}}
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {

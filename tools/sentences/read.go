@@ -12,16 +12,16 @@ import (
 
 // A reader collects the sentences of files.
 type reader struct {
-	found      map[string][]sentence // from a kind to its sentences
+	found      map[string][]sentence // maps a kind to its sentences
 	seen       map[string]bool
 	file, kind string
-	text       string      // the paragraph that is being read
-	lines      map[int]int // from the position in text at which a line begins to the number of the line
+	text       string      // the current paragraph
+	lines      map[int]int // maps the position of a line's beginning in text to the line's number
 }
 
 var (
 	item        = regexp.MustCompile(`^\s*(?:[-*] |\d+\. )`)
-	code        = regexp.MustCompile(`^(?:\t|    +|go:)\S.*`) // code in a comment, or a directive
+	code        = regexp.MustCompile(`^(?:\t|    +|go:)\S.*`) // matches code in a comment, or a directive
 	link        = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	comment     = regexp.MustCompile(`(?:^|\s)(?:#|--)\s(.*)$`)
 	sentenceEnd = regexp.MustCompile("[.!?][\"')`]*(\\s)[\"'(`$]*[\\p{Lu}\\d%]")
@@ -39,7 +39,7 @@ func (r *reader) add(number int, s string) {
 	}
 }
 
-// end ends the paragraph. It keeps the sentences of three words or more.
+// end ends the paragraph, and adds its sentences to found. It ignores sentences of fewer than three words.
 func (r *reader) end() {
 	from, line := 0, 0
 	for _, end := range append(sentenceEnd.FindAllStringSubmatchIndex(r.text, -1), []int{0, 0, len(r.text), 0}) {
@@ -56,7 +56,7 @@ func (r *reader) end() {
 	r.text, r.lines = "", map[int]int{}
 }
 
-// readPage reads a page in Markdown, without headings and code. Each cell of a table is a paragraph.
+// readPage reads a page in Markdown. It ignores headings and code. Each cell of a table is a paragraph.
 func (r *reader) readPage(content string) {
 	r.kind = pages
 	fenced := false
@@ -93,7 +93,7 @@ func (r *reader) readComments(content string) {
 	r.end()
 }
 
-// readGo reads the comments of a Go file. Unless the file is a test, readGo also reads the strings.
+// readGo reads the comments of a Go file. If the file is not a test, readGo also reads the strings.
 func (r *reader) readGo(content string) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, r.file, content, parser.ParseComments)
@@ -128,8 +128,8 @@ func (r *reader) readGo(content string) error {
 	return nil
 }
 
-// readStrings reads strings. The last argument of a call that declares a flag is a help text, and so are some fields of
-// cobra.Command. Other strings are messages.
+// readStrings reads the strings of a Go file. Two kinds of strings are help texts: the last argument of a call that
+// declares a flag, and the fields Short and Long of cobra.Command. Other strings are messages.
 func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 	helps := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -137,7 +137,7 @@ func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 		case *ast.KeyValueExpr:
 			key, _ := n.Key.(*ast.Ident)
 			helps[n.Value] = key != nil && (key.Name == "Short" || key.Name == "Long")
-			return key == nil || key.Name != "Use" && key.Name != "Example" // the other fields hold command lines, not sentences
+			return key == nil || key.Name != "Use" && key.Name != "Example" // the fields Use and Example hold command lines, not sentences
 		case *ast.CallExpr:
 			called, _ := n.Fun.(*ast.SelectorExpr)
 			if called != nil && strings.HasSuffix(strings.TrimSuffix(called.Sel.Name, "P"), "Var") && len(n.Args) > 2 {
@@ -161,7 +161,8 @@ func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 	})
 }
 
-// literal returns the text of a string, or of strings joined by +. It returns false if e contains anything else.
+// literal returns the text of a string constant, or of string constants joined by +. For any other expression, it
+// returns false.
 func literal(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -20,20 +20,20 @@ const (
 	subtree    = "cgroup.subtree_control"
 )
 
-// controllers are the cgroup controllers that limits need, by the kernel's names.
+// controllers are the cgroup controllers that limits need. Their names are those of the kernel.
 var controllers = []string{"memory", "pids"}
 
-// A cgroups is the cgroup directory in which a Host makes a cgroup for each program.
+// A cgroups manages the directory in which a Host makes a cgroup for each program.
 type cgroups struct {
 	own     string // the cgroup in which this process was started
 	dir     string // the directory of the Host, below own
-	path    string // dir in the form of /proc/PID/cgroup
-	leaf    string // the cgroup to which this process was moved; "": it was not moved
+	path    string // the same cgroup as dir, in the form of /proc/PID/cgroup
+	leaf    string // the cgroup to which this process was moved; "" if it was not moved
 	lock    *os.File
 	enabled []string          // controllers that this Host enabled in own
 	has     map[string]bool   // controllers that the cgroups of programs have
-	lacks   map[string]string // why controllers are missing, by name
-	stale   int               // processes of an earlier Host that were ended
+	lacks   map[string]string // for each missing controller, why it is missing
+	stale   int               // number of processes of an earlier Host that were ended
 	stuck   []proc            // processes of an earlier Host that did not end
 	count   atomic.Uint64
 }
@@ -60,7 +60,8 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 	return c, nil
 }
 
-// cgroupDir returns the directory of a cgroup. The file system cgroup2 may be mounted anywhere.
+// cgroupDir returns the directory of a cgroup. It searches the mounts, because the file system cgroup2 may be mounted
+// anywhere.
 func cgroupDir(path string) (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -104,10 +105,10 @@ func safe(name string) string {
 	return fmt.Sprintf("%.*s.%x", most, clean, sha256.Sum256([]byte(name)))[:min(most, len(clean))+1+8]
 }
 
-// made numbers the directories of this process.
+// made counts the directories that this process has made. The count is a part of their names.
 var made atomic.Uint64
 
-// make makes the directory of this Host. The Host holds a lock on the directory until it is closed.
+// make makes the directory of this Host. The Host holds a lock on the directory until the Host is closed.
 func (c *cgroups) make(prefix string) error {
 	for {
 		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1)))
@@ -122,8 +123,8 @@ func (c *cgroups) make(prefix string) error {
 			c.dir = dir
 			return nil
 		}
-		// Another Host has locked the new directory, since it takes the directory's owner for dead. That Host or this
-		// one removes the directory. Then this Host tries the next number.
+		// Another Host has locked the new directory, because it assumed that the directory's owner was dead. That Host
+		// or this one removes the directory. Then this Host tries the next number.
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -143,13 +144,14 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
-// many processes ended, and which processes did not end. path is own in the form of /proc/PID/cgroup.
+// many processes ended, and which processes did not end. path is the same cgroup as own, in the form of
+// /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if !isNumber(pid) || !isNumber(number) {
-			continue // the directory of a Host with another name, which begins with the same text
+			continue // the directory of another Host, whose name begins with the same text
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
@@ -241,7 +243,7 @@ func (c *cgroups) moveBack() {
 	c.leaf = ""
 }
 
-// close removes the directory, disables what was enabled, and moves this process back.
+// close removes the directory, disables the controllers that this Host enabled, and moves this process back.
 func (c *cgroups) close() error {
 	err := (&group{c.dir, c.path}).remove()
 	for _, name := range c.enabled {

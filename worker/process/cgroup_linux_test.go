@@ -43,7 +43,7 @@ func TestCostsInACgroup(t *testing.T) {
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
 	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
-	p.oomBefore = -1 // ignore the machine's count of killed processes
+	p.oomBefore = -1 // do not compare with the machine's count of killed processes
 	if p.settle(); p.Ended().OutOfMemory != "" {
 		t.Errorf("got %+v", p.Ended())
 	}
@@ -123,7 +123,7 @@ func TestStaleCgroups(t *testing.T) {
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
 		t.Fatal("a process of a living Host was ended")
 	}
-	c.lock.Close() // as if the process of this Host had ended
+	c.lock.Close() // a Host loses this lock when its process ends
 	again(name[:len(name)-1])
 	again(name + "-1")
 	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
@@ -152,7 +152,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			cmd, _ := foreignChild(t, "exec sleep 1000")
 			ended := make(chan struct{})
 			go func() { _ = cmd.Wait(); close(ended) }()
-			g := &group{t.TempDir(), c.path} // a directory without the file cgroup.kill
+			g := &group{t.TempDir(), c.path} // this directory lacks the file cgroup.kill
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
 			if err := g.remove(); err == nil {

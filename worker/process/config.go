@@ -19,44 +19,44 @@ const (
 	Nice       = "nice"        // Limits.Nice
 )
 
-// Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit,
-// that one holds.
+// Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit, the
+// stricter limit holds.
 type Limits struct {
-	Memory    int64         // bytes; with a cgroup: of all processes of the program together; else: of the address space of each process
-	CPU       time.Duration // of each process; rounded up to seconds
-	FileSize  int64         // bytes of each file that the program writes
+	Memory    int64         // bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's address space
+	CPU       time.Duration // CPU time of each process, rounded up to seconds
+	FileSize  int64         // size of each file that the program writes, in bytes
 	OpenFiles int           // open descriptors of each process
-	Processes int           // processes and threads; with a cgroup: of the program; else: of the program's user on this machine
+	Processes int           // processes and threads: with a cgroup, of the program; without a cgroup, of the program's user on this machine
 	Nice      int           // scheduling priority, from 1 (nearly normal) to 19 (lowest)
 }
 
 // Config configures a Host. The zero Config is valid.
 type Config struct {
-	Name    string   // the worker's name; the cgroup is named after it
-	Limits  Limits   // of each program
-	User    string   // the user that programs run as, a name or a number; %n stands for the slot's number; "": the user of this process
-	Slots   int      // how many programs run at once; the slots have the numbers 1 to Slots
+	Name    string   // the worker's name; the name of the Host's cgroup contains it
+	Limits  Limits   // limits of each program
+	User    string   // name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of this process
+	Slots   int      // how many programs may run at once; slots are numbered from 1
 	Require []string // kinds of isolation without which New fails
 
-	// Sole says that this process has only two kinds of children: programs, and children that other code starts while
-	// it Holds. An orphan that did not come from other code must then come from a program.
+	// Sole says that this process has only two kinds of children: programs, and children that other code starts after
+	// [Host.Hold] and before it calls release. Any other orphan must then come from a program.
 	Sole bool
 
 	// LingerGrace gives a grace period to processes that a program left behind. They get SIGTERM first, and SIGKILL
 	// when the returned channel delivers. If LingerGrace is nil, they get SIGKILL at once.
 	LingerGrace func() <-chan time.Time
 
-	Log *slog.Logger // nil: no log
+	Log *slog.Logger // nil means no log
 }
 
 // A Command is a program to start.
 type Command struct {
-	Slot           int      // from 1 to Config.Slots; no two programs that run at the same time have the same slot
-	Path           string   // if relative, below Dir
+	Slot           int      // from 1 to Config.Slots; unique among the programs that run at the same time
+	Path           string   // a relative path is below Dir
 	Args           []string // without the program's own name
 	Dir            string
-	Env            []string // the whole environment; nil: empty
-	Stdout, Stderr *os.File // nil: /dev/null, as stdin is
+	Env            []string // the whole environment; nil means empty
+	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
 
 	// Mark is a variable of Env, "TDF_DIR=/path", with a value that no other program has. A process with this
 	// variable belongs to this program.
@@ -68,7 +68,7 @@ type Ended struct {
 	Exit        string        // "0" to "255", or "signal: " and the signal's name
 	Ran         time.Duration // run time of the program itself, without processes that it left behind
 	CPU         time.Duration // CPU time of all its processes, as far as the system knows
-	MaxRSS      int64         // peak memory in bytes; with a cgroup: of the cgroup, with cached files; else: of the largest process; 0: unknown, not above the peak of this process
-	OutOfMemory string        // why the program ran out of memory, as far as that is known; "": it did not
+	MaxRSS      int64         // peak memory in bytes: of the cgroup with cached files, or of the largest process; 0 if not above the peak of this process
+	OutOfMemory string        // why the program ran out of memory; "" if it did not, or if that is unknown
 	Lingered    int           // processes that were left when the program ended by itself
 }

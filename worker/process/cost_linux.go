@@ -17,9 +17,9 @@ func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 // kernel counts memory for each CPU, so its numbers are exact only to some hundred KiB.
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
-// ownPeak returns the peak memory of this process, in bytes. Linux counts it as the peak of every process that this
-// one starts, since execve keeps the peak of the image that it replaces. ownPeak returns the largest number if it is
-// unknown.
+// ownPeak returns the peak memory of this process, in bytes. Linux also counts this peak for each process that this
+// process starts, because execve keeps the peak of the old process image. If the peak is unknown, ownPeak returns the
+// largest int64.
 func ownPeak() int64 {
 	text, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
@@ -31,8 +31,8 @@ func ownPeak() int64 {
 	return kib * 1024
 }
 
-// settle completes the measurements. The numbers of the cgroup replace those of the reaped processes, since they are
-// better. settle leaves out a peak that may be the peak of this process.
+// settle completes the measurements. The numbers of the cgroup replace the sums over reaped processes, because they are
+// more exact. settle leaves out a peak that may be the peak of this process.
 func (p *Process) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Process) settle() {
 	}
 }
 
-// outOfMemory returns a sentence about a lack of memory, or "" if none is known.
+// outOfMemory returns a sentence about a lack of memory, or "" if no lack is known.
 func (p *Process) outOfMemory() string {
 	if p.group != nil {
 		if n, ok := p.group.number("memory.events", "oom_kill"); ok {
@@ -74,7 +74,8 @@ func oomInGroup(kills, limit int64) string {
 	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
 }
 
-// oomKills returns how many processes of this machine the kernel has killed for lack of memory; 0: unknown.
+// oomKills returns how many processes of this machine the kernel has killed for lack of memory, or 0 if the number is
+// unknown.
 func oomKills() int64 {
 	f, err := os.Open("/proc/vmstat")
 	if err != nil {

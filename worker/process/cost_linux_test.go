@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The peak memory that Linux reports for a program includes the peak of its parent process. So the number may say
-// nothing about the program.
+// The peak memory that Linux reports for a program includes the peak of its parent process. So the number may be larger
+// than the program's own peak.
 func TestThePeakIsTheProgramsOwn(t *testing.T) {
 	const big = 64 << 20
 	ballast := make([]byte, big)

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// The pause between two searches for processes that have not ended. It grows from firstPause to lastPause.
+// The pause between two searches for remaining processes grows from firstPause to lastPause.
 const (
 	firstPause = 500 * time.Microsecond
 	lastPause  = 50 * time.Millisecond
 )
 
-// If an orphan of an uncertain program has just ended, a pass that finds no process of a program proves nothing.
-// doubtPasses is how many passes must then find no process of that program.
+// If an orphan ends during a scan, the scan may miss processes that the orphan started. doubtPasses is how often finish
+// repeats the scan for that reason.
 const doubtPasses = 16
 
 // haltPasses is how often a Host tries to stop all processes of a program before it kills them.
 const haltPasses = 16
 
-// finish is called when the program itself has ended. It returns when none of the program's processes is left.
-// Remaining processes get SIGTERM and, after the grace period, SIGKILL, unless End does that.
+// finish is called when the program itself has ended. It returns when none of the program's processes is left. If End
+// does not end the remaining processes, finish sends them SIGTERM and, after the grace period, SIGKILL.
 func (p *Process) finish() {
 	var grace <-chan time.Time
 	noGrace, pause, killing, reported := p.noGrace, firstPause, false, false
@@ -63,8 +63,8 @@ func (p *Process) linger(left []proc) {
 	p.signal(left, syscall.SIGTERM)
 }
 
-// remains returns the living processes of the program. certain says that there are certainly no others. If the
-// program has a cgroup, remains reads /proc only if necessary, or if thorough is set.
+// remains returns the living processes of the program. certain says that the program has certainly no other processes.
+// If the program has a cgroup, remains reads /proc only if necessary, or if thorough is set.
 func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	if p.group != nil {
 		if p.group.populated() {
@@ -97,8 +97,8 @@ func (p *Process) members() []proc {
 
 func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
 
-// kill kills all processes of a running program, again and again, until the program itself has ended. Then finish
-// ends the remaining processes.
+// kill repeatedly kills all processes of a running program, until the program itself has ended. Then finish ends the
+// remaining processes.
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {

@@ -102,7 +102,7 @@ func TestExit(t *testing.T) {
 		"exit 0": "0", "exit 1": "1", "exit 255": "255",
 		"kill -KILL $$": "signal: killed", "kill -SEGV $$": "signal: segmentation fault",
 		"kill -ABRT $$": "signal: aborted", "kill -TERM $$": "signal: terminated",
-		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // waited for although its outputs are closed
+		"exec >&- 2>&-; sleep 0.1; exit 3": "3", // the program closes its outputs before it ends
 	} {
 		t.Run(script, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {

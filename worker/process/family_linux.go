@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family has all processes below this process, and the owner of each. All Hosts use the same family, since they
+// A family records all processes below this process, and the owner of each. All Hosts use the same family, since they
 // share the children of this process.
 type family struct {
 	// A goroutine that starts a child holds forks for reading until the child is registered. So a goroutine that
 	// holds forks for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // held by a scan; only one scan runs at a time, and its result serves all calls made before it began
+	scanning sync.Mutex // held by a scan, so that only one runs at a time; all calls made before the scan began share its result
 
 	mu         sync.Mutex // guards the fields below
 	begun      uint64     // how many scans have begun
@@ -28,7 +28,7 @@ type family struct {
 	last       view       // the result of that scan
 	programs   map[key]*Process
 	marks      map[string]*Process
-	groups     map[string]*Process // by cgroup
+	groups     map[string]*Process // the keys are cgroups
 	cgroupDirs map[string]bool     // directories of Hosts' cgroups
 	seen       map[key]*owner
 	hosts      int    // number of Hosts that are not closed
@@ -41,8 +41,8 @@ type family struct {
 // A view is the result of a scan.
 type view struct {
 	living map[*Process][]proc
-	// ended has the programs whose orphans ended during the scan. Such an orphan may have started processes after the
-	// scan had listed all processes. living lacks these processes; the next view has them.
+	// ended contains the programs whose orphans ended during the scan. Such an orphan may have started processes after
+	// the scan had listed all processes. living lacks these processes; the next view contains them.
 	ended map[*Process]bool
 }
 
@@ -95,9 +95,8 @@ func (f *family) join(p *Process) {
 	}
 }
 
-// leave removes a program that has no processes left. It reaps the program first, so that the program is not taken
-// for an orphan. It returns false, and removes nothing, if there is an orphan that only this program can have
-// started.
+// leave removes a program that has no processes left. It reaps the program first, so that no scan mistakes the program
+// for an orphan. It returns false, and removes nothing, if only this program can have started some orphan.
 func (f *family) leave(p *Process) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +126,8 @@ func (f *family) ignore(k key) {
 	f.seen[k] = foreign
 }
 
-// scan lists the processes, at some time after the call began, and reaps orphans that have ended.
+// scan lists the processes below this process, and reaps orphans that have ended. The list is never older than the
+// call.
 func (f *family) scan() view {
 	f.mu.Lock()
 	need := f.begun + 1
@@ -152,8 +152,7 @@ func (f *family) scan() view {
 	return f.last
 }
 
-// mustSnapshot tries until it succeeds, because processes may exist even if this process lacks the descriptors to see
-// them.
+// mustSnapshot repeats the snapshot until it succeeds. For example, this process may lack a descriptor for some time.
 func mustSnapshot() []proc {
 	for {
 		all, err := snapshot()
@@ -164,8 +163,8 @@ func mustSnapshot() []proc {
 	}
 }
 
-// assignOwners returns the owner of each process below this one. quiet says that no other code can have started any
-// of them.
+// assignOwners returns the owner of each process below this one. quiet says that no other code of this process can have
+// started one of them.
 func (f *family) assignOwners(all []proc, quiet bool) view {
 	below := map[int][]proc{}
 	for _, pr := range all {
@@ -204,7 +203,7 @@ func (f *family) assignOwners(all []proc, quiet bool) view {
 	return who
 }
 
-// ownerOf returns the owner of a child of this process, or nil if it is unknown and cannot be guessed.
+// ownerOf returns the owner of a child of this process, or nil if the owner is unknown.
 func (f *family) ownerOf(child proc, quiet bool) *owner {
 	if p := f.programs[child.key]; p != nil {
 		return &owner{program: p}
@@ -297,7 +296,7 @@ func (f *family) registerCgroup(path string, registered bool) {
 	}
 }
 
-// adopt makes this process a subreaper. The process stays one until release has been called as often as adopt.
+// adopt makes this process a subreaper. The process stays a subreaper until release has been called as often as adopt.
 func (f *family) adopt() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -337,7 +336,7 @@ func (f *family) hold() (release func()) {
 }
 
 // claim registers the present children as children of other code. From then on, a new child belongs to a program,
-// unless other code holds.
+// except between a call of hold and its release.
 func (f *family) claim() {
 	release := f.hold()
 	f.mu.Lock()

@@ -34,8 +34,8 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	}
 }
 
-// An orphan of unknown owner may belong to any program that ran when it began. It is ended when the last of these
-// programs ends.
+// An orphan of unknown owner may belong to any program that ran when the orphan began. It is ended when the last of
+// these programs ends.
 func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
@@ -57,7 +57,7 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	}
 }
 
-// Without Sole, other code may start children, so unknown processes are left alone.
+// Without Sole, other code may start children, so unknown processes are not ended.
 func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	s := newSite(t, false, Config{})
 	r := s.orphaning()
@@ -115,7 +115,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 	}
 }
 
-// Processes that other code leaves while it Holds are not ended. They are only reaped.
+// Processes that other code starts between Hold and release are not ended. They are only reaped.
 func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
@@ -151,7 +151,7 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	})
 }
 
-// If another process has the PID by now, it is not signalled.
+// If another process has the PID by now, that process gets no signal.
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)
@@ -182,7 +182,7 @@ func TestParseStat(t *testing.T) {
 	for text, execing := range map[string]bool{
 		rest + strings.Repeat(" 1", 26) + " 0 0\n":                                           true,
 		rest + strings.Repeat(" 1", 26) + " 140724305346537 0\n":                             false,
-		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // the process is ending
+		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // the process is about to end
 	} {
 		if got, err := parseStat(4, []byte("4 (sh)"+text)); err != nil || got.execing != execing {
 			t.Errorf("%q: got %+v, %v", text, got, err)
@@ -200,7 +200,7 @@ func TestSweep(t *testing.T) {
 	bystander, _ := foreignChild(t, "exec sleep 1000")
 	defer bystander.Wait()
 	defer bystander.Process.Kill()
-	t.Setenv("TDF_DIR", mark+"/1/0") // as if this process were a program of another worker
+	t.Setenv("TDF_DIR", mark+"/1/0") // now this process looks like a program of another worker
 	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
 	line, err := out.ReadString('\n')
 	if err != nil {
@@ -220,7 +220,7 @@ func TestSweep(t *testing.T) {
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
 		t.Errorf("swept %d", n)
 	}
-	var status syscall.WaitStatus // the process has become a child of this process, or of an unknown process
+	var status syscall.WaitStatus // the parent of the process is now this process or an unknown process
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}

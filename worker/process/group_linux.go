@@ -15,10 +15,10 @@ import (
 // A group is the cgroup of one program, or the cgroup of a Host, which contains the cgroups of its programs.
 type group struct {
 	dir  string
-	path string // dir in the form of /proc/PID/cgroup
+	path string // the same cgroup as dir, in the form of /proc/PID/cgroup
 }
 
-// newGroup makes an empty cgroup, with those of the limits that a cgroup can enforce.
+// newGroup makes an empty cgroup with the limits in l that a cgroup can enforce.
 func (c *cgroups) newGroup(l Limits) (*group, error) {
 	name := "p" + strconv.FormatUint(c.count.Add(1), 10)
 	g := &group{filepath.Join(c.dir, name), filepath.Join(c.path, name)}
@@ -46,7 +46,7 @@ func (g *group) limit(has map[string]bool, l Limits) error {
 	}
 	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := writeFile(g.dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // an older kernel, or one without swap, does not have the file
+			return err // the file is missing if the kernel is old or has no swap
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (g *group) tree() []string {
 	return dirs
 }
 
-// members returns the living processes of the cgroup. It checks that no PID belongs to another process by now.
+// members returns the living processes of the cgroup. It skips PIDs that other processes have by now.
 func (g *group) members() []proc {
 	var all []proc
 	for _, pid := range g.pids() {
@@ -122,7 +122,7 @@ const (
 	removePause = 5 * time.Millisecond
 )
 
-// remove kills the processes in the cgroup, and removes it with all cgroups below it.
+// remove kills the processes in the cgroup. Then it removes the cgroup with all cgroups below it.
 func (g *group) remove() error {
 	var err error
 	for range removeTries {
@@ -148,8 +148,8 @@ func (g *group) removeTree() error {
 	return nil
 }
 
-// number reads a number from a file of the cgroup. If field is "", the file has only this number; otherwise the
-// number follows the name that field holds.
+// number reads a number from a file of the cgroup. If field is "", the file contains only this number. Otherwise the
+// number is in the line that begins with field.
 func (g *group) number(file, field string) (int64, bool) {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what the test binary does instead of tests if it is started under one of these names.
+// programs are functions that the test binary can run instead of tests. A test starts them by their names.
 var programs = map[string]func(args []string){
 	// open opens files until an open fails.
 	"open": func([]string) {
@@ -78,7 +78,7 @@ var programs = map[string]func(args []string){
 	},
 }
 
-// mostInCgroup returns the limit on processes of this process's cgroup; "": no limit.
+// mostInCgroup returns the limit on processes of this process's cgroup, or "" if there is no limit.
 func mostInCgroup() string {
 	path, _ := cgroupOf("self")
 	dir, _ := cgroupDir(path)
@@ -86,7 +86,7 @@ func mostInCgroup() string {
 	return strings.TrimSpace(string(text))
 }
 
-// keepOwn makes inherited descriptors close on exec. It also makes Go open the descriptors that Go needs for waiting,
+// keepOwn marks inherited descriptors close-on-exec. It also makes Go open the descriptors that Go needs for waiting,
 // before a test counts descriptors.
 func keepOwn() {
 	_ = unix.CloseRange(3, 1<<30, unix.CLOSE_RANGE_CLOEXEC)
@@ -253,13 +253,13 @@ func (s *site) sh(script string) *run {
 	return s.start(Command{Path: "/bin/sh", Args: []string{"-c", script}})
 }
 
-// program starts one of the programs above, by name.
+// program starts the function of that name in programs as a process.
 func (s *site) program(name string, args ...string) *run {
 	s.t.Helper()
 	return s.start(Command{Path: "/proc/self/exe", Args: args, Env: []string{"TDF_TEST_PROGRAM=" + name, "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}})
 }
 
-// bound limits every wait of a test. No test comes near it.
+// bound limits every wait of a test. A test normally waits much less.
 const bound = 60 * time.Second
 
 func (r *run) wait() Ended {
@@ -278,7 +278,7 @@ func (r *run) wait() Ended {
 	return r.Ended()
 }
 
-// end ends the program at once, and returns when End has returned.
+// end ends the program at once, and waits for its end.
 func (r *run) end() Ended {
 	r.s.t.Helper()
 	returned := make(chan struct{})

@@ -21,7 +21,7 @@ type Host struct {
 	log       *slog.Logger
 	isolation isolation
 	users     []runAs  // one user for each slot, or one user for all slots
-	cgroups   *cgroups // nil: there are no cgroups
+	cgroups   *cgroups // nil if there are no cgroups
 	limits    []limit  // limits that are set on each program before it begins
 	claimed   bool     // whether claim was called, because of Sole
 	adopting  bool     // whether adopt was called
@@ -63,8 +63,8 @@ func (h *Host) prepare(withCgroups bool) error {
 	if _, err := look(os.Getpid()); err != nil {
 		return fmt.Errorf("read /proc to find the processes of programs: %w", err)
 	}
-	// Go starts a child to find out whether it can use pidfds. This call makes Go start that child now, so that it is
-	// not taken for an orphan later.
+	// Go starts a child to find out whether it can use pidfds. This call makes Go start that child now, so that no scan
+	// mistakes it for an orphan later.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Release()
 	}
@@ -136,7 +136,7 @@ func (h *Host) prepareCgroups(with bool) {
 			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
 		}
 		if len(c.stuck) > 0 {
-			h.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(c.stuck))
+			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(c.stuck))
 		}
 		ours.registerCgroup(c.path, true)
 	}

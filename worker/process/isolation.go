@@ -43,7 +43,7 @@ func (i isolation) set(name string, err error) {
 	delete(i.missing, name)
 }
 
-// require returns an error if one of the named kinds of isolation is missing. The error has the reasons.
+// require returns an error if one of the named kinds of isolation is missing. The error contains the reasons.
 func (i isolation) require(names []string) error {
 	var lacking []string
 	for _, name := range names {

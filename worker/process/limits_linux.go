@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limit is a resource limit that the Host sets on the program's process. name is one of the constants.
+// A limit is a resource limit that the Host sets on the program's process. name is the kind of isolation, such as
+// [FileSize].
 type limit struct {
 	name  string
 	apply func(pid int) error
@@ -31,7 +32,7 @@ func (h *Host) ownLimits() []limit {
 		}
 	}
 	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
-	rlimit(CPUSeconds, unix.RLIMIT_CPU, seconds, seconds+1) // SIGXCPU, then SIGKILL
+	rlimit(CPUSeconds, unix.RLIMIT_CPU, seconds, seconds+1) // SIGXCPU at the soft limit, SIGKILL at the hard limit
 	rlimit(FileSize, unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize))
 	rlimit(OpenFiles, unix.RLIMIT_NOFILE, uint64(l.OpenFiles), uint64(l.OpenFiles))
 	if !inGroup["memory"] {
@@ -56,9 +57,9 @@ func setRlimit(pid, resource int, soft, hard uint64) error {
 	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
 }
 
-// asUser calls do with the user and group of c as real user and group. The effective user and group do not change.
-// For some operations on a process, the kernel requires that process's user, or CAP_SYS_RESOURCE, which root may lack
-// in a container. The caller must have locked this thread, since only this thread changes its user.
+// asUser calls do with the user and group of c as real user and group. The effective user and group do not change. To
+// change the limits of a process, the kernel requires the user of that process or CAP_SYS_RESOURCE. Root may lack this
+// capability in a container. The caller must have locked this thread, since only this thread changes its user.
 func asUser(c *syscall.Credential, do func() error) error {
 	const keep = ^uintptr(0)
 	set := func(uid, gid int) error {
@@ -148,7 +149,7 @@ func awaitTrap(pid int) (syscall.WaitStatus, *end) {
 	}
 }
 
-// passOn returns the signal to pass on: 0 instead of a signal that would stop the process again.
+// passOn returns the signal to pass on to the process. It returns 0 for a signal that would stop the process again.
 func passOn(s syscall.Signal) syscall.Signal {
 	switch s {
 	case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:

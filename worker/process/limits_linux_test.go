@@ -22,7 +22,7 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits  Limits
-		program string // one of programs; "": a script
+		program string // a name in programs; "" means a script
 		arg     string
 		exit    string
 		printed string

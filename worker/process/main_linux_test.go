@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-// The test binary also serves as a program, where a shell script would not do.
+// Some tests need a program that no shell script can replace. They start the test binary as this program.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("TDF_TEST_PROGRAM"); name != "" {
 		programs[name](os.Args[1:])

@@ -44,7 +44,7 @@ const (
 	exiting      = 0x4
 )
 
-// look reads one process.
+// look reads the present state of one process.
 func look(pid int) (proc, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -141,10 +141,10 @@ func parseStat(pid int, text []byte) (proc, error) {
 	}, err
 }
 
-// mostEnviron is the limit for reading an environment, in bytes. It is more than the kernel allows.
+// mostEnviron is the limit for reading an environment, in bytes. The kernel allows only smaller environments.
 const mostEnviron = 8 << 20
 
-// An execve can take long on a busy machine. environ waits for it for up to execTries times execPause.
+// An execve can take long on a busy machine. environ waits for up to execTries times execPause.
 const (
 	execTries = 5000
 	execPause = 200 * time.Microsecond

@@ -18,10 +18,10 @@ type Process struct {
 
 	done    chan struct{} // closed when none of its processes is left
 	exited  chan struct{} // closed when the program itself has ended
-	noGrace chan struct{} // closed when the remaining processes may be killed
+	noGrace chan struct{} // closed when the remaining processes get no more grace period
 	hurry   sync.Once
-	ending  atomic.Bool // End was called
-	killed  atomic.Bool // the Host sent SIGKILL
+	ending  atomic.Bool // whether End was called
+	killed  atomic.Bool // whether the Host sent SIGKILL
 
 	mu    sync.Mutex // guards ended
 	ended Ended

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// signal sends s to a process that was seen earlier. FindProcess opens the process that has the PID now, by a pidfd.
-// If that process began at the same time as p, it is p.
+// signal sends s to a process that was seen earlier. FindProcess opens the process that has the PID now, by a pidfd. If
+// that process began at the same time as p, it is the process p.
 func (p proc) signal(s syscall.Signal) error {
 	held, err := os.FindProcess(p.pid)
 	if err != nil {

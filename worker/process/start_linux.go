@@ -13,9 +13,9 @@ import (
 // own has the parts of a Process that depend on the system.
 type own struct {
 	key
-	group     *group // nil: the program has no cgroup
+	group     *group // nil if the program has no cgroup
 	status    syscall.WaitStatus
-	reaped    bool // the program itself was reaped
+	reaped    bool // whether the program itself was reaped
 	oomBefore int64
 	inherited int64 // peak memory of this process in bytes; the kernel also counts it as the program's peak
 }
@@ -44,8 +44,8 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise starts the program, and waits for its end. It stays on one thread, because the kernel ends a child when
-// the thread that started it ends, and only that thread may trace the child.
+// supervise starts the program, and waits for its end. It stays on one thread for two reasons: the kernel ends a child
+// when the thread that started it ends, and only that thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +87,7 @@ func (p *Process) start() error {
 	return err
 }
 
-// fork starts the program, and registers it before a scan can take it for an orphan.
+// fork starts the program, and registers it before a scan can mistake it for an orphan.
 func (p *Process) fork() error {
 	cmd := exec.Command(p.cmd.Path, p.cmd.Args...)
 	cmd.Dir, cmd.Env = p.cmd.Dir, append([]string{}, p.cmd.Env...)
@@ -114,7 +114,7 @@ func (p *Process) fork() error {
 	}
 	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
 	seen, err := look(cmd.Process.Pid)
-	if err != nil { // for example, no descriptor is left; the program can still be ended
+	if err != nil { // look fails if no descriptor is left, for example; the program can still be ended
 		seen.pid = cmd.Process.Pid
 	}
 	p.key = seen.key
@@ -137,7 +137,7 @@ func (p *Process) limit() error {
 		return err
 	}
 	p.started = time.Now()
-	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH { // ESRCH: it was killed
+	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH { // ESRCH means that the program was killed
 		p.discard()
 		return os.NewSyscallError("ptrace", err)
 	}
@@ -153,7 +153,7 @@ func (p *Process) applyLimits() error {
 	return nil
 }
 
-// discard ends a program that did not begin.
+// discard ends a program whose limits could not be set.
 func (p *Process) discard() {
 	_ = p.os.Kill()
 	p.await()
@@ -182,7 +182,7 @@ func (p *Process) reap() {
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil { // other code of this process has reaped it, which it must not
+		if err != nil { // other code of this process has reaped the program, although it must not
 			p.host.log.Error("the exit status of a program is unknown", "pid", p.pid, "error", err)
 			e.status = 255 << 8
 		}

@@ -13,11 +13,11 @@ const mostPIDs = 20
 // sooner. After a pass that finds a new process, the next pass follows soon, so that processes cannot fork faster
 // than they are killed.
 type stubborn struct {
-	first    time.Duration // the pause after the first pass; 0: not yet set
+	first    time.Duration // the pause after the first pass; 0 before that pass
 	pause    time.Duration // the next pause
 	same     int           // passes in a row that found no new process
 	last     map[key]bool  // the processes that the last pass found
-	reported bool          // isNews has returned true
+	reported bool          // whether isNews has returned true
 }
 
 // saw records which processes a pass has found.

@@ -14,7 +14,7 @@ import (
 // Bounds of a sweep. With the pauses of [stubborn], the first bound takes about 20 s.
 const (
 	sweepSamePasses = 28   // passes in a row that find the same processes, since SIGKILL does not end them
-	sweepAllPasses  = 1000 // passes in all; reached if new processes appear all the time
+	sweepAllPasses  = 1000 // all passes together; reached if new processes appear all the time
 )
 
 // Sweep kills the processes that an earlier worker left on this machine: those with an environment variable TDF_DIR
@@ -39,7 +39,7 @@ func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	return s.run(ctx)
 }
 
-// A sweep is one call of Sweep. Its functions use the system, or belong to a test.
+// A sweep is one call of Sweep. A test replaces its functions.
 type sweep struct {
 	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, without those in denied
 	kill  func(pr proc) error
@@ -63,12 +63,12 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 		}
 		slow.saw(left)
 		if slow.same == sweepSamePasses || pass == sweepAllPasses {
-			s.log.Warn("processes that an earlier run left behind do not end: going on without waiting for them", "pids", some(left), "error", err)
+			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(left), "error", err)
 			stuck = left
 			break
 		}
 		if slow.isNews() {
-			s.log.Warn("waiting for processes that an earlier run left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
+			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
 		}
 		s.pause(ctx, slow.pause)
 	}
@@ -83,7 +83,7 @@ func (s *sweep) killPass(left []proc) {
 		s.found[pr.key] = true
 		if err := s.kill(pr); errors.Is(err, fs.ErrPermission) {
 			s.denied[pr.key] = true
-			s.log.Warn("a process that an earlier run left behind cannot be ended", "pid", pr.pid, "error", err)
+			s.log.Warn("a process that an earlier worker left behind cannot be ended", "pid", pr.pid, "error", err)
 		}
 	}
 }
@@ -99,8 +99,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 }
 
 // withMark returns the living processes that have an environment variable beginning with mark. It leaves out this
-// process, its ancestors, and the processes in but.
-func withMark(mark []byte, but map[key]bool) ([]proc, error) {
+// process, its ancestors, and the processes in denied.
+func withMark(mark []byte, denied map[key]bool) ([]proc, error) {
 	all, err := snapshot()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func withMark(mark []byte, but map[key]bool) ([]proc, error) {
 	spared := ancestors(all)
 	var marked []proc
 	for _, pr := range all {
-		if spared[pr.pid] || but[pr.key] || !pr.alive() || pr.kernel {
+		if spared[pr.pid] || denied[pr.key] || !pr.alive() || pr.kernel {
 			continue
 		}
 		for _, variable := range environ(pr.pid) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
-// aSweep returns a sweep that gets its processes from find, pass by pass. It also returns the log and the recorded
+// aSweep returns a sweep that calls find in each pass to get its processes. It also returns the log and the recorded
 // pauses.
 func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog.Buffer, *[]time.Duration) {
 	log, pauses := &testlog.Buffer{}, &[]time.Duration{}
@@ -30,7 +30,7 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// Processes of an earlier run may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
+// Processes of an earlier worker may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
 // for long nor keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
@@ -40,7 +40,7 @@ func TestASweepIsBounded(t *testing.T) {
 	if n := len(*pauses); n != sweepSamePasses || (*pauses)[n-1] != longestPause || !slices.IsSorted(*pauses) {
 		t.Errorf("%d pauses: %v", n, *pauses)
 	}
-	for _, line := range []string{"they do not end after SIGKILL", "going on without waiting for them"} {
+	for _, line := range []string{"they do not end after SIGKILL", "continuing without waiting for them"} {
 		if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "pids=[4711]") {
 			t.Errorf("%q is not logged once with the process:\n%s", line, text)
 		}
@@ -53,7 +53,7 @@ func TestSweepOfForkingProcesses(t *testing.T) {
 	if ended := s.run(t.Context()); ended != sweepAllPasses {
 		t.Errorf("%d have ended", ended)
 	}
-	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "going on without") {
+	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "continuing without") {
 		t.Errorf("%d pauses, up to %v:\n%s", n, slices.Max(*pauses), log.String())
 	}
 }
@@ -71,8 +71,7 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 	}
 }
 
-// If the kernel keeps processes, the pauses between passes grow. The processes are logged once, and not stopped
-// again.
+// If the kernel keeps processes, the pauses between passes grow. The processes are logged once.
 func TestPausesGrowWhileProcessesStay(t *testing.T) {
 	slow, reported := stubborn{pause: firstPause}, 0
 	for range 100 {

@@ -12,7 +12,7 @@ import (
 
 // A runAs is a user that programs run as.
 type runAs struct {
-	credential *syscall.Credential // nil: the user of this process
+	credential *syscall.Credential // nil means the user of this process
 	env        []string
 }
 
@@ -29,8 +29,8 @@ func userError(name, format string, args ...any) error {
 // slotNumber is the placeholder for the number of a slot in Config.User.
 const slotNumber = "%n"
 
-// lookUp returns the user of each slot, or a single user if all slots have the same. If users do not exist on this
-// machine, the error names the first of them.
+// lookUp returns the user of each slot, or a single user if all slots have the same user. If some users do not exist on
+// this machine, the error names the first missing user.
 func lookUp(cfg Config) ([]runAs, error) {
 	if !strings.Contains(cfg.User, slotNumber) {
 		one, err := lookUpOne(cfg.User)
@@ -111,7 +111,7 @@ func (h *Host) of(slot int) runAs {
 	return h.users[slot-1]
 }
 
-// OtherUser reports whether programs run as another user than this process.
+// OtherUser reports whether this process and its programs run as different users.
 func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
 
 // Credentials returns the user and group of the programs of a slot. ok is false if the programs run as the user of

@@ -16,43 +16,43 @@ type Texts struct {
 	OutputBytes, ErrorBytes int64 // sizes of the files; Output and Error may be cut
 }
 
-// Read returns the content of both files, with the values of secrets masked. The argument most limits the bytes of
-// each file. If a file is longer, Read returns only its beginning and its end. A line between them says how many
-// bytes are missing, and on which worker and under which path the whole file is.
+// Read returns the content of both files, with the values of secrets masked. If a file has more than limit bytes, Read
+// returns only its beginning and its end. A line between them says how many bytes are missing, and where the whole file
+// is: the worker and the path.
 //
 // The files may change during the call. Each byte that Read returns was in the file at some time during the call.
-func (r *Record) Read(most int64, worker string, s *secrets.Secrets) (Texts, error) {
+func (r *Record) Read(limit int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
-	if t.Output, t.OutputBytes, err = read(r.Stdout, max(most, 0), worker, s); err != nil {
+	if t.Output, t.OutputBytes, err = read(r.Stdout, max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stdout: %w", err)
 	}
-	if t.Error, t.ErrorBytes, err = read(r.Stderr, max(most, 0), worker, s); err != nil {
+	if t.Error, t.ErrorBytes, err = read(r.Stderr, max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stderr: %w", err)
 	}
 	return t, nil
 }
 
-func read(f *os.File, most int64, worker string, s *secrets.Secrets) (string, int64, error) {
+func read(f *os.File, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", 0, err
 	}
 	size := info.Size()
-	if size <= most {
+	if size <= limit {
 		b, err := appendPart(make([]byte, 0, size+beyond(s)), f, 0, size, s)
 		return text(b), size, err
 	}
-	note := leftOut(f, info, size-most, worker)
-	b := make([]byte, 0, most+int64(len(note))+1+beyond(s))
-	if b, err = appendPart(b, f, 0, most-most/2, s); err != nil {
+	note := leftOut(f, info, size-limit, worker)
+	b := make([]byte, 0, limit+int64(len(note))+1+beyond(s))
+	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
 	}
 	if len(b) > 0 && b[len(b)-1] != '\n' {
 		b = append(b, '\n')
 	}
 	b = append(b, note...)
-	b, err = appendPart(b, f, size-most/2, size, s)
+	b, err = appendPart(b, f, size-limit/2, size, s)
 	return text(b), size, err
 }
 
@@ -69,7 +69,7 @@ func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
 func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
 
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs
-// room for beyond more bytes.
+// free room for the part and for beyond(s) more bytes.
 func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]byte, error) {
 	around := beyond(s) / 2
 	low := max(0, from-around)
@@ -91,5 +91,5 @@ func grow(b []byte, n int) []byte {
 	return b[len(b) : len(b)+n]
 }
 
-// text returns b as a string without a copy, since b may be large. Nothing changes b afterwards.
+// text returns b as a string without a copy, since b may be large. The caller must not change b afterwards.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -68,8 +68,8 @@ func TestReadMasks(t *testing.T) {
 	}
 }
 
-// Wherever a text is cut, no three bytes of the secret are visible. The rest of the text is complete. The text has at
-// most the allowed length.
+// Wherever a text is cut, the result never contains three bytes of the secret in a row. The rest of the text is
+// complete. The text has at most the allowed length.
 func TestReadMasksAcrossCuts(t *testing.T) {
 	const value = "QWERTYUIOP"
 	s := secret(t, value)
@@ -120,7 +120,8 @@ func TestReadToTheByte(t *testing.T) {
 	})
 }
 
-// The limit also bounds the memory that Read takes. The test allows a little more, but not enough for a second copy.
+// The limit also bounds the memory that Read uses. The test allows a little more memory, but not enough for a second
+// copy of the text.
 func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	const most = 8 << 20
 	r := open(t)

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Record has the open files of one round. Several goroutines may call its methods.
+// A Record holds the open files of one round. Several goroutines may call its methods.
 type Record struct {
 	Stdout, Stderr *os.File // the program inherits these files
 
 	mu       sync.Mutex
-	followed [2]stream // Stdout and Stderr
+	followed [2]stream // what Tail has read of Stdout and Stderr
 	tail     ring
 }
 
@@ -30,7 +30,7 @@ type Names struct {
 type Files struct {
 	Stdout, Stderr Place
 	Names          func(n int) Names // names for the n-th execution, from 1
-	Private        bool              // mode 0600 instead of 0644
+	Private        bool              // make the files with mode 0600 instead of 0644
 }
 
 // A Place says where to make one of the files.

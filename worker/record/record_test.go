@@ -33,7 +33,8 @@ func open(t testing.TB) *Record {
 	return r
 }
 
-// files returns Files with these names. From the second execution on, the names contain the number of the execution.
+// files returns Files that place stdout and stderr in dir, under the names out and failure. From the second execution
+// on, the names contain the number of the execution.
 func files(t testing.TB, dir, out, failure string) Files {
 	t.Helper()
 	d, err := os.Open(dir)
@@ -57,7 +58,7 @@ func print(t testing.TB, f *os.File, text string) {
 	must(t, err)
 }
 
-// secret loads values as a worker does.
+// secret returns Secrets with these values, loaded as a worker loads them.
 func secret(t testing.TB, values ...string) *secrets.Secrets {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "env")
@@ -74,7 +75,8 @@ func secret(t testing.TB, values ...string) *secrets.Secrets {
 	return s
 }
 
-// Files of an earlier execution stay. If its program still writes, it does not write to the new files.
+// Files of an earlier execution stay. If the program of that execution still writes, it does not write to the new
+// files.
 func TestOpenLeavesEarlierFiles(t *testing.T) {
 	for private, mode := range map[bool]fs.FileMode{false: 0o644, true: 0o600} {
 		dir := t.TempDir()

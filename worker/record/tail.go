@@ -10,16 +10,16 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// tailBytes is how many bytes Tail returns.
+// tailBytes is the largest number of bytes that Tail returns.
 const tailBytes = 4 << 10
 
 // lineBytes limits how much Tail skips so that its text begins with a whole line.
 const lineBytes = 512
 
-// Tail returns the last 4 KiB that the program printed to both of its files. Each call adds the new text of stdout,
-// and then the new text of stderr. The text is valid UTF-8 without secrets. If the last bytes may be the beginning of
-// a secret, or of a character, Tail leaves them out for now. changed says whether the text has changed since the last
-// call.
+// Tail returns the last 4 KiB that the program printed to stdout and stderr together. Each call adds the new text of
+// stdout, and then the new text of stderr. The text is valid UTF-8 without secrets. If the last bytes may be the
+// beginning of a secret, or of a character, Tail leaves them out for now. changed says whether the text has changed
+// since the last call.
 func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,11 +43,12 @@ func (r *Record) Silent() time.Duration {
 // A stream is a file that is read while it grows.
 type stream struct {
 	file  *os.File
-	size  int64 // when follow last looked
+	size  int64 // the size of the file at the last call of follow
 	shown int64 // the offset up to which the text was shown or skipped
 }
 
-// follow adds the new text of the file to the tail, as far as there is room. It returns whether the file has changed.
+// follow adds the new text of the file to the tail, but at most the last tailBytes. It returns whether the file has
+// changed.
 func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 	info, err := f.file.Stat()
 	if err != nil || info.Size() == f.size {
@@ -104,11 +105,11 @@ func (r *ring) add(b []byte) {
 	}
 }
 
-// skip drops the kept text, because some text before the next one is missing.
+// skip drops the kept text, because the text that is added next does not follow it directly.
 func (r *ring) skip() { r.buf, r.cut = r.buf[:0], true }
 
-// text returns the kept text. After a cut, it begins with a whole line if one begins within lineBytes, or else with a
-// whole character.
+// text returns the kept text. If earlier text is missing, the result begins with a whole line, or with a whole
+// character if the first lineBytes contain no line end.
 func (r *ring) text() string {
 	b := r.buf
 	if r.cut {

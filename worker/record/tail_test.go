@@ -67,7 +67,7 @@ func TestTailIsText(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "\xff\x00x")
 	tail(t, r, "\uFFFD\x00x", true)
-	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut after 4 KiB would be within a character
+	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
 	print(t, r.Stdout, "x")
 	got, _ := r.Tail(nil)
 	if want := strings.Repeat("ä", 2047) + "x"; got != want {
@@ -125,7 +125,7 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 	}
 }
 
-// Overlapping secrets are masked even if they come in parts.
+// Overlapping secrets are masked even if the program prints them in parts.
 func TestTailMasksOverlappingSecrets(t *testing.T) {
 	s := secret(t, "ABCDEF", "EFGHIJ")
 	r := open(t)

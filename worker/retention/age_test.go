@@ -144,7 +144,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// There are many files in one directory. Only each tenth file is new, and stays.
+// There are many files in one directory. Only every tenth file is new, and stays.
 func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	var want []string

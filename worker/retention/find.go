@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A round has the files that one round left.
+// A round holds the files that one round left.
 type round struct {
 	files  []file
 	newest time.Time
@@ -28,7 +28,7 @@ type file struct {
 
 func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.name) }
 
-// A place is a directory below one that the administrator controls.
+// A place is a directory. The administrator controls base. The path from base to the directory is below.
 type place struct{ base, below string }
 
 // A target is a pattern of the names to search for. tree says that the entries are directories.
@@ -45,8 +45,8 @@ type hunt struct {
 	targets []target
 }
 
-// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. It is a single
-// hunt if both are in the same directories.
+// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. If all of them are
+// in the same directories, hunts returns a single hunt.
 func hunts(output, failure *pattern) []*hunt {
 	var all []*hunt
 	add := func(p *pattern, targets ...target) {
@@ -75,12 +75,12 @@ func text(parts []part) string {
 	return strings.Join(all, "/")
 }
 
-// A search collects rounds.
+// A search finds the files of rounds.
 type search struct {
 	ctx     context.Context
 	measure bool            // also measure the sizes of directories
-	own     map[string]bool // paths of files that came with programs: no output files, whatever their names
-	cutoff  time.Time       // empty directories of tasks are removed if they are older
+	own     map[string]bool // paths of files that came with programs; they are not output files, even if their names match
+	cutoff  time.Time       // empty directories of tasks are removed if they are older than this time
 	fail    func(error)
 
 	*hunt
@@ -200,7 +200,7 @@ func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.IsDir() {
-		return nil, nil, fs.ErrNotExist // no directory of that name
+		return nil, nil, fs.ErrNotExist // there is no directory of that name
 	}
 	child, err := root.OpenRoot(name)
 	if err != nil {
@@ -213,13 +213,13 @@ func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	return child, info, nil
 }
 
-// foreign reports whether a directory is another user's, such as lost+found. No worker leaves files there.
+// foreign reports whether a directory belongs to another user, like lost+found. No worker leaves files there.
 func foreign(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) != os.Geteuid()
 }
 
-// size returns the size of all files in a directory.
+// size returns the total size of the files in a directory.
 func size(root *os.Root, name string) (sum int64) {
 	child, _, err := open(root, name)
 	if err != nil {

@@ -80,7 +80,7 @@ func open4all(t *testing.T) string {
 	return dir
 }
 
-// Unreadable directories are reported once, and do not keep others from being cleaned.
+// Unreadable directories are reported once. Files in other directories are still removed.
 func TestUnreadable(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -115,7 +115,7 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// A program takes away the rights to the files that it leaves. The files are still removed.
+// A program makes the files that it leaves inaccessible. The files are still removed.
 func TestUnreadableFiles(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {

@@ -15,20 +15,20 @@ var ErrShared = errors.New("lacks $taskId: its files are never removed")
 
 // A pattern is a configured file name, relative to a directory.
 type pattern struct {
-	base string // an absolute path that the administrator controls, so links in it are followed
+	base string // an absolute path; links in it are followed, because the administrator controls it
 	dirs []part // below base
 	text string // the name of the file
 	file part
 }
 
-// A part of a pattern is the name of a file or a directory.
+// A part is one element of a pattern: the name of a file or of a directory.
 type part struct {
 	text   string
-	name   *regexp.Regexp // nil: only text itself matches
+	name   *regexp.Regexp // nil if only text itself matches
 	fields []int          // for each submatch, the index of its placeholder
 }
 
-// values are the values of the placeholders, in the order of their names.
+// values are the values of the placeholders, in the order of the variable placeholders.
 type values [5]string
 
 // again is the placeholder for the number of the execution of a round.
@@ -36,7 +36,7 @@ const again = "$again"
 
 var placeholders = []string{"$program", "$worker", "$taskId", "$round", again}
 
-// The regular expressions of the placeholders: names without slashes, and numbers.
+// expressions are the regular expressions of the placeholders: names without slashes, and numbers.
 var expressions = []string{
 	`([^/.\-[:cntrl:]][^/[:cntrl:]]*)`,
 	`([^/.[:cntrl:]][^/[:cntrl:]]*)`,
@@ -74,7 +74,7 @@ func Beside(text, extension string) string {
 	return stem + extension
 }
 
-// cutExtension does not treat a placeholder as an extension.
+// cutExtension splits a name before its extension. A text with a placeholder is not an extension.
 func cutExtension(text string) (stem, extension string) {
 	if extension = filepath.Ext(text); strings.Contains(extension, "$") {
 		return text, ""

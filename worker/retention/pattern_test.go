@@ -10,8 +10,8 @@ import (
 func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		name, output, failure string
-		files, stay           []string // old files below the working directory; files to keep
-		want                  []string // the files of both lists that are left
+		files, stay           []string // old files to remove; old files to keep
+		want                  []string // entries that are left in addition to the files to keep
 	}{
 		{
 			"worker and round without anything between", "$worker$round-$taskId", "$worker$round-$taskId.err",
@@ -71,7 +71,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// In every execution, the kept directories of a round are named after its output file.
+// In each execution of a round, the directories beside the output file are named after that file.
 func TestNamesOfExecutions(t *testing.T) {
 	for _, c := range []struct{ pattern, first, second, files string }{
 		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},

@@ -13,7 +13,7 @@ import (
 // [fetch.UsedFor] after its last use.
 const Young = 5 * time.Minute
 
-// Forever is the value of Keep that keeps files without an end.
+// Forever is the value of Keep with which no file is ever too old.
 const Forever time.Duration = math.MaxInt64
 
 // A Policy says what to keep in a working directory.
@@ -22,26 +22,26 @@ type Policy struct {
 	OutputPattern string        // task_output_filename
 	ErrorPattern  string        // task_error_filename
 	Keep          time.Duration // older files are removed (keep_files); above zero
-	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0: none
+	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0 means no bound
 
-	// InUse reports whether a path is in use, and must stay. The path is that of an output file, of a directory
-	// beside it, or of a program. All paths are absolute. nil: nothing is in use.
+	// InUse reports whether a path is in use, so that it must not be removed. The path is that of an output file, of a
+	// directory beside it, or of a program. All paths are absolute. If InUse is nil, nothing is in use.
 	InUse func(path string) bool
 
-	Log *slog.Logger // nil: no log
+	Log *slog.Logger // nil means no log
 }
 
 // Removed counts the removed files.
 type Removed struct {
-	Files    int   // output files, and directories beside them
-	Programs int   // fetched programs
-	Bytes    int64 // of all of them
+	Files    int   // number of output files and of directories beside them
+	Programs int   // number of fetched programs
+	Bytes    int64 // size of all removed files and programs
 }
 
-// Apply removes files older than Keep, and then the oldest ones until all together have at most MaxBytes. It
-// continues after an error, and at the end returns the first error, with the number of further errors. It ignores
-// files that other processes remove in the meantime. [ErrShared] is among the errors if a configured file name has no
-// $taskId.
+// Apply removes files older than Keep. Then it removes the oldest files until the remaining files have at most MaxBytes
+// together. It continues after an error, and at the end returns the first error, with the number of further errors. It
+// ignores files that other processes remove in the meantime. If a configured file name has no $taskId, [ErrShared] is
+// among these errors.
 //
 // Workers that share a working directory may call Apply at any time. Each worker must call it at least once an hour,
 // because Apply also marks programs as used ([fetch.Touch]).

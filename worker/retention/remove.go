@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A remover removes files. It keeps the directory of the last file open.
+// A remover removes files. It keeps the directory of the last file open, because the next file is usually in the same
+// directory.
 type remover struct {
 	at   *place
 	root *os.Root
@@ -66,7 +67,7 @@ func (r *remover) enter(dir *place) error {
 	return nil
 }
 
-// removeTree removes a directory, even if a program has taken its own user's rights away.
+// removeTree removes a directory, even if a program has made parts of it inaccessible.
 func removeTree(root *os.Root, name string) error {
 	err := root.RemoveAll(name)
 	if errors.Is(err, fs.ErrPermission) {

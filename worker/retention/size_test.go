@@ -42,7 +42,7 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// Programs and files are removed in one common order, and count for one common size.
+// Programs and files are removed together in the order of their age. Their sizes count together.
 func TestMaxBytesOfPrograms(t *testing.T) {
 	const program = 1010 // size in bytes
 	for _, tt := range []struct {
@@ -54,7 +54,7 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
-		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // new stays: it may have been used up to an hour after its recorded last use
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // new stays, because its recorded last use may be an hour too old
 	} {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)

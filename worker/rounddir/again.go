@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Untouched reports whether the program left the directory as it found it. Then another round can use the directory
-// ([Dir.Again]). On many file systems this saves more time than a short program takes. Untouched is always false for
-// a directory of another user, since that user's other programs may have files open in it.
+// Untouched reports whether the program left the directory unchanged. If so, another round can use the directory
+// ([Dir.Again]). On many file systems, making a new directory takes longer than a short program runs. Untouched is
+// always false for a directory of another user, because that user's other programs may have open files in it.
 func (d *Dir) Untouched() bool {
 	if d.owner != nil {
 		return false
@@ -27,7 +27,7 @@ func (d *Dir) Untouched() bool {
 	return err == nil && whole && found == 2
 }
 
-// inPlace reports whether the directory still has its name.
+// inPlace reports whether the directory is still at its path.
 func (d *Dir) inPlace(info unix.Stat_t) bool {
 	var named unix.Stat_t
 	err := unix.Lstat(d.path, &named)

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stamp shows whether a file has changed. A young stamp proves nothing: the clock of a file system ticks every few
-// milliseconds, and a file can change twice within one tick.
+// A stamp shows whether a file has changed. If the stamp is young, the file may have changed although the stamp is the
+// same: a file system's clock ticks every few milliseconds, and a file can change twice within one tick.
 type stamp struct {
 	inode, size, modified, changed int64
 	young                          bool
 }
 
-// tick is longer than the tick of any file system that has fractions of a second.
+// tick is longer than one tick of any file system whose times have fractions of a second.
 const tick = 100 * time.Millisecond
 
 func stampOf(info *unix.Stat_t) stamp {
@@ -26,7 +26,7 @@ func stampOf(info *unix.Stat_t) stamp {
 	}
 }
 
-// A digest identifies the content of a checkpoint; zero: there is none.
+// A digest identifies the content of a checkpoint. The zero digest means that there is no checkpoint.
 type digest [sha256.Size]byte
 
 func sum(b []byte) digest {

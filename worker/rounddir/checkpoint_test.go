@@ -16,7 +16,7 @@ func TestCheckpoint(t *testing.T) {
 	d.news(t, want)
 	d.Accepted(d.news(t, want))
 	d.news(t, Report{})
-	d.replace(t, "checkpoint", "a\x00hunter22") // the same content again
+	d.replace(t, "checkpoint", "a\x00hunter22") // a new file with the same content
 	d.Accepted(d.news(t, Report{}))
 	d.write(t, "checkpoint", "in place")
 	d.Accepted(d.news(t, Report{Checkpoint: []byte("in place")}))
@@ -48,7 +48,7 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 			t.Fatal("it stays young")
 		}
 	}
-	d.seen.checkpoint = digest{} // a second reading would report it
+	d.seen.checkpoint = digest{} // with this digest, a second reading would report the checkpoint
 	d.news(t, Report{})
 }
 

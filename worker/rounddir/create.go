@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// Names in the directory.
+// Names of the entries of a round's directory.
 const (
 	progressFile   = "progress"
 	checkpointFile = "checkpoint"
@@ -23,18 +23,18 @@ const (
 	scratchDir     = "scratch"
 )
 
-// Before is what earlier rounds of the task left for this one.
+// Before contains the data of the task's earlier rounds.
 type Before struct {
-	Checkpoint []byte // empty: none
-	LastError  string // the error of the previous round; "": none
+	Checkpoint []byte // empty if there is none
+	LastError  string // the error of the previous round; "" if it had no error
 }
 
 // An Owner is the user and group of a program that does not run as the worker's user.
 type Owner struct{ UID, GID int }
 
-// Limits bound what the worker reads, in bytes; 0: nothing.
+// Limits bound the data that the worker reads, in bytes. 0 means that it reads nothing.
 type Limits struct {
-	Checkpoint int64 // size of checkpoint
+	Checkpoint int64 // size of the file checkpoint
 	Result     int64 // size of result.json
 	Updates    int64 // all updates of the round together
 }
@@ -47,16 +47,16 @@ type Dir struct {
 	limits  Limits
 	secrets *secrets.Secrets
 
-	sealed  *dir // the directory that Seal made of files/; nil: none yet
-	checked bool // Seal has checked all entries of files/
+	sealed  *dir // the directory that Seal made of files/; nil before Seal
+	checked bool // whether Seal has checked all entries of files/
 
 	mu       sync.Mutex
 	seen     state
 	reported map[string]bool // kinds of problems that were reported
 }
 
-// Create makes the directory at path, after it has removed any old directory there. Only owner can use the directory;
-// nil means the worker's user. The values of s are masked in progress, updates and the result; s may be nil.
+// Create makes the directory at path. It first removes any old directory there. Only owner can use the new directory. A
+// nil owner means the worker's user. The values of s are masked in progress, updates and the result. s may be nil.
 func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -147,8 +147,8 @@ func (d *Dir) in(name string) string { return filepath.Join(d.path, name) }
 // Path returns the path of the directory: the value of TDF_DIR.
 func (d *Dir) Path() string { return d.path }
 
-// Remove removes the directory with everything in it, even without permissions. The caller must call it once, after
-// all other methods, when no process of the program runs any more.
+// Remove removes the directory with everything in it, even if the program has removed permissions. The caller must call
+// it once, after all other methods, when no process of the program runs any more.
 func (d *Dir) Remove() error {
 	d.dir.Close()
 	if d.sealed == nil {

@@ -45,7 +45,7 @@ func (d *dir) open(name string) (*dir, error) {
 }
 
 // makeUsable gives this user the rights that the program has taken away from a directory. Root needs no such rights,
-// and must not change the mode of a name that a program may have replaced.
+// and must not change the mode of an entry that a program may have replaced.
 func (d *dir) makeUsable(name string) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (d *dir) makeUsable(name string) error {
 	return unix.Fchmodat(d.fd(), name, 0o700, 0)
 }
 
-// each calls do for each entry of the directory. If do removes entries, each may miss others.
+// each calls do for each entry of the directory. If do removes entries, each may miss other entries.
 func (d *dir) each(do func(name string)) error {
 	if _, err := d.Seek(0, 0); err != nil {
 		return err

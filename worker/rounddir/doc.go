@@ -1,5 +1,5 @@
-// Package rounddir is the directory of a round: a protocol of files between a program and its worker
-// (docs/programs.md, "The round's directory").
+// Package rounddir makes and reads the directory of a round. Through the files in it, a program and its worker exchange
+// data (docs/programs.md, "The round's directory").
 //
 // A program can write everything in the directory. The worker may be root, while the program runs as another user. So
 // the worker trusts nothing in the directory. It opens files relative to the directory's descriptor, follows no link,

@@ -10,8 +10,8 @@ import (
 )
 
 // open opens a regular file of the program. It follows no link and never blocks. It does not even open other kinds of
-// files, since opening them may have effects. It returns nil if there is no regular file of that name. The error says
-// if something else has the name.
+// files, since opening them may have effects. It returns nil if there is no entry of that name, and an error if the
+// entry is not a regular file.
 func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	fd := d.dir.fd()
 	var info unix.Stat_t
@@ -44,8 +44,8 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	return f, &info, nil
 }
 
-// usable returns an error unless a file is a regular file of the program's user. A file of another user can only be a
-// hard link to a file that the program may not read.
+// usable returns an error if a file is not a regular file of the program's user. A file of another user must be a hard
+// link, perhaps to a file that the program may not read.
 func (d *Dir) usable(info *unix.Stat_t) error {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -61,9 +61,9 @@ func (d *Dir) usable(info *unix.Stat_t) error {
 	return errors.New("it is neither a file nor a directory, and must be a regular file")
 }
 
-// readFull reads up to most bytes from an offset on, or up to the end of the file.
-func readFull(f *os.File, offset, most int64) ([]byte, error) {
-	b := make([]byte, most)
+// readFull reads a file from offset on, up to its end or up to limit bytes.
+func readFull(f *os.File, offset, limit int64) ([]byte, error) {
+	b := make([]byte, limit)
 	n, err := f.ReadAt(b, offset)
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -71,7 +71,8 @@ func readFull(f *os.File, offset, most int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// readWhole reads a file of limited size. For a larger file, the error names the file's size.
+// readWhole reads a file of at most limit bytes. For a larger file, it returns an error that names the size and key,
+// the configuration key of the limit.
 func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 	var b []byte
 	if size <= limit {
@@ -79,7 +80,7 @@ func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 		if b, err = readFull(f, 0, size+1); err != nil {
 			return nil, err
 		}
-		size = int64(len(b)) // the file may have grown since
+		size = int64(len(b)) // the file may have grown since its size was read
 	}
 	if size > limit {
 		return nil, fmt.Errorf("%d bytes, more than %s (%d)", size, key, limit)

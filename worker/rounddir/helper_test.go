@@ -69,7 +69,7 @@ func secret(t testing.TB, value string) *secrets.Secrets {
 	return s
 }
 
-// news checks the exported part of a report.
+// news compares the exported fields of the next report with want, and returns the report.
 func (d *Dir) news(t testing.TB, want Report) Report {
 	t.Helper()
 	got := d.News(false)
@@ -86,7 +86,7 @@ func sameReport(t testing.TB, got, want Report) {
 	}
 }
 
-// odd has other kinds of entries that a program may leave in place of a file, each with the reported problem.
+// odd lists other kinds of entries that a program may leave in place of a file, each with the reported problem.
 var odd = map[string]struct {
 	leave func(path string) error
 	want  string
@@ -117,7 +117,7 @@ func socket(path string) error {
 	return syscall.Bind(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)})
 }
 
-// content returns the modes and contents below a directory.
+// content returns the mode and the content of each entry below a directory.
 func content(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

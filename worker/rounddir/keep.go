@@ -12,7 +12,7 @@ import (
 )
 
 // Files reports whether files/ has entries. It must be called after the program has ended. It returns an error if
-// files/ is no directory.
+// files/ is not a directory.
 func (d *Dir) Files() (any bool, err error) {
 	if d.sealed != nil {
 		return true, nil

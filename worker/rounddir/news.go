@@ -11,18 +11,18 @@ import (
 
 // A Report is the data that a program has written and that Redis has not accepted yet.
 type Report struct {
-	Progress    string // a number from 0 to 1, a blank and a text; only if HasProgress
+	Progress    string // a number from 0 to 1, a blank and a text; "" unless HasProgress
 	HasProgress bool
-	Checkpoint  []byte // nil: unchanged; empty: deleted
+	Checkpoint  []byte // nil means unchanged; empty means deleted
 
-	// Updates are lines. The first one has the number FirstUpdate, which counts from 1 in each round. More says that
-	// there are too many lines for one report: the next report has the others.
+	// Updates are the new lines of the file updates. Each round numbers its lines from 1. FirstUpdate is the number of
+	// the first line in Updates. More says that there are more lines for the next report.
 	Updates     []string
 	FirstUpdate int
 	More        bool
 
-	// Problems are for the log: invalid content of the directory. The first problem of each kind is reported once a
-	// round.
+	// Problems describe invalid content of the directory, for the log. Each round reports only the first problem of
+	// each kind.
 	Problems []string
 
 	from, to state
@@ -32,13 +32,13 @@ type Report struct {
 type state struct {
 	generation int // counts accepted reports
 	progress   string
-	stamp      stamp // of the checkpoint
+	stamp      stamp // of the file checkpoint
 	checkpoint digest
 	updates    position
 }
 
-// News returns the data that is new since the last accepted report. final says that the program has ended. Then the
-// last line of updates counts even without a line end.
+// News returns the data that is new since the last accepted report. final says that the program has ended. If so, News
+// also returns the last line of updates if it has no line end.
 func (d *Dir) News(final bool) Report {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,8 +60,8 @@ func (d *Dir) Accepted(r Report) {
 	}
 }
 
-// problem adds a problem to the report, if it is the first of its kind. A program can cause many different texts, but
-// only a few kinds.
+// problem adds a problem to the report, if it is the first of its kind. That bounds the number of problems: a program
+// can cause many different texts, but only a few kinds.
 func (d *Dir) problem(r *Report, file, kind string, err error) {
 	if !d.reported[file+kind] {
 		d.reported[file+kind] = true
@@ -92,7 +92,7 @@ func (d *Dir) readProgress(r *Report) {
 	}
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	line = d.secrets.MaskPart(line, 0, min(len(line), progressLine))
-	if len(bytes.TrimSpace(line)) == 0 { // the program is just writing it
+	if len(bytes.TrimSpace(line)) == 0 { // the program is still writing the file
 		return
 	}
 	progress, ok := parseProgress(string(line))
@@ -126,11 +126,11 @@ func blank(r rune) rune {
 
 const ellipsis = "…"
 
-// cut returns at most most bytes of a text. A text that was cut ends with ….
-func cut(text string, most int) string {
+// cut shortens a text to at most limit bytes. A shortened text ends with ….
+func cut(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }

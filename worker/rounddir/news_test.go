@@ -74,8 +74,8 @@ func TestProgressOfAnEndlessFile(t *testing.T) {
 	d.news(t, Report{Progress: "0.5 x", HasProgress: true})
 }
 
-// A program may leave another kind of entry in place of a file. The worker does not follow it, read it, or wait for
-// it. The other files still count, and the problem is reported once.
+// A program may leave another kind of entry in place of a file. The worker does not follow this entry, read it, or wait
+// for it. The other files still count, and the problem is reported once.
 func TestOddFiles(t *testing.T) {
 	for _, name := range []string{"progress", "checkpoint", "updates"} {
 		for kind, c := range odd {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The programs of docs/programs.md, "The round's directory", each in its second round.
+// Each program of docs/programs.md, "The round's directory", works in its second round.
 func TestPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		command    func(t *testing.T) []string

@@ -61,8 +61,8 @@ type clearing struct {
 	moved int // numbers the directories that were moved up
 }
 
-// pass goes through the entries of the top directory once. It removes as much as it can. It returns an error if it
-// made no progress.
+// pass goes through the entries of the top directory once. It removes as much as it can. done says that there were no
+// entries. pass returns an error if it made no progress.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error
@@ -85,8 +85,8 @@ func (c *clearing) pass() (done bool, err error) {
 	return !some, err
 }
 
-// level empties a directory directly below the top directory, and removes it. It moves inner directories that have
-// entries up into the top directory.
+// level empties a directory directly below the top directory, and removes it. If an inner directory has entries, level
+// moves it up into the top directory.
 func (c *clearing) level(name string) (got bool, err error) {
 	d, err := c.top.open(name)
 	if err != nil {

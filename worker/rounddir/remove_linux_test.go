@@ -36,7 +36,7 @@ func shared(t *testing.T) string {
 	return dir
 }
 
-// A program may take its own user's rights away, at any depth.
+// A program may make directories inaccessible, at any depth.
 func TestRemoveAllUnreadable(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600} {
 		path := filepath.Join(shared(t), "x")

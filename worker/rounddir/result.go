@@ -8,7 +8,7 @@ import (
 )
 
 // Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. ok says
-// whether there is one. The error says which part of the file is invalid. It makes the round fail.
+// whether there is a result.json. An error makes the round fail. It says which part of the file is invalid.
 func (d *Dir) Result() (text string, ok bool, err error) {
 	b, err := d.readResult()
 	if err == nil && b != nil {
@@ -22,12 +22,12 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 	}
 	text = d.secrets.Mask(string(b))
 	if !json.Valid([]byte(text)) {
-		return "", false, errors.New("result.json: it has the value of a secret outside of a string, where masking is impossible")
+		return "", false, errors.New("result.json: it contains the value of a secret outside of a string, where masking is impossible")
 	}
 	return text, true, nil
 }
 
-// readResult returns nil if there is no file.
+// readResult returns the content of result.json, or nil if there is no such file.
 func (d *Dir) readResult() ([]byte, error) {
 	f, info, err := d.open(resultFile)
 	if f == nil {
@@ -54,7 +54,7 @@ func checkJSON(b []byte) error {
 	return nil
 }
 
-// firstInvalid counts bytes from 1, as encoding/json does.
+// firstInvalid returns the position of the first byte that is not UTF-8. Positions count from 1, as in encoding/json.
 func firstInvalid(b []byte) int {
 	at := 0
 	for at < len(b) {

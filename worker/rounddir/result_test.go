@@ -22,7 +22,7 @@ func TestResult(t *testing.T) {
 		"NUL":         {"{\x00}", "", `invalid character '\x00' looking for beginning of object key string (byte 2)`},
 		"no UTF-8":    {"\"a\xffb\"", "", "result.json: it is not UTF-8 (byte 3)"},
 		"UTF-16":      {"\xff\xfe{\x00}\x00", "", "result.json: it is not UTF-8 (byte 1)"},
-		"bare secret": {`{"pin": 7654321}`, "", "result.json: it has the value of a secret outside of a string"},
+		"bare secret": {`{"pin": 7654321}`, "", "result.json: it contains the value of a secret outside of a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := "hunter22"

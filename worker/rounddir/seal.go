@@ -13,18 +13,18 @@ import (
 
 // Sealed is the result of Seal.
 type Sealed struct {
-	Path    string // of the sealed directory
+	Path    string // the path of the sealed directory
 	LeftOut int    // number of entries left out: links that lead out of files/, and entries that are neither files nor directories
 	Example string // the first entry left out, relative to files/
 }
 
-// Names within the directory to which Seal moves files/. Programs cannot enter it.
+// Names within the directory to which Seal moves files/. Programs cannot enter that directory.
 const (
 	givenDir = "given" // files/ as the program left it
 	keptDir  = "files" // the entries that Seal has checked
 )
 
-// mostDeep bounds how deep directories in files/ may nest.
+// mostDeep bounds how deep directories in files/ may be nested.
 const mostDeep = 100
 
 // mostPasses bounds the passes over a directory while another program adds entries to it.
@@ -33,13 +33,13 @@ const mostPasses = 100
 // Seal makes files/ safe for the worker to read. That is needed if programs run as another user: other rounds of that
 // user may have directories of files/ open, and change them.
 //
-// Seal moves files/ into a directory that only the worker can enter. There it makes new directories that belong to
-// the worker. It moves every entry into them, where no program can replace the entry, and checks it. The sealed
-// directory has directories, files of that user, and links that lead nowhere else. A file of another user is an
-// error: it may be a hard link to a file that the program cannot read. After an error, [Dir.KeepFiles] keeps
-// everything.
+// Seal moves files/ into a directory that only the worker can enter. There it makes new directories that belong to the
+// worker, and moves every entry into them. Programs can then no longer replace an entry, and Seal checks it. The sealed
+// directory contains only directories, files of that user, and links that do not lead out of it. If a file belongs to
+// another user, Seal returns an error: the file may be a hard link to a file that the program cannot read. After an
+// error, [Dir.KeepFiles] keeps all of files/.
 //
-// If programs run as the worker's user, they can read all that the worker can. Seal then returns files/ as it is.
+// If programs run as the worker's user, they can read all that the worker can. Seal then returns files/ unchanged.
 func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
 	if d.owner == nil {
 		return Sealed{Path: d.in(filesDir)}, nil
@@ -139,8 +139,8 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	return to.Chmod(fs.FileMode(info.Mode)&0o777 | 0o700)
 }
 
-// entries moves all entries of a directory. If a program adds entries in the meantime, entries looks for them in a
-// bounded number of passes.
+// entries moves all entries of a directory. A program may add entries in the meantime. So entries makes up to
+// mostPasses passes, until a pass finds nothing to move.
 func (s *seal) entries(from, to *dir, path string, depth int) error {
 	for range mostPasses {
 		moved := false
@@ -169,7 +169,7 @@ func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, e
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
 		if isThere(to, name) {
-			return false, nil // a program adds entries to a directory that was moved already
+			return false, nil // this directory was moved before, and a program has added entries to it since
 		}
 		if err := s.directory(from, name, to, name, path, depth+1); err != nil {
 			return false, err

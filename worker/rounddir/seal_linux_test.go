@@ -47,7 +47,7 @@ func TestSealOfTheWorkersOwn(t *testing.T) {
 	}
 }
 
-// A sealed directory has all entries that a program left, except those that cannot be collected.
+// A sealed directory contains all entries that a program left, except entries that cannot be collected.
 func TestSeal(t *testing.T) {
 	d := ofNobody(t)
 	must(t, os.MkdirAll(d.in("files/sub/empty"), 0o755))
@@ -126,7 +126,7 @@ func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d.write(t, "files/x", "x")
 	d.theirs(t)
 	if err := os.Link(secret, d.in("files/hard")); err != nil {
-		d.write(t, "files/hard", "secret") // no hard link, since the other file is on another file system; a file of root instead
+		d.write(t, "files/hard", "secret") // use a file of root instead of a hard link, since the secret is on another file system
 	}
 	_, err := d.Seal(t.Context())
 	contains(t, err, "files/hard: the file belongs to another user")

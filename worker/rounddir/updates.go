@@ -9,19 +9,19 @@ import (
 
 // Bounds of one report's updates.
 const (
-	updatesRead  = 256 << 10 // bytes of the file
-	updatesLines = 1000
-	updateBytes  = 4 << 10 // bytes of a line
-	leastUpdate  = 64      // the least number of bytes for which a line counts against the limit, since a short line takes that much memory in Redis
+	updatesRead  = 256 << 10 // bytes to read from the file
+	updatesLines = 1000      // lines to report
+	updateBytes  = 4 << 10   // bytes to report of a line
+	leastUpdate  = 64        // a line counts as at least this many bytes, because even a short line takes that much memory in Redis
 )
 
 // A position says how much of the file updates was reported.
 type position struct {
 	inode  uint64
 	offset int64
-	within bool // the offset is within a line that is too long; its beginning was reported
+	within bool // the offset is within a line that is too long; the beginning of the line was reported
 	lines  int
-	bytes  int64 // what the lines so far count against the limit
+	bytes  int64 // how many bytes the lines so far count against the limit
 	closed bool  // the limit was reached
 }
 
@@ -103,7 +103,8 @@ func (d *Dir) closeUpdates(r *Report) {
 	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out", d.limits.Updates))
 }
 
-// update masks a copy of the line, because the rest of b is still to be read.
+// update returns the text of a line with masked secrets. It masks a copy, because the caller still needs the bytes
+// after the line.
 func (d *Dir) update(b []byte) string {
 	most := min(len(b), updateBytes)
 	known := bytes.Clone(b[:min(len(b), most+d.secrets.Longest())])

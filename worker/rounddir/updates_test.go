@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// all takes and accepts reports until nothing is left to report.
+// all gets and accepts reports until nothing is left to report. It returns the lines of these reports.
 func (d *Dir) all(t testing.TB, final bool) (lines []string) {
 	t.Helper()
 	for {
@@ -80,7 +80,7 @@ func TestManyUpdates(t *testing.T) {
 	for i := 0; b.Len() < 10e6; i++ {
 		line := fmt.Sprintf("line %d", i)
 		fmt.Fprintln(&b, line)
-		if (i+1)*leastUpdate <= 1e6 { // each line counts leastUpdate bytes, although it is shorter
+		if (i+1)*leastUpdate <= 1e6 { // each line counts as leastUpdate bytes, because it is shorter
 			want = append(want, line)
 		}
 	}
@@ -111,7 +111,7 @@ func TestUpdatesLimit(t *testing.T) {
 	}
 }
 
-// A line without an end is neither held in memory nor read completely.
+// A line without an end is not read completely, and its beginning is not kept in memory.
 func TestEndlessUpdate(t *testing.T) {
 	d := create(t, Before{}, Limits{Updates: 10 << 20}, nil)
 	d.write(t, "updates", "first\n")

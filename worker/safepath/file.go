@@ -11,7 +11,7 @@ import (
 )
 
 // OpenFile opens a file below base for reading. It makes no directories. The error is [fs.ErrNotExist] if there is no
-// entry with that name. For a link to a missing file, it is another error.
+// entry with that name. For a link to a missing file, OpenFile returns a different error.
 //
 // OpenFile returns an error for a file with several names in a directory that another user controls: that user may
 // have made a hard link to a file of root there.
@@ -27,7 +27,7 @@ func OpenFile(base, below string) (*os.File, error) {
 	w := &walk{rest: split(filepath.Clean(below)), findOnly: true}
 	defer w.close()
 	err := w.start(base)
-	linked := false // the file's own name is a link
+	linked := false // whether the last part of the path is a link
 	for err == nil {
 		if len(w.rest) > 1 {
 			err = w.step()

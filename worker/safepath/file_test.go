@@ -15,7 +15,7 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 	const another = "it is a symbolic link that another user made, or could have made; "
 	for name, c := range map[string]struct {
 		prepare func(base, secret string) error
-		want    string // "": it is read
+		want    string // the expected error; "" means that the file is read
 	}{
 		"another user's link": {func(base, secret string) error {
 			return after(os.Symlink(secret, base+"/p/env"), os.Lchown(base+"/p/env", nobody, nobody))

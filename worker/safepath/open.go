@@ -14,8 +14,8 @@ import (
 // mostLinks bounds the links in one path, as the kernel does.
 const mostLinks = 40
 
-// Open opens a directory below base, and makes missing directories. With own, it returns an error if another user
-// controls the directory ([Check]). The error names the directory and wraps the cause.
+// Open opens a directory below base, and makes missing directories. If own is true, Open returns an error if another
+// user controls the directory ([Check]). The error names the directory and wraps the cause.
 func Open(base, below string, own bool) (*os.File, error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func split(path string) []string { return strings.Split(path, string(filepath.Se
 
 // A walk opens the directories of a path, one after the other.
 type walk struct {
-	at    int // the descriptor of the present directory, if open is set
+	at    int // if open is set, the descriptor of the present directory
 	open  bool
 	path  string
 	rest  []string

@@ -48,7 +48,7 @@ func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 	needsRoot(t)
 	for name, c := range map[string]struct {
 		prepare func(base, secret string) error
-		want    string // "": it is followed
+		want    string // the expected error; "" means that the link is followed
 	}{
 		"another user's link": {func(base, secret string) error {
 			return after(os.Mkdir(base+"/p", 0o755), os.Symlink(secret, base+"/p/results"), os.Lchown(base+"/p/results", nobody, nobody))

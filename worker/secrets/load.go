@@ -50,7 +50,7 @@ func private(f *os.File) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: it is not a regular file", f.Name())
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s: its mode is %04o, so others than its owner can use it (chmod 600 %[1]s)", f.Name(), info.Mode().Perm())
+		return fmt.Errorf("%s: its mode is %04o, so users other than its owner can use it (chmod 600 %[1]s)", f.Name(), info.Mode().Perm())
 	}
 	return nil
 }
@@ -78,7 +78,8 @@ func parse(data []byte) (env []string, err error) {
 	return env, nil
 }
 
-// checkLine returns the name in a line. Its errors show nothing of an invalid line, which may be a part of a secret.
+// checkLine returns the name in a line. Its errors show nothing of an invalid line, because the line may be a part of a
+// secret.
 func checkLine(line string) (name string, err error) {
 	name, _, found := strings.Cut(line, "=")
 	switch {

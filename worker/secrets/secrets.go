@@ -19,7 +19,7 @@ const mask = "***"
 // the methods.
 type Secrets struct {
 	env     []string
-	first   [256]bool // first[c]: a hidden text begins with the byte c
+	first   [256]bool // first[c] says whether a hidden text begins with the byte c
 	hidden  map[[Shortest]byte][]string
 	longest int
 }
@@ -76,8 +76,8 @@ func (s *Secrets) Env() []string {
 	return slices.Clone(s.env)
 }
 
-// Longest returns the length of the longest text that Mask replaces, in bytes; 0: there is none. Code that cuts a
-// text must pass more bytes to MaskPart than it keeps: Longest - 1 bytes more at each cut.
+// Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. If a
+// caller of MaskPart cuts a text, it must pass Longest - 1 more bytes at each cut than it keeps.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0
@@ -93,7 +93,7 @@ func (s *Secrets) Mask(text string) string {
 	return string(s.MaskPart([]byte(text), 0, len(text)))
 }
 
-// MaskPart masks the values in b[from:to] in place, and returns the result, which is never longer than b[from:to]. If
+// MaskPart masks the values in b[from:to] in place. It returns the result, which is never longer than b[from:to]. If
 // only a part of a value is between from and to, MaskPart masks that part.
 func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 	if s.Longest() == 0 {

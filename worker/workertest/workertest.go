@@ -33,7 +33,7 @@ type Task struct {
 	Group   string
 	Meta    string
 
-	Timeout    time.Duration // ends the handler's context; 0: none
+	Timeout    time.Duration // ends the handler's context; 0 means no timeout
 	Checkpoint []byte        // the last checkpoint of earlier rounds
 	LastError  string        // the error of the previous round
 }
@@ -52,8 +52,8 @@ type Result struct {
 	Later     time.Duration // the delay of [worker.Later]; 0 if the handler did not use it
 	Released  bool          // the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
 
-	JSON         string // the result of SetResult; "": none
-	Checkpoint   []byte // the checkpoint of SetCheckpoint; nil: unchanged, empty: deleted
+	JSON         string // the result of SetResult; "" if it was not called
+	Checkpoint   []byte // the checkpoint of SetCheckpoint; nil if unchanged, empty if deleted
 	Updates      []string
 	Progress     float64 // the last reported fraction
 	ProgressText string
@@ -102,7 +102,7 @@ func (t Task) round() *worker.Round {
 	}
 }
 
-// run runs the handler. It returns the handler's own error, because Ended has only the text of the error.
+// run runs the handler. It returns the handler's own error, because Ended contains only the text of the error.
 func run(ctx context.Context, h worker.Handler, r *worker.Round) (worker.Ended, error) {
 	var own error
 	kept := worker.Handler(func(ctx context.Context, r *worker.Round) error {
@@ -135,7 +135,7 @@ func (result *Result) setErr(ctx context.Context, ended worker.Ended, err error)
 	}
 }
 
-// collect reads what the handler left in the round's directory.
+// collect reads the files that the handler left in the round's directory.
 func (result *Result) collect(dir *rounddir.Dir) {
 	for more := true; more; {
 		news := dir.News(true)

@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 		task workertest.Task
 		h    worker.Handler
 		want workertest.Result // the expected Result, without Err
-		err  string            // its beginning; "": no error
+		err  string            // the beginning of the expected error; "" means no error
 	}{
 		"everything": {
 			workertest.Task{Input: "a 'b c'", Round: 2, Checkpoint: []byte("old"), LastError: "boom"},
