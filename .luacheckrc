@@ -3,15 +3,16 @@ std = "lua51"
 read_globals = { "redis", "KEYS", "ARGV", "cjson" }
 globals = { "cursor" } -- defined in the prelude and changed by scripts
 
--- The prelude is prepended to every script. So scripts see its top-level locals, and the prelude itself does not use
--- them.
-local prelude = "redisstate/prelude.lua"
-files[prelude] = { ignore = { "211" } }
-local file = io.open(prelude)
-if file then
-  for line in file:lines() do
-    local name = line:match("^local function ([%w_]+)") or line:match("^local ([%w_]+)")
-    if name and name ~= "cursor" then table.insert(read_globals, name) end
+-- Go puts these files before the source of scripts. So scripts see their top-level locals, and the files themselves do not
+-- use all of them.
+for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/opening.lua" }) do
+  files[shared] = { ignore = { "211" } }
+  local file = io.open(shared)
+  if file then
+    for line in file:lines() do
+      local name = line:match("^local function ([%w_]+)") or line:match("^local ([%w_]+)")
+      if name and name ~= "cursor" then table.insert(read_globals, name) end
+    end
+    file:close()
   end
-  file:close()
 end

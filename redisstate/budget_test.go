@@ -16,7 +16,8 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = newScript(hasty+transactSource), newScript(hasty+transactSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+opening+transactSource), newScript(hasty+opening+openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+moveSource)
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 

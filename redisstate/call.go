@@ -3,7 +3,9 @@ package redisstate
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +16,14 @@ import (
 var (
 	//go:embed prelude.lua
 	prelude string
+	//go:embed opening.lua
+	opening string
 	//go:embed transact.lua
 	transactSource string
+	//go:embed open.lua
+	openSource string
+	//go:embed move.lua
+	moveSource string
 	//go:embed claim.lua
 	claimSource string
 	//go:embed renew.lua
@@ -56,12 +64,14 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, open, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
+	transact, transactOpening, open, move, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
 }
 
 func loadScripts() scripts {
 	return scripts{
-		transact: newFreeingScript(prelude + transactSource), open: newScript(prelude + transactSource),
+		transact:        newFreeingScript(prelude + opening + transactSource),
+		transactOpening: newScript(prelude + opening + transactSource),
+		open:            newScript(prelude + opening + openSource), move: newFreeingScript(prelude + moveSource),
 		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
@@ -74,7 +84,7 @@ func Scripts() []string {
 	all := loadScripts()
 	var sums []string
 	for _, script := range []*luaScript{
-		all.transact, all.open, all.claim, all.renew, all.heartbeat, all.bestEffort, all.counts, all.rights,
+		all.transact, all.transactOpening, all.open, all.move, all.claim, all.renew, all.heartbeat, all.bestEffort, all.counts, all.rights,
 		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.plain.Hash())
@@ -89,6 +99,7 @@ type callSlots struct {
 	mu   sync.Mutex
 	free []int
 	last []uint64
+	kept time.Time // when a call last renewed the expiry of the stored answers
 }
 
 func (c *callSlots) take() (slot int, sequence uint64) {
@@ -101,8 +112,15 @@ func (c *callSlots) take() (slot int, sequence uint64) {
 	slot = c.free[len(c.free)-1]
 	c.free = c.free[:len(c.free)-1]
 	c.last[slot]++
+	if time.Since(c.kept) > keepPause { // see the function remember in prelude.lua
+		c.kept = time.Now()
+		c.last[slot] += 99 - (c.last[slot]-1)%100
+	}
 	return slot, c.last[slot]
 }
+
+// keepPause is the longest time between two calls that renew the expiry of the stored answers.
+const keepPause = time.Hour
 
 // made reports whether this client has ever used a call slot.
 func (c *callSlots) made() bool {
@@ -135,16 +153,40 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		var err error
 		sent = time.Now()
 		reply, err = script.run(ctx, s, keys, args...).Result()
-		if err != nil && script == s.scripts.open && strings.HasPrefix(err.Error(), "OOM") {
+		if err != nil && (script == s.scripts.open || script == s.scripts.transactOpening) && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return err
 	})
 	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
 		s.scriptWorked.Store(true)
-		if slices.Contains([]*luaScript{s.scripts.transact, s.scripts.open, s.scripts.claim, s.scripts.renew}, script) {
+		if slices.Contains([]*luaScript{
+			s.scripts.transact, s.scripts.transactOpening, s.scripts.open, s.scripts.move, s.scripts.claim, s.scripts.renew,
+		}, script) {
 			s.taskMoved.Store(true)
 		}
 	}
 	return reply, sent, unstorable(err)
+}
+
+// callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script
+// recognizes a repeated call by other means, and gets no call slot.
+func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, encode func(e *encoder)) (any, error) {
+	args := func(slot string, sequence uint64) []any {
+		e := encoder{args: make([]any, 0, 64)}
+		e.add(slot, strconv.FormatUint(sequence, 10))
+		encode(&e)
+		return e.args
+	}
+	var reply any
+	var err error
+	if once {
+		reply, err = s.call(ctx, script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) })
+	} else {
+		reply, err = s.run(ctx, script, keys, args("", 0))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return reply, nil
 }

@@ -22,18 +22,28 @@ type wakeList struct {
 func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 	v := callLists{lists: listsOf(units)}
 	for _, list := range v.lists {
-		switch {
-		case list == tdf.Open:
-			v.wakes = append(v.wakes, wakeList{s.keys.wakeOpen(), list})
-		case list == tdf.Executed:
-			v.wakes = append(v.wakes, wakeList{s.keys.wakeServer(), list})
-		case list.Settled():
-			for _, boot := range s.managersToWake(ctx) {
-				v.wakes = append(v.wakes, wakeList{s.keys.wakeManager(boot), list})
-			}
+		for _, key := range s.wakeKeys(ctx, list) {
+			v.wakes = append(v.wakes, wakeList{key, list})
 		}
 	}
 	return v
+}
+
+// wakeKeys returns the wake lists of the components that wait for tasks in a list.
+func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
+	switch {
+	case list == tdf.Open:
+		return []string{s.keys.wakeOpen()}
+	case list == tdf.Executed:
+		return []string{s.keys.wakeServer()}
+	case list.Settled():
+		var keys []string
+		for _, boot := range s.managersToWake(ctx) {
+			keys = append(keys, s.keys.wakeManager(boot))
+		}
+		return keys
+	}
+	return nil
 }
 
 // listsOf returns the lists of tasks that a call may change. If a worker reports a result, the task may already be in

@@ -17,6 +17,14 @@ func (e *encoder) add(values ...string) {
 
 func (e *encoder) count(n int) { e.args = append(e.args, n) }
 
+func (e *encoder) flag(on bool) {
+	if on {
+		e.add("1")
+	} else {
+		e.add("")
+	}
+}
+
 func (e *encoder) strings(values []string) {
 	e.count(len(values))
 	e.add(values...)
@@ -61,6 +69,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 			e.move(&u.Moves[j], shapes)
 		}
 		for j := range u.Open {
+			e.add(u.Open[j].Group)
 			e.opening(&u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}
@@ -70,19 +79,20 @@ func (e *encoder) units(namespace string, units []Unit) {
 func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
-		repair := ""
-		if s.first.Repair {
-			repair = "1"
-		}
-		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first), repair)
+		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first))
+		e.flag(s.first.Repair)
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
-		e.count(len(s.first.Stamp))
-		for _, stamp := range s.first.Stamp {
-			e.add(stamp.Name, moment(stamp.At))
-		}
+		e.stamps(s.first.Stamp)
 		e.strings(s.first.Clear)
 		e.strings(s.own)
+	}
+}
+
+func (e *encoder) stamps(stamps []tdf.Stamp) {
+	e.count(len(stamps))
+	for _, stamp := range stamps {
+		e.add(stamp.Name, moment(stamp.At))
 	}
 }
 
@@ -103,9 +113,10 @@ func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 	}
 }
 
+// opening adds a new task, without its group.
 func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
-	e.add(d.Group, moment(score), moment(look))
+	e.add(moment(score), moment(look))
 	own := slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
 	e.fields(own)
 }
@@ -131,9 +142,13 @@ func moment(m tdf.Moment) string {
 	case m.Min >= tdf.Never:
 		return "-"
 	}
-	most := ""
-	if m.Max > 0 && m.Max < tdf.Never {
-		most = m.Max.String()
+	return m.After.String() + "," + m.Min.String() + "," + upperBound(m.Max)
+}
+
+// upperBound returns the Max of a Moment in the notation of the scripts.
+func upperBound(t tdf.Time) string {
+	if t > 0 && t < tdf.Never {
+		return t.String()
 	}
-	return m.After.String() + "," + m.Min.String() + "," + most
+	return ""
 }

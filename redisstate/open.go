@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -33,17 +34,53 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	var ids []int64
 	for len(definitions) > 0 {
 		n := openBatch(definitions)
-		outcomes, err := s.Apply(ctx, who, Unit{Open: definitions[:n], NewGroup: newGroup})
-		if err == nil {
-			err = outcomes[0].Err
-		}
+		opened, err := s.openAtOnce(ctx, who, newGroup, definitions[:n])
 		if err != nil {
 			return ids, err
 		}
-		ids = append(ids, outcomes[0].IDs...)
+		ids = append(ids, opened...)
 		definitions, newGroup = definitions[n:], ""
 	}
 	return ids, nil
+}
+
+// openAtOnce opens tasks in one call.
+func (s *Store) openAtOnce(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
+	if err := s.Ready(ctx); err != nil {
+		return nil, err
+	}
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen()}
+	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) {
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix())
+		e.count(groupCode(tdf.Open))
+		e.add(who, newGroup)
+		e.openings(s.keys.ns, definitions)
+	})
+	if err != nil {
+		return nil, err
+	}
+	unit := Unit{Open: definitions}
+	o := outcome(&unit, text(reply))
+	return o.IDs, o.Err
+}
+
+func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
+	fields := make([][]tdf.Field, len(definitions))
+	var groups []string
+	for i := range definitions {
+		fields[i] = definitions[i].OpenFields(namespace)
+		if group := definitions[i].Group; group != "" && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	shared := sharedFields(fields)
+	e.strings(groups)
+	e.fields(shared)
+	e.count(len(definitions))
+	for i := range definitions {
+		e.count(slices.Index(groups, definitions[i].Group) + 1)
+		e.opening(&definitions[i], fields[i], shared)
+	}
 }
 
 // maxOpenedAtOnce is the largest number of tasks that one atomic call opens. The limit keeps the call short, because

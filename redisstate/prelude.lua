@@ -22,6 +22,27 @@ local function text(t)
   return string.format('%.6f', t)
 end
 
+local now_text = text(now)
+
+-- A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but from min to max). Returns nil for never. Also
+-- returns min, if the moment has one.
+local function moment(spec, at)
+  if spec == '' then return at end
+  if spec == '-' then return nil end
+  local after, least, most = string.match(spec, '^(.-),(.-),(.*)$')
+  local t = at + tonumber(after)
+  if most ~= '' and t > tonumber(most) then t = tonumber(most) end
+  least = tonumber(least)
+  if t < least then t = least end
+  return t, least
+end
+
+local function moment_text(spec, at)
+  if spec == '' and at == now then return now_text end
+  local t = moment(spec, at)
+  return t and text(t)
+end
+
 -- Returns the number in a text if it is 0 or more. Returns the default if the text is missing or empty. Returns nil if
 -- the text is not such a number.
 local function number(s, default)
@@ -65,11 +86,13 @@ local function answered(slot, sequence)
   if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
--- Stores the answer to a call of a call slot. All answers of a client expire a day after its last call.
+-- Stores the answer to a call of a call slot. The first call of a slot, and each call whose sequence number is a
+-- multiple of 100, lets all answers of the client expire a day later. A client makes such a call at least once in each
+-- hour with calls.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
-  redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
-  redis.call('EXPIRE', KEYS[1], 86400)
+  local new = redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
+  if new == 1 or sequence % 100 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
 end
 
 -- Returns an error reply if the key exists but is not a sorted set. Scripts check this before their first write,
@@ -87,11 +110,10 @@ end
 -- token is put back. Unused tokens expire after an hour.
 local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
 local function wake(key, tokens)
-  tokens = math.min(tokens, #TOKENS)
-  local there = redis.pcall('LPUSH', key, unpack(TOKENS, 1, tokens))
-  if type(there) == 'table' then return end -- the key is not a list; without a token, the component only waits longer
-  if there > #TOKENS then redis.call('LTRIM', key, 0, #TOKENS - 1) end
-  if there == tokens then redis.call('EXPIRE', key, 3600) end
+  local there = redis.pcall('LLEN', key)
+  if type(there) == 'table' or there >= #TOKENS then return end -- without a list, the component wakes up later
+  redis.call('LPUSH', key, unpack(TOKENS, 1, math.min(tokens, #TOKENS - there)))
+  if there == 0 then redis.call('EXPIRE', key, 3600) end
 end
 
 -- All ids are below this number, so that a score in a group's index can hold both a state and an id.

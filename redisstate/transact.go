@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -41,16 +42,69 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
 	for len(units) > 0 {
-		n := min(unitBatch(units), s.pace.next())
-		outcomes, err := s.transact(ctx, who, units[:n], once)
+		n := unitBatch(units)
+		outcomes, err := s.applyBatch(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
 			return all, err
 		}
-		s.pace.did(len(outcomes), n)
-		units = units[len(outcomes):]
+		units = units[n:]
 	}
 	return all, nil
+}
+
+// applyBatch carries out units whose number and size are limited: moves of the most frequent forms with move.lua, the
+// other units with transact.lua.
+func (s *Store) applyBatch(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
+	if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
+		return nil, err
+	}
+	b := unitsDone{units: units, outcomes: make([]Outcome, len(units)), done: make([]bool, len(units))}
+	forms, others := formsOf(units)
+	for _, f := range forms {
+		err := b.do(&s.pace, f.units, func(units []Unit) ([]Outcome, error) { return s.move(ctx, who, f, units, once) })
+		if err != nil {
+			return b.first(), err
+		}
+	}
+	err := b.do(&s.pace, others, func(units []Unit) ([]Outcome, error) { return s.transact(ctx, who, units, once) })
+	return b.first(), err
+}
+
+// unitsDone holds the outcomes of units that are carried out in another order.
+type unitsDone struct {
+	units    []Unit
+	outcomes []Outcome
+	done     []bool // which units have an outcome
+}
+
+// do carries out the units at the given positions, in as many calls as Redis has time for.
+func (b *unitsDone) do(p *pace, positions []int, call func(units []Unit) ([]Outcome, error)) error {
+	for len(positions) > 0 {
+		n := min(len(positions), p.next())
+		units := make([]Unit, n)
+		for i, at := range positions[:n] {
+			units[i] = b.units[at]
+		}
+		outcomes, err := call(units)
+		for i, o := range outcomes {
+			b.outcomes[positions[i]], b.done[positions[i]] = o, true
+		}
+		if err != nil {
+			return err
+		}
+		p.did(len(outcomes), n)
+		positions = positions[len(outcomes):]
+	}
+	return nil
+}
+
+// first returns the outcomes of the first units, up to the first unit without an outcome.
+func (b *unitsDone) first() []Outcome {
+	if n := slices.Index(b.done, false); n >= 0 {
+		return b.outcomes[:n]
+	}
+	return b.outcomes
 }
 
 // A pace limits the number of units in the next call. If Redis had no time for all units of the last calls, the next
@@ -98,36 +152,20 @@ func (u *Unit) size() int {
 // out the last units. It carries out at least one. If once is true, Redis recognizes a repeated call by its call slot.
 // Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	if err := s.Ready(ctx); err != nil { // check Redis before callLists reads which managers to wake
-		return nil, err
-	}
 	script := s.scripts.transact
 	for i := range units {
 		if len(units[i].Open) > 0 {
-			script = s.scripts.open
+			script = s.scripts.transactOpening
 		}
 	}
 	lists := s.callLists(ctx, units)
-	keys := s.transactKeys(lists)
-	var reply any
-	var err error
-	args := func(slot string, sequence uint64) []any {
-		e := encoder{}
-		e.add(slot, strconv.FormatUint(sequence, 10), s.keys.taskPrefix(), s.keys.groupPrefix())
-		e.add(s.keys.updatesPrefix(), s.keys.followPrefix(), who)
+	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
-		return e.args
-	}
-	if once {
-		reply, err = s.call(ctx, script, keys, func(slot int, sequence uint64) []any {
-			return args(strconv.Itoa(slot), sequence)
-		})
-	} else {
-		reply, err = s.run(ctx, script, keys, args("", 0))
-	}
+	})
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
 	return outcomes(units, reply)
 }

@@ -56,24 +56,6 @@ local wakes = take_list(1)
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
-local now_text = text(now)
-
-local function moment(spec, at)
-  if spec == '' then return at end
-  if spec == '-' then return nil end
-  local after, least, most = string.match(spec, '^(.-),(.-),(.*)$')
-  local t = at + tonumber(after)
-  if most ~= '' and t > tonumber(most) then t = tonumber(most) end
-  least = tonumber(least)
-  if t < least then t = least end
-  return t, least
-end
-
-local function moment_text(spec, at)
-  if spec == '' and at == now then return now_text end
-  local t = moment(spec, at)
-  return t and text(t)
-end
 
 -- Changes of sorted sets, by key. The script writes them together at the end.
 local remove, add, arrived = {}, {}, {}
@@ -147,18 +129,14 @@ local function read_move()
 end
 
 local function read_new()
-  new_tasks[#new_tasks + 1] = { group = take(), score = take(), look = take(), set = take_list(2) }
+  local new = { group = take(), score = take(), look = take(), properties = tonumber(take()) }
+  new.from, cursor = cursor, cursor + 2 * new.properties
+  new_tasks[#new_tasks + 1] = new
 end
 
 -- For each unit: the index of its last move in `moves`, the index of its last new task in `new_tasks`, and the reason
 -- if the unit is refused.
 local unit_moves, unit_new, refused = {}, {}, {}
-
-local function not_in_group(group)
-  if group ~= '' and not group_index(groups, group, 1) then
-    return string.format('!redis: WRONGTYPE %s%s is not the index of a group', groups, group)
-  end
-end
 
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
@@ -166,7 +144,7 @@ for i = 1, tonumber(take()) do
   for _ = 1, n do read_move() end
   for _ = 1, new do
     read_new()
-    refused[i] = refused[i] or not_in_group(new_tasks[#new_tasks].group)
+    refused[i] = refused[i] or not_in_group(groups, new_tasks[#new_tasks].group)
   end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
@@ -261,28 +239,10 @@ for i = 1, #unit_moves do
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
--- New tasks get free and consecutive ids, even if the counter was lost. If some of the next ids are taken, the search
--- continues at higher ids, in steps that double.
-
-local function taken(first, n)
-  local keys = {}
-  for i = 1, n do keys[i] = tasks .. string.format('%.0f', first + i - 1) end
-  for i = 1, n, 500 do
-    if call('EXISTS', unpack(keys, i, math.min(i + 499, n))) > 0 then return true end
-  end
-end
-
-local function free_ids(n)
-  local first, step = 1 + math.floor(number(call('GET', counter), 0) or INF), n
-  while first + n <= IDS_END do
-    if not taken(first, n) then return first end
-    first, step = first + step, 2 * step
-  end
-end
-
-local first = opening > 0 and free_ids(opening) or 0
-if opening > 0 and first == 0 then
-  return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
+local first = 0
+if opening > 0 then
+  first = free_ids(tasks, counter, opening)
+  if not first then return no_ids(counter) end
 end
 
 -- From here on, the script writes.
@@ -336,26 +296,10 @@ local function apply(m)
   look_again(id, s.look_text)
 end
 
-local opened = 0
+local opened, open_task = 0, opener(tasks, first, who, shared)
 local function open(new)
-  local id = string.format('%.0f', first + opened)
-  local later = opened / 1000000 -- keeps the order that the tasks have in the call
-  local at = now + later
-  local score, least = moment(new.score, now)
-  score = score + later
+  local id, at, score_text = open_task(new.score, new.from, new.properties)
   opened = opened + 1
-  local at_text = text(at)
-  local score_text = score == at and at_text or text(score)
-  local h = { tasks .. id, unpack(shared) } -- first the properties that are read most often
-  local n = #h
-  for i = 1, #new.set do h[n + i] = new.set[i] end
-  n = #h
-  h[n + 1], h[n + 2], h[n + 3], h[n + 4] = 'log', logged('', at_text, who, 'open'), '0:open', at_text
-  h[n + 5], h[n + 6] = 'id', id
-  if score ~= at and score ~= least then
-    h[n + 7], h[n + 8] = 'ready', score_text
-  end
-  call('HSET', unpack(h))
   put(into(add, list.open), score_text, id)
   index('open', id, new.group)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end

@@ -1,0 +1,73 @@
+-- open: opens tasks, all of them or none.
+--
+-- from-state  none
+-- to-state    open
+--
+-- KEYS  1 calls of this client   2 due   3 task_id   4 open   5 wake list of the workers
+-- ARGV  1 call slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
+--       5 code of open in a group's index   6 the name of the component or user that makes the call
+--       7 a group that must have no tasks, or '' for no condition
+--       n, n groups of the new tasks
+--       n, n properties and values that all new tasks have in common
+--       n, n new tasks: number of the group or 0, score, due time, n, n properties and values. Score and due time are
+--       moments, as in transact.lua.
+--
+-- Returns '+' and the first id, '=' or '!reason', as transact.lua does. It also returns the errors of transact.lua.
+
+local call = redis.call
+local due, open_list = KEYS[2], KEYS[4]
+local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local code, who, new_group = tonumber(ARGV[5]), ARGV[6], ARGV[7]
+cursor = 7
+
+local answer, stale = answered(slot, sequence)
+if answer or stale then return answer or stale end
+
+local wrong = not_sorted(due) or not_sorted(open_list)
+if wrong then return wrong end
+
+local of_group = take_list(1)
+local shared = take_list(2)
+local n = tonumber(take())
+
+local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
+for _, group in ipairs(of_group) do refused = refused or not_in_group(groups, group) end
+if refused then
+  remember(slot, sequence, refused)
+  return refused
+end
+
+local first = free_ids(tasks, KEYS[3], n)
+if not first then return no_ids(KEYS[3]) end
+
+-- From here on, the script writes.
+
+local opened, looks, indexed = {}, {}, {}
+local open = opener(tasks, first, who, shared)
+for i = 1, n do
+  local group, score, look = tonumber(ARGV[cursor + 1]), ARGV[cursor + 2], ARGV[cursor + 3]
+  local properties = tonumber(ARGV[cursor + 4])
+  local id, at, score_text = open(score, cursor + 4, properties)
+  cursor = cursor + 4 + 2 * properties
+  opened[2 * i - 1], opened[2 * i] = score_text, id
+  if look ~= '-' then
+    looks[#looks + 1] = moment_text(look, at)
+    looks[#looks + 1] = id
+  end
+  local key = group > 0 and group_index(groups, of_group[group], id)
+  if key then
+    local of = indexed[key] or {}
+    indexed[key] = of
+    of[#of + 1] = place(code, id)
+    of[#of + 1] = id
+  end
+end
+call('SET', KEYS[3], string.format('%.0f', first + n - 1))
+bulk('ZADD', open_list, opened)
+bulk('ZADD', due, looks)
+for key, of in pairs(indexed) do bulk('ZADD', key, of) end
+wake(KEYS[5], n)
+
+answer = string.format('+%.0f', first)
+remember(slot, sequence, answer)
+return answer

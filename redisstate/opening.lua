@@ -1,0 +1,54 @@
+-- opening: code of the scripts that open tasks. It stands between the prelude and the source of these scripts.
+
+-- Returns the first of n free and consecutive ids. Returns nil if there are no such ids. The counter may be lost. So if
+-- some of the next ids are taken, the search continues at higher ids, in steps that double.
+local function free_ids(tasks, counter, n)
+  local first, step = 1 + math.floor(number(redis.call('GET', counter), 0) or INF), n
+  while first + n <= IDS_END do
+    local keys, taken = {}, 0
+    for i = 1, n do keys[i] = tasks .. string.format('%.0f', first + i - 1) end
+    for i = 1, n, 500 do taken = taken + redis.call('EXISTS', unpack(keys, i, math.min(i + 499, n))) end
+    if taken == 0 then return first end
+    first, step = first + step, 2 * step
+  end
+end
+
+local function no_ids(counter)
+  return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
+end
+
+-- Returns the reason why no task of the group can be opened, or nil.
+local function not_in_group(groups, group)
+  if group ~= '' and not group_index(groups, group, 1) then
+    return string.format('!redis: WRONGTYPE %s%s is not the index of a group', groups, group)
+  end
+end
+
+-- Returns a function that writes a new task. The first task gets the id `first`, and the others the next ids. `shared`
+-- has the properties that all new tasks have in common. The function's arguments are the moment of the score, and the
+-- position in ARGV and the number of the task's own properties. It returns the task's id, time of opening and score.
+-- Each task is opened 1 µs after the one before, so that the tasks keep their order.
+local function opener(tasks, first, who, shared)
+  local opened, h = 0, { '', unpack(shared) }
+  return function(score, from, properties)
+    local id, at = string.format('%.0f', first + opened), now + opened / 1000000
+    local at_text = text(at)
+    local score_text, ready = at_text, false
+    if score ~= '' then
+      local t, least = moment(score, now)
+      t = t + opened / 1000000
+      if t ~= at then
+        score_text, ready = text(t), t ~= least
+      end
+    end
+    opened = opened + 1
+    h[1] = tasks .. id
+    local n = 1 + #shared
+    for i = 1, 2 * properties do h[n + i] = ARGV[from + i] end
+    n = n + 2 * properties
+    h[n + 1], h[n + 2], h[n + 3], h[n + 4] = 'log', at_text .. ' ' .. who .. ': open', '0:open', at_text
+    h[n + 5], h[n + 6], h[n + 7], h[n + 8] = 'id', id, 'ready', score_text
+    redis.call('HSET', unpack(h, 1, ready and n + 8 or n + 6))
+    return id, at, score_text
+  end
+end
