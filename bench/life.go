@@ -107,31 +107,14 @@ func (l *lifeCalls) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		due, err := l.store.Due(ctx, now, int64(l.batch))
+		n, others, err := l.store.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, l.batch)
 		if err != nil {
 			return err
 		}
-		ids := make([]int64, len(due))
-		for i, d := range due {
-			ids[i] = d.ID
+		if len(others) > 0 && n == 0 {
+			return fmt.Errorf("task %d was not settled", others[0].ID)
 		}
-		seen, err := l.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
-		if err != nil {
-			return err
-		}
-		units := make([]redisstate.Unit, len(seen))
-		for i, t := range seen {
-			m, ok := t.Task.Settle(now, nil)
-			if !ok {
-				return fmt.Errorf("task %d was not settled", t.ID)
-			}
-			m.Due = due[i].Score
-			units[i].Moves = []tdf.Move{m}
-		}
-		if err := firstError(l.store.Apply(ctx, "server", units...)); err != nil {
-			return err
-		}
-		settled += len(due)
+		settled += n
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func withoutTime(t *testing.T, s *Store) {
 		t.Fatal("the prelude has another budget")
 	}
 	s.scripts.transact, s.scripts.open = newScript(hasty+opening+transactSource), newScript(hasty+opening+openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+moveSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+moving+moveSource)
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 

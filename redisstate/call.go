@@ -22,6 +22,10 @@ var (
 	transactSource string
 	//go:embed open.lua
 	openSource string
+	//go:embed moving.lua
+	moving string
+	//go:embed settle.lua
+	settleSource string
 	//go:embed move.lua
 	moveSource string
 	//go:embed claim.lua
@@ -64,14 +68,15 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
 }
 
 func loadScripts() scripts {
 	return scripts{
 		transact:        newFreeingScript(prelude + opening + transactSource),
 		transactOpening: newScript(prelude + opening + transactSource),
-		open:            newScript(prelude + opening + openSource), move: newFreeingScript(prelude + moveSource),
+		open:            newScript(prelude + opening + openSource),
+		move:            newFreeingScript(prelude + moving + moveSource), settle: newFreeingScript(prelude + moving + settleSource),
 		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
@@ -84,7 +89,8 @@ func Scripts() []string {
 	all := loadScripts()
 	var sums []string
 	for _, script := range []*luaScript{
-		all.transact, all.transactOpening, all.open, all.move, all.claim, all.renew, all.heartbeat, all.bestEffort, all.counts, all.rights,
+		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
+		all.heartbeat, all.bestEffort, all.counts, all.rights,
 		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.plain.Hash())
@@ -161,7 +167,8 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
 		s.scriptWorked.Store(true)
 		if slices.Contains([]*luaScript{
-			s.scripts.transact, s.scripts.transactOpening, s.scripts.open, s.scripts.move, s.scripts.claim, s.scripts.renew,
+			s.scripts.transact, s.scripts.transactOpening, s.scripts.open, s.scripts.move, s.scripts.settle, s.scripts.claim,
+			s.scripts.renew,
 		}, script) {
 			s.taskMoved.Store(true)
 		}

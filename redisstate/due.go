@@ -15,32 +15,14 @@ type Due struct {
 	Score string // the task's score in `due`: the fence of the server's Move (see [tdf.Move.Due])
 }
 
-// Due returns the tasks that are due at the time now, in the order of their due times. It returns at most the given
-// number of tasks.
-func (s *Store) Due(ctx context.Context, now tdf.Time, most int64) ([]Due, error) {
-	var found []redis.Z
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		var err error
-		found, err = s.rdb.ZRangeByScoreWithScores(ctx, s.keys.Due(),
-			&redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read due tasks: redis: %w", err)
+// appendDue appends an entry of `due`. If the member is not an id, it would stay in the set for ever, in the place of a
+// task. So appendDue removes it.
+func (s *Store) appendDue(ctx context.Context, due []Due, member string, score float64) ([]Due, error) {
+	ids := idsOf([]string{member})
+	if len(ids) == 0 {
+		return due, s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) })
 	}
-	var due []Due
-	for _, z := range found {
-		member, _ := z.Member.(string)
-		ids := idsOf([]string{member})
-		if len(ids) == 0 { // the member is not an id: it would stay in the set for ever, in the place of a task
-			if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) }); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		due = append(due, Due{ID: ids[0], Score: dueScore(z.Score)})
-	}
-	return due, nil
+	return append(due, Due{ID: ids[0], Score: dueScore(score)}), nil
 }
 
 // NextDue returns the time at which the next task becomes due, or Never.

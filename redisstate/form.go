@@ -122,10 +122,9 @@ func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, onc
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(tdf.Executed),
 	}, s.wakeKeys(ctx, first.To)...)
 	reply, err := s.callOnce(ctx, s.scripts.move, keys, once, func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, string(first.From), strconv.Itoa(first.Round), string(first.To))
-		e.count(groupCode(first.To))
-		e.add(moment(first.Score), moment(first.NextDue), first.Note)
-		e.form(f, units)
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
+		e.form(first, f)
+		e.moves(f, units)
 	})
 	if err != nil {
 		return nil, err
@@ -133,8 +132,10 @@ func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, onc
 	return outcomes(units, reply)
 }
 
-func (e *encoder) form(f *form, units []Unit) {
-	first := &units[0].Moves[0]
+// form adds the form f of a call. The argument first is the first of its moves.
+func (e *encoder) form(first *tdf.Move, f *form) {
+	e.args = append(e.args, string(first.From), first.Round, string(first.To), groupCode(first.To))
+	e.add(moment(first.Score), moment(first.NextDue), first.Note)
 	e.fields(f.shared)
 	e.stamps(first.Stamp)
 	e.strings(first.Clear)
@@ -143,6 +144,10 @@ func (e *encoder) form(f *form, units []Unit) {
 		e.add(first.Set[j].Name)
 	}
 	e.flag(f.ownMoment)
+}
+
+// moves adds the moves of units of the form f.
+func (e *encoder) moves(f *form, units []Unit) {
 	for i := range units {
 		m := &units[i].Moves[0]
 		e.args = append(e.args, m.ID, m.Claim, m.Due, m.Group)

@@ -99,7 +99,7 @@ func TestGiveUp(t *testing.T) {
 		}
 		now, err := s.Now(t.Context())
 		must(t, err)
-		due, err := s.Due(t.Context(), now, 10)
+		due, err := dueTasks(t.Context(), s, now, 10)
 		must(t, err)
 		if len(due) != 2 {
 			t.Errorf("due: %+v", due)

@@ -250,7 +250,7 @@ func (p *player) renew(ctx context.Context) {
 func (p *player) settle(ctx context.Context) {
 	now, err := p.s.Now(ctx)
 	p.must(err)
-	due, err := p.s.Due(ctx, now, 50)
+	due, err := dueTasks(ctx, p.s, now, 50)
 	p.must(err)
 	ids := make([]int64, len(due))
 	for i := range due {

@@ -70,7 +70,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define())
 		c := s.claim(1e-6)
-		due, err := s.store.Due(s.Context(), s.now(), 10)
+		_, due, err := s.store.SettleUsual(s.Context(), "server", tdf.UsualSuccess(), s.now(), 10)
 		if err != nil || len(due) != 1 {
 			s.Fatal(due, err)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 type settleStore interface {
-	Due(ctx context.Context, now tdf.Time, limit int64) ([]redisstate.Due, error)
+	SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int, others []redisstate.Due, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
@@ -34,6 +34,12 @@ func (d Done) Total() int {
 
 func (d Done) add(more Done) {
 	for kind, n := range more {
+		d.count(kind, n)
+	}
+}
+
+func (d Done) count(kind string, n int) {
+	if n > 0 {
 		d[kind] += n
 	}
 }
@@ -55,15 +61,17 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
-		due, err := s.store.Due(ctx, now, batchSize)
-		if err != nil || len(due) == 0 {
+		usual := tdf.UsualSuccess()
+		n, due, err := s.store.SettleUsual(ctx, s.name, usual, now, batchSize)
+		done.count(kindOf(usual.Move), n)
+		if err != nil || n+len(due) == 0 {
 			return done, err
 		}
 		moves, err := s.decide(ctx, due, now, grace)
 		if err != nil {
 			return done, err
 		}
-		if err := s.apply(ctx, moves, done); err != nil || len(due) < batchSize {
+		if err := s.apply(ctx, moves, done); err != nil || n+len(due) < batchSize {
 			return done, err
 		}
 	}

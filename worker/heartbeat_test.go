@@ -216,7 +216,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	}
 	now, err := other.Now(t.Context())
 	must(t, err)
-	due, err := other.Due(t.Context(), now, 10)
+	_, due, err := other.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), now, 10)
 	must(t, err)
 	if len(c.Claims) != 1 || len(due) != 0 {
 		t.Errorf("task %d: %d claims, due: %+v", id, len(c.Claims), due)

@@ -1,0 +1,90 @@
+-- moving: code of the scripts that make moves of one form. It stands between the prelude and the source of these
+-- scripts.
+
+-- Reads a form: what the moves of a call have in common. Its arguments are: from, round, to, code of `to` in a group's
+-- index, score, due time, note for the log, n, n properties and values, n, n properties and moments, n, n properties to
+-- remove, n, n names of the moves' own properties, '1' if the first moment is a move's own. Score and due time are
+-- moments. A move's own moment has two arguments, min and max.
+local function read_form()
+  return {
+    from = take(), round = take(), to = take(), code = tonumber(take()), score = take(), look = take(), note = take(),
+    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1), own_moment = take() == '1',
+  }
+end
+
+-- Returns the later of `at` and the time in a text. The timestamps of a round never decrease, even if the clock is set
+-- back. A text without a plausible time does not count.
+local function not_before(at, stamped)
+  local t = stamped and tonumber(stamped)
+  if t and t > at and t < 1e12 then return t end
+  return at
+end
+
+-- Returns two functions. The first moves a task. Its arguments are the id, the log, the time, the group, the position
+-- in ARGV before the own values, and whether a result of another claim has put the task into the executed list.
+-- The second function changes the lists, after the last move.
+local function mover(form, tasks, groups, who)
+  local stamps, own, set = form.stamps, form.own, form.set
+  local write = { '', 'log', '', unpack(set) }
+  local stamped, owned = #write, #write + #stamps
+  for i = 1, #stamps, 2 do write[stamped + i] = stamps[i] end
+  for i, name in ipairs(own) do write[owned + 2 * i - 1] = name end
+  local last = owned + 2 * #own
+  local stamped_at, at_text, score_text, look_text
+  local removed, added, looks, forgotten, stray, indexed = {}, {}, {}, {}, {}, {}
+
+  local function stamp(at)
+    stamped_at, at_text = at, at == now and now_text or text(at)
+    score_text, look_text = moment_text(form.score, at), moment_text(form.look, at)
+    for i = 1, #stamps, 2 do write[stamped + i + 1] = moment_text(stamps[i + 1], at) end
+  end
+
+  local function between(at, least, most)
+    if most ~= '' then at = math.min(at, tonumber(most)) end
+    return text(math.max(at, tonumber(least)))
+  end
+
+  local function move(id, log, at, group, position, is_stray)
+    if at ~= stamped_at then stamp(at) end
+    write[1], write[3] = tasks .. id, logged(log, at_text, who, form.note)
+    for i = 1, #own do write[owned + 2 * i] = ARGV[position + i] end
+    if form.own_moment then
+      position = position + #own
+      write[stamped + 2] = between(at, ARGV[position + 1], ARGV[position + 2])
+    end
+    redis.call('HSET', unpack(write, 1, last))
+    if #form.clear > 0 then redis.call('HDEL', write[1], unpack(form.clear)) end
+    removed[#removed + 1] = id
+    if is_stray then stray[#stray + 1] = id end
+    local k = #added
+    added[k + 1], added[k + 2] = score_text, id
+    if look_text then
+      k = #looks
+      looks[k + 1], looks[k + 2] = look_text, id
+    else
+      forgotten[#forgotten + 1] = id
+    end
+    local key = group_index(groups, group, id)
+    if key then
+      local index = indexed[key] or {}
+      indexed[key], k = index, #index
+      index[k + 1], index[k + 2] = place(form.code, id), id
+    end
+  end
+
+  -- KEYS from first_wake on are wake lists.
+  local function finish(left, entered, due, executed, first_wake)
+    bulk('ZREM', left, removed)
+    bulk('ZREM', executed, stray)
+    bulk('ZADD', entered, added)
+    bulk('ZADD', due, looks)
+    bulk('ZREM', due, forgotten)
+    for key, index in pairs(indexed) do bulk('ZADD', key, index) end
+    if #removed > 0 then
+      for i = first_wake, #KEYS do wake(KEYS[i], #removed) end
+    end
+    return #removed
+  end
+
+  return move, finish
+end

@@ -1,0 +1,50 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// SettleUsual makes the Move of a usual case for each task that is due at the time now and fits the case. It looks at no
+// more than the given number of due tasks. It returns how many tasks it has moved, and the other due tasks, in the order of
+// their due times.
+func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int, others []Due, err error) {
+	if err := s.Ready(ctx); err != nil {
+		return 0, nil, err
+	}
+	m := &u.Move
+	keys := append([]string{
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
+	}, s.wakeKeys(ctx, m.To)...)
+	reply, err := s.callOnce(ctx, s.scripts.settle, keys, true, func(e *encoder) {
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, now.String())
+		e.count(most)
+		e.form(m, &form{shared: m.Set})
+		e.fields(u.Equal)
+		e.strings(u.Missing)
+		e.strings(u.Filled)
+		e.add(u.Empty)
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("settle due tasks: %w", err)
+	}
+	lines := strings.Split(text(reply), "\n")
+	if moved, err = strconv.Atoi(lines[0]); err != nil {
+		return 0, nil, fmt.Errorf("settle due tasks: redis: the script answered %q", lines[0])
+	}
+	for _, line := range lines[1:] {
+		member, score, _ := strings.Cut(line, " ")
+		at, err := strconv.ParseFloat(score, 64)
+		if err != nil {
+			return moved, nil, fmt.Errorf("settle due tasks: redis: the script answered %q", line)
+		}
+		if others, err = s.appendDue(ctx, others, member, at); err != nil {
+			return moved, nil, err
+		}
+	}
+	return moved, others, nil
+}

@@ -1,0 +1,153 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// executed are changes of a task that has been executed in its first round with exit status 0.
+var executed = map[string]struct {
+	with  map[string]string // properties to write; "-": to delete
+	usual bool
+}{
+	"usual":                      {nil, true},
+	"in a group":                 {map[string]string{"group": "g"}, true},
+	"output":                     {map[string]string{"0:output": "x"}, true},
+	"stamped in the future":      {map[string]string{"0:executed": "9000000000.000000"}, true},
+	"something on stderr":        {map[string]string{"0:error": "x"}, false},
+	"another exit status":        {map[string]string{"0:exit": "1"}, false},
+	"a signal":                   {map[string]string{"0:exit": "signal: killed"}, false},
+	"no exit status":             {map[string]string{"0:exit": "-"}, false},
+	"end_before":                 {map[string]string{"end_before": "9000000000"}, false},
+	"another spelling of inf":    {map[string]string{"end_before": "Inf"}, false},
+	"fail_on":                    {map[string]string{"fail_on": "any"}, false},
+	"a later round":              {map[string]string{"round": "1"}, false},
+	"another state":              {map[string]string{"state": "running"}, false},
+	"no claim":                   {map[string]string{"0:claim": "-"}, false},
+	"not stamped":                {map[string]string{"0:executed": "-"}, false},
+	"stamped with a word":        {map[string]string{"0:executed": "then"}, false},
+	"stamped with a negative":    {map[string]string{"0:executed": "-5"}, false},
+	"max_fails, and no failures": {map[string]string{"max_fails": "3"}, true},
+}
+
+// SettleUsual settles the tasks that fit the case as the rules do, and no others.
+func TestSettleUsualIsSettle(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		names := slices.Sorted(maps.Keys(executed))
+		for _, name := range names { // two tasks each; SettleUsual gets the first, and the rules the second
+			for range 2 {
+				id := mustOpen(t, s, define(name))[0]
+				c := mustClaim(t, s, 1)[0]
+				m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+				must(t, err)
+				if o, err := s.Execute(ctx, "w", m); err != nil || o[0].Err != nil {
+					t.Fatal(o, err)
+				}
+				for field, value := range executed[name].with {
+					if value == "-" {
+						must(t, s.rdb.HDel(ctx, s.keys.Task(id), field).Err())
+					} else {
+						must(t, s.rdb.HSet(ctx, s.keys.Task(id), field, value).Err())
+					}
+				}
+			}
+		}
+		now, err := s.Now(ctx)
+		must(t, err)
+		for i := range names {
+			must(t, s.rdb.ZRem(ctx, s.keys.Due(), 2*i+2).Err())
+		}
+		usual := 0
+		for _, c := range executed {
+			if c.usual {
+				usual++
+			}
+		}
+		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
+		if err != nil || moved != usual || len(others) != len(names)-usual {
+			t.Fatalf("moved %d, others %v, %v", moved, others, err)
+		}
+		for i, name := range names {
+			compareSettled(t, s, name, int64(2*i+1), executed[name].usual, now)
+		}
+		if ids, err := s.List(ctx, tdf.Succeeded, "g", 0, 10); err != nil || len(ids) != 2 {
+			t.Errorf("the group has %v, %v", ids, err)
+		}
+	})
+}
+
+// compareSettled settles the task id+1 by the rules, and compares it with the task id.
+func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
+	t.Helper()
+	ctx := t.Context()
+	twin, err := s.ReadOne(ctx, id+1, Want{Fields: Rules})
+	must(t, err)
+	m, ok := twin.Task.Settle(now, twin.Invalid)
+	if usual {
+		if !ok || m.Verb != tdf.VerbSucceed {
+			t.Fatalf("%s: the rules do %+v", name, m)
+		}
+		if o, err := s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}}); err != nil || o[0].Err != nil {
+			t.Fatal(o, err)
+		}
+	}
+	got, want := s.rdb.HGetAll(ctx, s.keys.Task(id)).Val(), s.rdb.HGetAll(ctx, s.keys.Task(id+1)).Val()
+	for field := range maps.Keys(want) {
+		if field == "id" || field == "0:claim" || strings.HasPrefix(field, "0:") && field != "0:exit" || field == "lease_until" || field == "log" {
+			continue
+		}
+		if got[field] != want[field] {
+			t.Errorf("%s: %s is %q, want %q", name, field, got[field], want[field])
+		}
+	}
+	if len(got) != len(want) || strings.Count(got["log"], "\n") != strings.Count(want["log"], "\n") {
+		t.Errorf("%s: %v\nwant %v", name, got, want)
+	}
+	list := tdf.Executed
+	if usual {
+		list = tdf.Succeeded
+	}
+	if err := s.rdb.ZScore(ctx, s.keys.List(list), fmt.Sprint(id)).Err(); err != nil {
+		t.Errorf("%s: the task is not in %s: %v", name, list, err)
+	}
+}
+
+// Members of due that are not ids, and due tasks that are missing, delay no other task.
+func TestSettleUsualWithOddMembers(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "7"} {
+			must(t, s.rdb.ZAdd(ctx, s.keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
+		}
+		now, err := s.Now(ctx)
+		must(t, err)
+		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
+		if err != nil || moved != 0 || len(others) != 1 || others[0].ID != 7 {
+			t.Errorf("moved %d, others %v, %v", moved, others, err)
+		}
+		if left := s.rdb.ZRange(ctx, s.keys.Due(), 0, -1).Val(); !slices.Equal(left, []string{"7"}) {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
+// dueTasks returns the first due tasks, and settles none of them.
+func dueTasks(ctx context.Context, s *Store, now tdf.Time, most int64) ([]Due, error) {
+	found, err := s.rdb.ZRangeByScoreWithScores(ctx, s.keys.Due(), &redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
+	var due []Due
+	for _, z := range found {
+		if due, err = s.appendDue(ctx, due, z.Member.(string), z.Score); err != nil {
+			return nil, err
+		}
+	}
+	return due, err
+}
