@@ -25,7 +25,7 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader calls the function do once, as soon as the first after bytes have been read.
+// A meddled reader calls the function do once, before the first Read at or above the offset after.
 type meddled struct {
 	*strings.Reader
 	after int64
@@ -41,7 +41,8 @@ func (m *meddled) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek also makes the next Read call the function do, if it seeks to the beginning.
+// Seek subtracts 1<<40 from after if whence is io.SeekStart. So if after is 1<<40 + n, Read calls do at offset n, but only
+// after the reader was rewound.
 func (m *meddled) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
 		m.after -= 1 << 40
@@ -118,8 +119,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	}
 }
 
-// A dump may contain blank lines everywhere. If other lines follow the end of the dump, the load fails before it
-// completes.
+// A dump may contain blank lines everywhere. If other text follows the last line of the dump, the load fails.
 func TestLoadOfBlankLines(t *testing.T) {
 	from := redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -149,8 +149,8 @@ func warned(t testing.TB, cfg config.Manager) (dump, log string) {
 	return dumped(t, m), b.String()
 }
 
-// reloaded loads a dump into another namespace, checks that the new namespace gives an equal dump, and returns its
-// configuration.
+// reloaded loads a dump into another namespace, and checks that the new namespace gives an equal dump. It returns the
+// configuration of the new namespace.
 func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
@@ -164,8 +164,8 @@ func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
 	return to
 }
 
-// A dump contains the programs that its tasks name, even those that are not listed because they were stored during the
-// dump.
+// A dump contains all stored programs that its tasks name. This includes a program that is not in the list of programs,
+// because it was stored during the dump.
 func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
@@ -231,7 +231,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// Dump takes no longer if the only task has the highest possible id.
+// Dump is not slow if one task has the highest possible id and most ids below it belong to no task.
 func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)

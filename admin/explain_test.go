@@ -13,7 +13,7 @@ import (
 
 const testNow = tdf.Time(1_800_000_000)
 
-// waiting returns an open task that no check blocks. It applies a change before it returns.
+// waiting makes a situation with an open task that no check blocks. It then calls change with the situation, and returns it.
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
@@ -31,7 +31,7 @@ func working(name string) redisstate.WorkerStatus {
 	}
 }
 
-// busyWith returns a task that worker w1 runs. It applies a change before it returns.
+// busyWith makes a situation with a task that worker w1 runs. It then calls change with the situation, and returns it.
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
 		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
@@ -185,7 +185,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 }
 
-// A check blocks a task only if the web server answers "not found". The text of the check contains no password.
+// The check of a source blocks a task only if the web server answers "not found". The text of the check contains no password.
 func TestSourceCheck(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
@@ -223,7 +223,7 @@ func TestSourceCheck(t *testing.T) {
 	}
 }
 
-// Explain reads the text of the last error. Of other texts that rounds printed, it reads only the lengths.
+// Explain reads the text of the last error. It reads only the lengths of the other texts that rounds printed.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a := onEmbedded(t)
 	now, err := redisOf(t, a).Now(t.Context())

@@ -9,9 +9,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet is a snapshot of the server and the workers of a namespace. Only its methods count workers and slots, for Stats,
-// Watch, Explain and Diagnose:
-//   - A worker is alive while its lease holds, until it reports that it has ended.
+// A fleet is a snapshot of the server and the workers of a namespace. Stats, Watch, Explain and Diagnose use its methods to
+// count workers and slots. The methods follow these rules:
+//   - A worker is alive if its lease holds and it has not reported that it has ended.
 //   - A live worker claims tasks if its state is working and nobody ordered it to drain.
 //   - Only slots of workers that claim tasks count.
 //   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran out, and
@@ -56,7 +56,7 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 // serverMissing reports whether no server has been seen for longer than ServerPatience.
 func (f *fleet) serverMissing() bool { return f.at.Sub(f.server) > friend.ServerPatience }
 
-// The states of a worker. If a worker's lease has run out, it is silent, whatever its last heartbeat reported.
+// The states of a worker. A worker whose lease has run out is silent, unless it has reported that it has ended.
 const (
 	workerStarting = "starting"
 	workerWorking  = "working"
@@ -82,7 +82,7 @@ type census struct {
 	alive, claiming int            // numbers of workers
 	states          map[string]int // number of workers by state, without workers that have ended
 	slots, busy     int
-	free            int // free slots, according to both the heartbeats and the running tasks, because either may be late
+	free            int // free slots: the smaller of two counts, from the heartbeats and from the running tasks; either may be late
 }
 
 func (f *fleet) count() census {

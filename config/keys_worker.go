@@ -89,7 +89,7 @@ var workerKeys = []key{
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),
-		"Names of further variables of the worker's environment that programs get, separated by blanks or commas. See docs/programs.md, \"How a program is run\".",
+		"Programs get these variables of the worker's environment, in addition to those that they always get. The value is a list of names, separated by blanks or commas. See docs/programs.md, \"The environment\".",
 	},
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
@@ -97,7 +97,7 @@ var programKeys = []key{
 	},
 	{
 		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),
-		"The name or number of the user as which programs run. If this key is set, the worker must run as root. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty means the worker's user.",
+		"Programs run as this user (a name or a number). If this key is set, the worker must run as root. `%n` is the number of the slot, from 1 to `concurrency`: `tdf-slot%n` gives each slot its own user. Without `%n`, rounds that run at once can read each other's data. Empty means the worker's user.",
 	},
 	{
 		"worker", "memory", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.Memory }),

@@ -8,7 +8,7 @@ type Limits struct {
 	Bytes   int64   // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
 	Entries int     // maximum number of files, directories and links; max_program_entries, 100,000
 	Depth   int     // maximum depth of nested directories; max_program_depth, 32
-	Ratio   float64 // maximum decompressed size divided by the size of the archive; checked above 1 MiB; max_program_ratio, 200
+	Ratio   float64 // maximum ratio of the unpacked size to the archive's size; checked only if more than 1 MiB is unpacked; max_program_ratio, 200
 }
 
 // The defaults of [Limits].
@@ -19,7 +19,7 @@ const (
 	DefaultRatio   = 200
 )
 
-// ratioFrom is the decompressed size in bytes above which Ratio is checked. A small harmless archive may exceed Ratio,
+// ratioFrom is the unpacked size in bytes above which Ratio is checked. A small harmless archive may exceed Ratio,
 // for example if it contains a file of blanks.
 const ratioFrom = 1 << 20
 
@@ -56,8 +56,8 @@ func (l Limits) tooManyNames() error {
 	return limitError(fmt.Sprintf("more than %d bytes of names", maxNames))
 }
 
-// maxNames is the maximum total size in bytes of the names and link targets in an archive. They are kept in memory, and
-// the names also in the journal.
+// maxNames is the maximum total size in bytes of the names and link targets in an archive. Names and link targets are kept
+// in memory. Names are also kept in the journal.
 const maxNames = 32 << 20
 
 // budget counts the unpacked bytes and entries of an archive.

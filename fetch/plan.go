@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// A plan lists the moves of an installation. If a file exists already, making the plan fails, before any file is moved.
+// A plan lists the moves of an installation. If the program's directory already contains one of the files to move,
+// [job.plan] returns an error. At that time, no file has been moved.
 type plan struct {
 	journal
 	moves []string // paths to move from the staged tree to ./$program/, without run.sh

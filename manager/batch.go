@@ -107,7 +107,7 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	for i, t := range tasks {
 		m, err := t.task.Archive()
 		if err != nil {
-			return err // the task was read in a state from which it can be archived
+			return err // cannot happen: the task was read in a state from which it can be archived
 		}
 		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.opens}
 	}

@@ -60,7 +60,7 @@ func parsePauses(lines string) []Pause {
 	return pauses
 }
 
-// inProcess is a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own process.
+// inProcess is the value of a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own process.
 const inProcess = "in process"
 
 func (w *WorkerInfo) fields() []any {
@@ -112,8 +112,8 @@ func (e *NameTakenError) Silent() bool {
 type PriorOwner struct {
 	Gone string // boot id of the prior owner if it is known to be gone; otherwise ""
 
-	// Seen is the time of the prior owner's last heartbeat. Since is the time from which Redis has been available and has
-	// received no later heartbeat. Both are 0 if they are unknown.
+	// Seen is the time of the prior owner's last heartbeat. From the time Since until now, Redis was available and received
+	// no later heartbeat. Both times are 0 if they are unknown.
 	Seen, Since tdf.Time
 }
 
@@ -159,7 +159,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 }
 
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
-// of these tasks. GiveUp ends only claims that were made before the given time, at which another worker took the name.
+// of these tasks. The parameter before is the time at which another worker took the name. GiveUp ends only older claims.
 // Later claims belong to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	given := 0

@@ -15,14 +15,14 @@ import (
 // A WalkPage is the place where a walk through all tasks continues. The walk begins with the zero WalkPage.
 type WalkPage struct {
 	phase  walkPhase
-	last   int64  // the last id that was given out when the walk began; later ids are not counted
+	last   int64  // the last id that was given out before the walk began; the phase counting ends there
 	id     int64  // in the phase counting: the last id of the previous page
 	list   int    // in the phase listing: the index in tdf.Lists of the list that the walk has reached
 	cursor uint64 // the cursor of the scan through the keys or through the list
 }
 
-// A walk has two phases. First, it counts from id 1 to the last id that was given out. If nearly all tasks with these
-// ids were removed, it scans the keys of Redis instead of counting. Then it goes through the lists.
+// A walk has two parts. First, it goes through all numbers from 1 to the last id that was given out. If nearly all tasks
+// with these ids were removed, it scans the keys of Redis instead. Then it goes through the lists.
 type walkPhase int
 
 const (
@@ -52,8 +52,8 @@ func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int6
 	return s.walkLists(ctx, from, most)
 }
 
-// A walk counts if there are at most countedForEach ids per existing task, plus countedAnyway. If there are more ids,
-// scanning all keys of Redis costs less.
+// A walk goes through all numbers from 1 to the last id if the last id is at most countedForEach * (number of tasks) +
+// countedAnyway. Otherwise it scans all keys of Redis, because that costs less.
 const (
 	countedForEach = 10
 	countedAnyway  = 100_000

@@ -53,8 +53,8 @@ func TestHandlerReports(t *testing.T) {
 	}
 }
 
-// After a permanent error, the task has failed for good. After a retry by a user, the task fails as usual
-// (docs/lifecycle.md, "Failed for good").
+// After a permanent error, the task has failed for good. After a user retries the task, `max_fails` decides again whether
+// a failed round ends the task (docs/lifecycle.md, "Failed for good").
 func TestPermanentErrorFailsTheTask(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
@@ -227,7 +227,8 @@ func TestMarkedErrors(t *testing.T) {
 	}
 }
 
-// The reply to each call is lost once. The task is still released only once, with its checkpoint.
+// The first reply to each call is lost, so the worker repeats each call. The task is still released only once, with its
+// checkpoint.
 func TestLaterWithLostReplies(t *testing.T) {
 	w := newWorld(t)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))

@@ -61,7 +61,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// A worker keeps the rules of docs/operations.md, "Names of workers".
+// A worker follows the rules of docs/operations.md, "Names of workers".
 func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	wait()
 }
 
-// If another worker has taken its name, a worker ends its programs and stops. Its tasks are lost at once.
+// A worker ends its programs and stops if another worker has taken its name. Its tasks are lost at once.
 func TestAWorkerThatHasLostItsName(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -136,7 +136,8 @@ func TestIsGone(t *testing.T) {
 	}
 }
 
-// A starting worker ends the processes that an earlier worker of its name left. It finds them by their mark.
+// A starting worker ends the processes that an earlier worker of its name left. It finds them by
+// the variable TDF_DIR in their environment.
 func TestStartEndsLeftProcesses(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
@@ -192,8 +193,7 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	}
 }
 
-// If another worker takes a worker's name during the start, the start ends. The starting worker changes nothing that
-// belongs to the other worker.
+// A starting worker stops if another worker takes its name. It changes nothing that belongs to the other worker.
 func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
@@ -229,7 +229,8 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	}
 }
 
-// silentWorker registers a worker w1 on another host, which has sent no heartbeat for longer than its lease.
+// silentWorker registers a worker w1 on another host. This worker has sent no heartbeat for longer than its lease. The
+// function comesBack sends one.
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
@@ -249,7 +250,8 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 
 const waitingForName = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
-// Redis was away for both workers. The second worker reaches Redis again before the first worker does.
+// Redis was away for both workers. The second worker reaches Redis again before the first worker does. The first worker
+// keeps the name.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	comesBack := w.silentWorker(600)

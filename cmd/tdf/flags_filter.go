@@ -30,7 +30,7 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringVar(&f.campaign, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
 	flags.StringVar(&f.program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
 	flags.StringVar(&f.worker, "worker", "", "`NAME` name of the worker of the last run")
-	flags.StringVar(&f.exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, signal, or 'signal: killed'")
+	flags.StringVar(&f.exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, a signal such as 'signal: killed', or 'signal' for any signal")
 	flags.StringVar(&f.olderThan, "older-than", "", "`SPAN` minimum time in the current state, such as 90s or 2h")
 	flags.StringVar(&f.newerThan, "newer-than", "", "`SPAN` maximum time in the current state")
 	flags.StringVar(&f.output, "output-has", "", "`TEXT` text in the stdout of the last run")
@@ -71,7 +71,8 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (manager.Qu
 	return q, err
 }
 
-// read returns the query without the times, because they depend on Redis's clock. It only checks the flags for the times.
+// read returns the query without the times, because they depend on Redis's clock. It checks that the values of --older-than and
+// --newer-than are valid, but does not put them into the query.
 func (f *filter) read(ids []string) (manager.Query, error) {
 	q := manager.Query{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,

@@ -46,8 +46,8 @@ func addressTaken(at config.Redis) error {
 	return usage("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if your own Redis runs there", at.Addr())
 }
 
-// letIn opens the directory --data for programs that run as [worker] user, because their files are below this directory. Without
-// letIn, only the owner can enter --data.
+// letIn lets programs that run as [worker] user enter the directory --data. Their files are below this directory. Without letIn,
+// only the owner can enter --data.
 func (u *up) letIn(other string) error {
 	if other == "" {
 		return nil

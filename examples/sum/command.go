@@ -12,7 +12,7 @@ import (
 
 const usage = `usage: sum [-config FILE.cfg [-program RUN.SH] [-run NAME]] M N P
 
-Compute the sum of M..N in buckets of P. Without -config, Redis, server and workers run in this process.
+Compute the sum of M..N in buckets of P. Without -config, sum runs Redis, a server and workers in its own process.
 
 `
 
@@ -31,7 +31,7 @@ func parse(args []string, stderr io.Writer) (*command, error) {
 	var c command
 	flags := flag.NewFlagSet("sum", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`; its Redis needs a server and workers")
+	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`; a server and workers must use the same Redis and namespace")
 	flags.StringVar(&c.program, "program", "", "path of `RUN.SH` on the workers' machines (default: the file beside the source code)")
 	flags.StringVar(&c.run, "run", "", "`NAME` of the run; use the name of an interrupted run to continue that run (default: a new name)")
 	split := max(0, len(args)-3)

@@ -1,5 +1,5 @@
-// Command sum computes the sum of m..n in buckets of p. It divides the results into buckets, too, until one number is
-// left. See README.md.
+// Command sum computes the sum of m..n in buckets of p. It then sums these results in buckets of p in the same way. It
+// repeats this until one number is left. See README.md.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // compute computes the sum. With a configuration, it uses the Redis of the configuration. Otherwise it runs all components
-// in this process.
+// in its own process.
 func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) {
 	if c.config == "" {
 		return c.computeHere(ctx, stderr)

@@ -31,7 +31,7 @@ type Proxy struct {
 
 // A fault holds the current faults of a proxy.
 type fault struct {
-	drops int                         // number of replies to drop
+	drops int                         // number of replies that are still to be dropped
 	match func(command []string) bool // selects the commands whose replies are dropped
 	delay time.Duration               // delay of each frame
 	rate  int                         // bytes per second in each direction; 0 means no limit
@@ -186,7 +186,8 @@ func (p *Proxy) leave(l *link) {
 	delete(p.open, l)
 }
 
-// claimDrop reports whether to drop the reply to a command. If so, it lowers the number of replies to drop by one.
+// claimDrop reports whether to drop the reply to a command. If so, it subtracts one from the number of replies that are
+// still to be dropped.
 func (p *Proxy) claimDrop(command []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -80,7 +80,7 @@ func open4all(t *testing.T) string {
 	return dir
 }
 
-// Unreadable directories are reported once. Files in other directories are still removed.
+// One error reports all directories that cannot be read or changed. Files in other directories are still removed.
 func TestUnreadable(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -101,7 +101,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// A directory of another user is not reported.
+// An unreadable directory of another user causes no error.
 func TestForeignDirectory(t *testing.T) {
 	dir := open4all(t)
 	if os.Geteuid() == 0 {
@@ -115,7 +115,7 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// A program makes the files that it leaves inaccessible. The files are still removed.
+// A program leaves directories that nobody can read or enter. They are still removed, with all files in them.
 func TestUnreadableFiles(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrShared says that a configured file name has no $taskId. Rounds share that file, so it never counts as old, and
-// is never removed.
+// ErrShared means that a configured file name has no $taskId. Rounds share that file, so it never counts as old, and is
+// never removed.
 var ErrShared = errors.New("lacks $taskId: its files are never removed")
 
 // A pattern is a configured file name, relative to a directory.
@@ -28,7 +28,7 @@ type part struct {
 	fields []int          // for each submatch, the index of its placeholder
 }
 
-// values are the values of the placeholders, in the order of the variable placeholders.
+// values holds the values of the placeholders, in the order of the slice placeholders.
 type values [5]string
 
 // again is the placeholder for the number of the execution of a round.
@@ -47,7 +47,7 @@ var expressions = []string{
 
 var placeholder = regexp.MustCompile(`\$program|\$worker|\$taskId|\$round|\$again`)
 
-// IsShared reports whether rounds share the file of a configured name, because it has no $taskId.
+// IsShared reports whether rounds share the file of a configured name. They share it if the name has no $taskId.
 func IsShared(text string) bool { return !strings.Contains(filepath.Clean(text), "$taskId") }
 
 // Execution returns the configured name for the n-th execution of a round, counted from 1. For example, the second
