@@ -40,7 +40,7 @@ type Claimed struct {
 	Expired []tdf.Move // the moves of the overdue tasks that the claim has expired
 	Now     tdf.Time   // time of the claim by Redis's clock
 	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases begin later
-	Next    tdf.Time   // when the next open task becomes due; Never if there is none
+	Next    tdf.Time   // when the next open task becomes due; Never if there is none, or if the claim got as many tasks as it asked for
 
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool

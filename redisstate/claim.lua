@@ -163,7 +163,7 @@ end
 -- Chooses tasks from one list, beginning at a rank. Returns two entries of the list. All workers that avoid the same
 -- programs can skip the tasks up to the first entry. This worker can skip the tasks up to the second entry.
 local function look_through(k, rank)
-  local page, all, mine, shared = wanted, nil, nil, true
+  local page, all, mine, shared = math.min(wanted, PAGE), nil, nil, true
   while true do
     local found = call('ZRANGE', KEYS[k], rank, rank + page - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
@@ -184,7 +184,7 @@ local function look_through(k, rank)
         if shared then all = mine end
       end
     end
-    if #found < 2 * page then return all, mine end
+    if #found < 2 * page or #chosen >= wanted then return all, mine end
     rank, page = rank + page, PAGE
   end
 end
@@ -210,8 +210,9 @@ local function look_in(k)
   if mine and (at_mine or mine ~= all) then keep(own, began, mine) end
 end
 
+local size = {} -- of the open lists, by their position in KEYS
 for k = FIRST_PAIR, #KEYS, 2 do
-  wrong = not_sorted(KEYS[k])
+  wrong, size[k] = not_sorted(KEYS[k])
   if wrong then return wrong end
   if not full() and not more then look_in(k) end
 end
@@ -230,7 +231,7 @@ for i = 1, #positions, 2 do call('SET', positions[i], positions[i + 1], 'EX', 2 
 local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
 for k = FIRST_PAIR, #KEYS, 2 do removed[k] = {} end
 local lease_until = now + lease
-local now_text, lease_text = text(now), text(lease_until)
+local lease_text = text(lease_until)
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
   '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
@@ -256,13 +257,13 @@ bulk('ZADD', due, looks)
 local next_due = INF
 for k = FIRST_PAIR, #KEYS, 2 do
   bulk('ZREM', KEYS[k], removed[k])
-  local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  -- Wake another worker: it may want the other due tasks, or the tasks that this worker has passed.
-  if #chosen + avoided > 0 and call('ZCARD', KEYS[k]) > 0 then
-    wake(KEYS[k + 1], 1)
+  if #chosen < wanted then
+    local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if left[2] then next_due = math.min(next_due, score_of(left[2])) end
   end
+  -- Wake another worker: it may want the other due tasks, or the tasks that this worker has passed.
+  if #chosen + avoided > 0 and size[k] > #removed[k] then wake(KEYS[k + 1], 1) end
 end
 
 remember(slot, sequence, table.concat(ids, ' '))
-return { text(now), next_due < INF and text(next_due) or '', in_the_way, out, more and '1' or '', tostring(avoided) }
+return { now_text, next_due < INF and text(next_due) or '', in_the_way, out, more and '1' or '', tostring(avoided) }

@@ -96,10 +96,11 @@ local function remember(slot, sequence, answer)
 end
 
 -- Returns an error reply if the key exists but is not a sorted set. Scripts check this before their first write,
--- because Redis does not undo the writes of a script that fails.
+-- because Redis does not undo the writes of a script that fails. Otherwise, returns nil and the size of the set.
 local function not_sorted(key)
   local size = redis.pcall('ZCARD', key)
   if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
+  return nil, size
 end
 
 local function bulk(command, key, of)
