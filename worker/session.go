@@ -28,7 +28,6 @@ type session struct {
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet
 	dirs  []*rounddir.Dir     // directories that no round uses at present
-	made  int                 // directories made so far
 
 	freed, renewed, claimed, reported signal
 	renewing                          chan struct{} // a lock, so that only one call at a time reports running rounds
