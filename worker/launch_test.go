@@ -3,8 +3,8 @@ package worker
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"

@@ -19,8 +19,8 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			proxy := redistest.NewProxy(t, redistest.Shared(t))
 			release := make(chan struct{})
 			worker := w.workerOn(w.connect(proxy.Addr), Handle("large", func(_ context.Context, r *Round) error {
-				proxy.Limit(4 << 10)
-				err := r.SetCheckpoint(make([]byte, 1<<20)) // takes 256 s, unless the proxy resumes
+				proxy.Limit(8 << 10)
+				err := r.SetCheckpoint(make([]byte, 1<<20)) // takes 128 s, unless the proxy resumes
 				if name == "running" {
 					<-release
 				}
