@@ -30,7 +30,7 @@ func (s *session) keepLeases(ctx context.Context) {
 		case <-time.After(s.nextRenewal(last, time.Now())):
 		}
 		last = time.Now()
-		if isLost(context.Cause(s.stopping)) {
+		if nameTaken(context.Cause(s.stopping)) {
 			continue // the tasks belong to the worker that has the name now
 		}
 		if err := s.renewLeases(ctx, s.executions()); err != nil && ctx.Err() == nil {
@@ -126,7 +126,7 @@ func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal er
 func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	if lost := all.Lost[i]; lost != nil {
 		r.more = false
-		r.e.end(lost)
+		r.e.end(&lostError{lost})
 		return
 	}
 	r.e.leaseRenewed(all.Sent[i])
@@ -142,14 +142,15 @@ func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
 }
 
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
-// The error is a *[tdf.StateError] if the task no longer belongs to this worker.
+// The error is a *lostError if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
 		return 0, err
 	}
-	if renewed.Lost[0] == nil {
-		e.leaseRenewed(renewed.Sent[0])
+	if lost := renewed.Lost[0]; lost != nil {
+		return 0, &lostError{lost}
 	}
-	return renewed.Now, renewed.Lost[0]
+	e.leaseRenewed(renewed.Sent[0])
+	return renewed.Now, nil
 }

@@ -79,7 +79,7 @@ func (w *Worker) sweep(ctx context.Context) {
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
 		w.log.Warn("ended processes that an earlier worker of this name had left running", "processes", n)
 	}
-	if isLost(context.Cause(ctx)) {
+	if nameTaken(context.Cause(ctx)) {
 		return
 	}
 	if err := rounddir.RemoveAll(dir); err != nil {
