@@ -39,7 +39,7 @@ func TestErrorsAreMasked(t *testing.T) {
 // A secret may be any word, even a word in the worker's own messages. errors.Is still finds a masked error, and the
 // worker's own messages are not masked.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
-	gone := &tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}
+	gone := &lostError{&tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := deskWith(t, secret)
 		for _, reason := range []error{errTimedOut, errStopping} {

@@ -169,12 +169,14 @@ func cutShort(ctx context.Context, err error) error {
 	return nil
 }
 
-// isLost reports whether err says that the task, or the worker's name, no longer belongs to this worker.
-func isLost(err error) bool {
-	var found *tdf.StateError
-	var taken *redisstate.NameTakenError
-	return errors.As(err, &found) || errors.As(err, &taken)
-}
+// A lostError says that an execution's task, or the worker's name, no longer belongs to this worker. It has a type of its
+// own because a handler's error may contain a *[tdf.StateError] about another task.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+func isLost(err error) bool { return errors.As(err, new(*lostError)) }
 
 func appendLine(text, line string) string {
 	if line == "" {

@@ -107,6 +107,9 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	return err
 }
 
+// nameTaken reports whether err says that another worker has taken the name.
+func nameTaken(err error) bool { return errors.As(err, new(*redisstate.NameTakenError)) }
+
 // takeName takes the name. If another worker has the name, takeName takes the name only if that worker is gone. A
 // worker may also be silent because Redis was away. If no server can rule that out, takeName waits for the length of
 // the other worker's lease. The result since is the time when the name was taken, by Redis's clock.
@@ -186,7 +189,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 		switch {
 		case errors.As(err, &taken):
 			s.log.Error("another worker has taken the name: all programs are ended", "error", err)
-			s.endPrograms(taken)
+			s.endPrograms(&lostError{taken})
 			s.endClaims(taken)
 			return
 		case err != nil && over.Err() == nil:

@@ -16,42 +16,31 @@ const (
 	expirySlack = 20 * time.Millisecond
 )
 
-// moreReportsPause is the pause before the next report of a round that has more data than one report can contain.
-const moreReportsPause = 100 * time.Millisecond
-
-// followPause is the time between two reports of a round that a user watches.
-const followPause = time.Second
-
 // keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until
-// Redis has accepted their results.
+// Redis has accepted their results. The renewals contain no reports, since a large report on a slow link may take longer
+// than a lease.
 func (s *session) keepLeases(ctx context.Context) {
-	last, soon := time.Now(), false
+	last := time.Now()
 	for {
-		pause := s.nextRenewal(last, time.Now())
-		if soon { // renew all leases, so that the many reports of one round do not delay the renewals of the others
-			pause = min(pause, moreReportsPause)
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.renewed:
 			continue // there are new executions
-		case <-time.After(pause):
+		case <-time.After(s.nextRenewal(last, time.Now())):
 		}
 		last = time.Now()
-		if isLost(context.Cause(s.stopping)) {
+		if nameTaken(context.Cause(s.stopping)) {
 			continue // the tasks belong to the worker that has the name now
 		}
-		more, err := s.renew(ctx, s.executions(), false)
-		if err != nil && ctx.Err() == nil {
+		if err := s.renewLeases(ctx, s.executions()); err != nil && ctx.Err() == nil {
 			s.log.Warn("the leases could not be renewed, trying again", "error", err)
 		}
-		soon = len(more) > 0
 	}
 }
 
 // nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last
-// renewal. The wait is shorter if a task may expire before that, or if a user watches a task.
+// renewal. The wait is shorter if a task may expire before that.
 func (s *session) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(s.heartbeatPause()).Sub(at)
 	for _, e := range s.executions() {
@@ -62,9 +51,6 @@ func (s *session) nextRenewal(last, at time.Time) time.Duration {
 
 func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(e.s.heartbeatPause()).Sub(at)
-	if e.followed.Load() {
-		next = min(next, last.Add(followPause).Sub(at))
-	}
 	if e.task.EndBefore == tdf.Never {
 		return next
 	}
@@ -76,26 +62,13 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	return min(next, left+expirySlack)
 }
 
-// renew renews the leases of executions, and sends the reports of their rounds. It ends executions whose tasks are
-// lost, and returns executions that have more to report. After an error, the programs keep running.
-func (s *session) renew(ctx context.Context, executions []*execution, final bool) (more []*execution, err error) {
-	select {
-	case s.renewing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	defer func() { <-s.renewing }()
+// renewLeases renews the leases of executions, without reports. It ends executions whose tasks are lost.
+func (s *session) renewLeases(ctx context.Context, executions []*execution) error {
 	all := make([]renewal, len(executions))
 	for i, e := range executions {
-		all[i] = e.renewalWithReport(final)
+		all[i] = renewal{e: e, sent: e.renewal(), accepted: func() {}}
 	}
-	err = s.renewAll(ctx, all)
-	for i := range all {
-		if all[i].more {
-			more = append(more, all[i].e)
-		}
-	}
-	return more, err
+	return s.renewAll(ctx, all)
 }
 
 // A renewal is one execution's part of a call that renews leases.
@@ -153,7 +126,7 @@ func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal er
 func (r *renewal) renewed(all redisstate.Renewed, i int) {
 	if lost := all.Lost[i]; lost != nil {
 		r.more = false
-		r.e.end(lost)
+		r.e.end(&lostError{lost})
 		return
 	}
 	r.e.leaseRenewed(all.Sent[i])
@@ -168,47 +141,16 @@ func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
 	return redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
 }
 
-func (e *execution) renewalWithReport(final bool) renewal {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r := renewal{e: e, sent: e.renewal(), accepted: func() {}}
-	if e.roundIO == nil {
-		return r
-	}
-	r.sent.Report, r.accepted, r.more = e.liveReport(e.roundIO, final)
-	e.reportedLive = e.reportedLive || r.sent.Report.Tail != nil || r.sent.Report.PID != 0
-	return r
-}
-
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
-// The error is a *[tdf.StateError] if the task no longer belongs to this worker.
+// The error is a *lostError if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
 	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
 		return 0, err
 	}
-	if renewed.Lost[0] == nil {
-		e.leaseRenewed(renewed.Sent[0])
+	if lost := renewed.Lost[0]; lost != nil {
+		return 0, &lostError{lost}
 	}
-	return renewed.Now, renewed.Lost[0]
-}
-
-// reportLast reports the files of a round that has ended: all except result.json and files/.
-func (e *execution) reportLast(x *roundIO) {
-	defer e.setIO(nil)
-	e.mu.Lock()
-	r, _, _ := e.liveReport(x, true)
-	e.mu.Unlock()
-	if r.Tail == nil && r.Progress == nil && r.Checkpoint == nil && len(r.Updates) == 0 {
-		return // most rounds report nothing
-	}
-	ctx, end := e.s.outlive(e.s.stopping, e.s.reportBound(), e.s.answer)
-	defer end(nil)
-	for more := []*execution{e}; len(more) > 0; {
-		var err error
-		if more, err = e.s.renew(ctx, more, true); err != nil {
-			e.log.Warn("the last progress, checkpoint and updates of a round could not be reported", "error", err)
-			return
-		}
-	}
+	e.leaseRenewed(renewed.Sent[0])
+	return renewed.Now, nil
 }

@@ -130,11 +130,11 @@ func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
 	s, end := w.worker().open(t.Context())
 	defer end()
-	s.renewing <- struct{}{}
-	defer func() { <-s.renewing }()
+	s.reporting <- struct{}{}
+	defer func() { <-s.reporting }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.renew(ctx, nil, true); !errors.Is(err, context.Canceled) {
+	if _, err := s.reportRounds(ctx, nil, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -97,7 +97,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	}
 	counts("a claim", late(func() error { _, _, err := s.claim(1, false); return err }))
 	e := s.executions()[0]
-	counts("a renewal", late(func() error { _, err := s.renew(t.Context(), s.executions(), false); return err }))
+	counts("a renewal", late(func() error { _, err := s.reportRounds(t.Context(), s.executions(), false); return err }))
 	counts("one renewal", late(func() error { _, err := e.renewOne(t.Context(), e.renewal()); return err }))
 	s.endWithoutLease(e.renewed.Load().Add(time.Hour))
 	if got := context.Cause(e.ctx); got != errLeaseEnded {

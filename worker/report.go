@@ -157,12 +157,13 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 // answered handles Redis's answer to a report. It returns an error if Redis has refused the report.
 func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
 	var unstorable *redisstate.UnstorableError
+	var lost *tdf.StateError
 	switch {
 	case err == nil:
 		d.accepted(ctx)
 		s.freeAfterPause(d.e, d.success)
 		return nil
-	case isLost(err):
+	case errors.As(err, &lost):
 		s.drop(d, err)
 		return nil
 	case !errors.As(err, &unstorable):
@@ -173,7 +174,7 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 	if err == nil {
 		err = outcomes[0].Err
 	}
-	if err != nil && !isLost(err) {
+	if err != nil && !errors.As(err, &lost) {
 		return err
 	}
 	return s.answered(ctx, smaller, err, send)

@@ -87,10 +87,10 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	p.begun()
 	p.ended()
 	next := func() time.Duration {
-		_, err := s.renew(t.Context(), s.executions(), false)
+		_, err := s.reportRounds(t.Context(), s.executions(), false)
 		must(t, err)
 		at := time.Now()
-		return s.nextRenewal(at, at)
+		return s.nextReport(at, at)
 	}
 	if got := next(); got != worker.heartbeatPause() {
 		t.Errorf("without a follower, the next report is in %v", got)

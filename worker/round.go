@@ -19,7 +19,7 @@ import (
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
 // Its methods write files in Dir, like a program that runs in a process of its own (docs/programs.md, "The round's
-// directory"). The worker reads these files when it renews the lease, and when the round has ended. The methods may
+// directory"). The worker reads these files as often as it renews the lease, and when the round has ended. The methods may
 // be called from several goroutines.
 type Round struct {
 	ID      int64  // the task's id
@@ -92,7 +92,7 @@ func (r *Round) SetResult(v any) error {
 }
 
 // SetCheckpoint stores data for the task's next round, which may run on any worker. Empty data deletes the
-// checkpoint. The worker sends the checkpoint to Redis with the next renewal of the lease. A crash of the worker may
+// checkpoint. The worker sends the checkpoint to Redis as often as it renews the lease. A crash of the worker may
 // lose a checkpoint that was not sent yet.
 func (r *Round) SetCheckpoint(data []byte) error {
 	if err := r.replace("checkpoint", data); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
@@ -27,6 +28,10 @@ func (w *Worker) rounds() string {
 	return filepath.Join(w.cfg.Directory, roundsDir, fmt.Sprintf("%s-%08x", w.name, h.Sum32()))
 }
 
+// dirsMade counts the directories of rounds. All workers of this process share the count, so that a directory's name
+// never returns while this process runs.
+var dirsMade atomic.Int64
+
 // takeDir returns a directory for a round. If a program left its directory untouched, a later round gets that
 // directory.
 func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
@@ -36,8 +41,6 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 	if n > 0 {
 		dir, s.dirs = s.dirs[n-1], s.dirs[:n-1]
 	}
-	s.made++
-	path := filepath.Join(s.rounds(), strconv.Itoa(s.made))
 	s.mu.Unlock()
 	if dir != nil {
 		if again, err := dir.Again(before, secret); err == nil {
@@ -46,11 +49,14 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 		_ = dir.Remove()
 	}
 	limits := rounddir.Limits{Checkpoint: s.cfg.MaxCheckpoint, Result: s.cfg.MaxResult, Updates: s.cfg.MaxUpdates}
+	path := filepath.Join(s.rounds(), strconv.FormatInt(dirsMade.Add(1), 10))
 	return rounddir.Create(path, before, s.owner(slot), limits, secret)
 }
 
+// putDir keeps an untouched directory for a later round, and removes any other. A round in this process may have left a
+// goroutine behind, which still knows the directory. So the directory of such a round is always removed.
 func (s *session) putDir(dir *rounddir.Dir) {
-	if !dir.Untouched() {
+	if s.inProcess() || !dir.Untouched() {
 		_ = dir.Remove() // best effort: the next start of the worker removes the rest
 		return
 	}
@@ -73,7 +79,7 @@ func (w *Worker) sweep(ctx context.Context) {
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
 		w.log.Warn("ended processes that an earlier worker of this name had left running", "processes", n)
 	}
-	if isLost(context.Cause(ctx)) {
+	if nameTaken(context.Cause(ctx)) {
 		return
 	}
 	if err := rounddir.RemoveAll(dir); err != nil {

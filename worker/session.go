@@ -11,8 +11,9 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A session is a running worker: its slots, their executions, and the two loops that serve all executions. One loop
-// renews the leases (lease.go). The other loop reports executions that have ended (report.go).
+// A session is a running worker: its slots, their executions, and the loops that serve all executions. One loop renews
+// the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports executions that
+// have ended (report.go).
 type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
@@ -28,10 +29,9 @@ type session struct {
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet
 	dirs  []*rounddir.Dir     // directories that no round uses at present
-	made  int                 // directories made so far
 
 	freed, renewed, claimed, reported signal
-	renewing                          chan struct{} // a lock, so that only one call at a time reports running rounds
+	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
 }
 
@@ -49,7 +49,7 @@ func (s signal) give() {
 func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s = &session{
 		Worker: w, held: map[*execution]bool{},
-		renewing: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
+		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
@@ -57,6 +57,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
 	s.loops.Go(func() { s.keepLeases(loops) })
+	s.loops.Go(func() { s.reportRunning(loops) })
 	s.loops.Go(func() { s.report(loops, reporting) })
 	s.loops.Go(func() { s.shareSuccesses(loops) })
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {

@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// errOther is an error that a handler may get from a manager, about another task.
+var errOther = &tdf.StateError{ID: 99, State: tdf.Archived}
+
+// A handler's own error may contain a StateError. It says nothing about the handler's task.
+func TestStateErrorOfAHandler(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark  func(error) error
+		after tdf.State
+	}{
+		"later": {func(err error) error { return Later(time.Hour, err) }, tdf.Open},
+		"unfit": {Unfit, tdf.Open},
+		"plain": {func(err error) error { return err }, tdf.Executed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.open("", ofProgram("p"))
+			w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
+				r.Update("seen")
+				return errors.Join(r.SetCheckpoint([]byte("state")), c.mark(errOther))
+			})))
+			if got := w.task(id); got.State != c.after || got.Checkpoint != "state" || got.Losses != 0 {
+				t.Errorf("the task is %s, with the checkpoint %q\n%s", got.State, got.Checkpoint, got.Log)
+			}
+			w.updated(id, "0-1 seen")
+		})
+	}
+}
+
+// The error of a Preparer may be a StateError, too. Its round could not be run.
+func TestStateErrorOfAPreparer(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("")
+	w.runOnce(w.worker(WithRunner(failingPreparer{err: errOther})))
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), errOther.Error()) {
+		t.Errorf("the task is %s: %q", got.State, got.LastError())
+	}
+}
+
+type failingPreparer struct {
+	goRunner
+	err error
+}
+
+func (p failingPreparer) Prepare(context.Context, *Round) (Runner, error) { return nil, p.err }
