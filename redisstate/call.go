@@ -57,12 +57,17 @@ func newFreeingScript(source string) *luaScript {
 	return &luaScript{plain: redis.NewScript(source), allowOOM: redis.NewScript(allowOOM + source)}
 }
 
+// of returns the form of the script that this Redis knows.
+func (x *luaScript) of(s *Store) *redis.Script {
+	if x.allowOOM != nil && s.flags.Load() {
+		return x.allowOOM
+	}
+	return x.plain
+}
+
 // run runs the form of the script that this Redis knows.
 func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...any) *redis.Cmd {
-	if x.allowOOM != nil && s.flags.Load() {
-		return x.allowOOM.Run(ctx, s.rdb, keys, args...)
-	}
-	return x.plain.Run(ctx, s.rdb, keys, args...)
+	return x.of(s).Run(ctx, s.rdb, keys, args...)
 }
 
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
@@ -164,6 +169,12 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		}
 		return err
 	})
+	s.ran(script, err)
+	return reply, sent, unstorable(err)
+}
+
+// ran records that Redis has run a script, if it has.
+func (s *Store) ran(script *luaScript, err error) {
 	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
 		s.scriptWorked.Store(true)
 		if slices.Contains([]*luaScript{
@@ -173,7 +184,6 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 			s.taskMoved.Store(true)
 		}
 	}
-	return reply, sent, unstorable(err)
 }
 
 // callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script

@@ -79,16 +79,31 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 }
 
 func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
-	random := rand.Text()
-	keys := []string{
+	start := time.Now()
+	reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), s.claimArgs(r))
+	if err != nil {
+		return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
+	}
+	s.link.observe(replySize(reply), time.Since(start))
+	c, overdue, err := readClaimed(r.Worker, reply)
+	c.Sent = start
+	return c, overdue, err
+}
+
+func (s *Store) claimKeys() []string {
+	return []string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
 		s.keys.servers(), s.keys.leap(),
 		s.keys.List(tdf.Open), s.keys.wakeOpen(),
 	}
+}
+
+// claimArgs returns a function that returns the arguments of claim.lua for a call of a call slot.
+func (s *Store) claimArgs(r ClaimRequest) func(slot int, sequence uint64) []any {
+	random := rand.Text()
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
-	start := time.Now()
-	reply, err := s.call(ctx, s.scripts.claim, keys, func(slot int, sequence uint64) []any {
+	return func(slot int, sequence uint64) []any {
 		args := []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
@@ -102,14 +117,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 			args = append(args, p)
 		}
 		return args
-	})
-	if err != nil {
-		return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
 	}
-	s.link.observe(replySize(reply), time.Since(start))
-	c, overdue, err := readClaimed(r.Worker, reply)
-	c.Sent = start
-	return c, overdue, err
 }
 
 // unwantedName returns a name for a set of programs to avoid. All workers compute the same name for the same set. The

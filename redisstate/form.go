@@ -117,19 +117,26 @@ func (f *form) share(units []Unit) {
 
 // move makes one call of move.lua with units of the form f. Its answer is that of transact.
 func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
-	first := &units[0].Moves[0]
-	keys := append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(tdf.Executed),
-	}, s.wakeKeys(ctx, first.To)...)
-	reply, err := s.callOnce(ctx, s.scripts.move, keys, once, func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
-		e.form(first, f)
-		e.moves(f, units)
+	reply, err := s.callOnce(ctx, s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), once, func(e *encoder) {
+		s.encodeMove(e, who, f, units)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return outcomes(units, reply)
+}
+
+func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
+	return append([]string{
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(tdf.Executed),
+	}, s.wakeKeys(ctx, first.To)...)
+}
+
+// encodeMove adds the arguments of move.lua that follow the sequence number.
+func (s *Store) encodeMove(e *encoder, who string, f *form, units []Unit) {
+	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
+	e.form(&units[0].Moves[0], f)
+	e.moves(f, units)
 }
 
 // form adds the form f of a call. The argument first is the first of its moves.

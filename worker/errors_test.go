@@ -30,6 +30,13 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisst
 	return f.Store.Claim(ctx, r)
 }
 
+func (f *failing) ExecuteAndClaim(
+	ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	outcomes, err := f.Execute(ctx, r.Worker, results...)
+	return outcomes, redisstate.Claimed{}, err, nil
+}
+
 func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
 	if f.reports.Add(-1) >= 0 {
 		return nil, errNoAuth

@@ -75,4 +75,6 @@ func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time
 }
 
 // isReleased reports whether the worker releases a task whose round was ended by err.
-func isReleased(err error) bool { return errors.Is(err, errStopping) || errors.Is(err, errLeaseEnded) }
+func isReleased(err error) bool {
+	return errors.Is(err, errStopping) || errors.Is(err, errLeaseEnded) || errors.Is(err, errNoSlot)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -11,6 +12,7 @@ import (
 )
 
 type reporter interface {
+	ExecuteAndClaim(ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move) (o []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
@@ -42,6 +44,7 @@ func (s *session) report(ctx, bound context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		s.gather()
 		deliveries := s.deliveries()
 		if due {
 			deliveries, b.refused = append(b.refused, deliveries...), nil
@@ -68,6 +71,20 @@ func (s *session) putOff(b *backlog, refused []delivery, err error, tried bool) 
 	if b.again == nil || tried {
 		b.pause = min(max(2*b.pause, errorPause), longestPause)
 		b.again = s.after(b.pause)
+	}
+}
+
+// gather lets other executions that are about to end do so, so that one call reports them all.
+func (s *session) gather() {
+	for before := -1; ; {
+		s.mu.Lock()
+		ended := len(s.ended)
+		s.mu.Unlock()
+		if ended == before {
+			return
+		}
+		before = ended
+		runtime.Gosched()
 	}
 }
 
@@ -100,7 +117,7 @@ func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused
 			others = append(others, d)
 		}
 	}
-	refused, err = s.deliver(ctx, results, s.execute)
+	refused, err = s.reportAndClaim(ctx, results)
 	more, otherErr := s.deliver(ctx, others, s.apply)
 	return append(refused, more...), errors.Join(err, otherErr)
 }

@@ -140,7 +140,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
-	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "in their own process: w1") {
+	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "need no source: w1") {
 		t.Errorf("with a worker: %+v", got)
 	}
 	stop()
@@ -180,6 +180,13 @@ func (c *counting) Claim(ctx context.Context, r redisstate.ClaimRequest) (rediss
 		c.claims = append(c.claims, len(claimed.Claims))
 	}
 	return claimed, err
+}
+
+func (c *counting) ExecuteAndClaim(
+	ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	outcomes, err := c.Execute(ctx, r.Worker, results...)
+	return outcomes, redisstate.Claimed{}, err, nil
 }
 
 func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {

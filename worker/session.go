@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -33,6 +34,9 @@ type session struct {
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
+
+	claiming sync.Mutex  // held from counting the free slots to starting the claimed tasks
+	resuming atomic.Bool // the next claim must resume after unwanted tasks
 }
 
 // A signal wakes one waiting goroutine, or the next one that waits.
@@ -87,12 +91,16 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		s.held[e] = true
 		s.busy++
 		e.slot = s.takeSlot()
+		noSlot := s.busy > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
 		go func() {
-			if s.stopping.Err() != nil {
+			switch {
+			case s.stopping.Err() != nil:
 				e.cause = errStopping
-			} else {
+			case noSlot:
+				e.cause = errNoSlot
+			default:
 				e.run(ctx)
 			}
 			end(nil)
@@ -173,19 +181,17 @@ func (s *session) executions() []*execution {
 func (s *session) claimUntilStopped() {
 	waker := s.store.WakeWorker()
 	defer waker.Close()
-	more, resume := 0, false
+	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
 			wait(s.stopping, s.drain.changed)
 			continue
 		}
-		free := s.freeSlots()
-		if free == 0 {
+		asked, c, err := s.claimForFreeSlots()
+		switch {
+		case asked == 0:
 			wait(s.stopping, s.freed)
 			continue
-		}
-		asked, c, err := s.claim(free, resume)
-		switch {
 		case err != nil && s.stopping.Err() == nil:
 			s.log.Error("claiming failed, trying again", "error", err)
 			s.sleep(s.stopping, max(s.cfg.SleepAfterNoProcessClaimed, errorPause))
@@ -193,7 +199,8 @@ func (s *session) claimUntilStopped() {
 		case err != nil:
 			return
 		}
-		resume = c.Unwanted > 0 || resume && len(c.Claims) > 0 // resume until a claim meets no unwanted task and returns no task
+		// Resume until a claim meets no unwanted task and returns no task.
+		s.resuming.Store(c.Unwanted > 0 || s.resuming.Load() && len(c.Claims) > 0)
 		more++
 		if len(c.Claims) > 0 {
 			more = 0
@@ -220,6 +227,16 @@ const (
 	claimPause      = 50 * time.Millisecond
 )
 
+// claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
+func (s *session) claimForFreeSlots() (asked int, c redisstate.Claimed, err error) {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	if free := s.freeSlots(); free > 0 {
+		return s.claim(free, s.resuming.Load())
+	}
+	return 0, c, nil
+}
+
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
@@ -235,13 +252,9 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 	if err != nil {
 		return most, c, err
 	}
-	for _, claim := range c.Claims {
-		s.breakers.claimed(claim.Task.Program)
-	}
+	s.startClaimed(ctx, c)
 	if probing && !c.More {
 		s.breakers.nothingToProbe()
 	}
-	received := time.Now()
-	s.start(c, s.renewLate(ctx, c), received)
 	return most, c, nil
 }

@@ -15,7 +15,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 	for _, name := range []string{"running", "ended"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.cfg.Lease = 300 * time.Millisecond
+			w.cfg.Lease, w.cfg.Concurrency = 300*time.Millisecond, 2
 			proxy := redistest.NewProxy(t, redistest.Shared(t))
 			release := make(chan struct{})
 			worker := w.workerOn(w.connect(proxy.Addr), Handle("large", func(_ context.Context, r *Round) error {
