@@ -23,8 +23,8 @@ type Server struct {
 	client *redis.Client
 }
 
-// Start starts a redis-server on a free port.
-func Start() (*Server, error) {
+// Start starts a redis-server on a free port, with further arguments for redis-server.
+func Start(settings ...string) (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, errors.New("redis-server is not installed; run make setup")
 	}
@@ -39,7 +39,8 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	r := &Server{Port: port, dir: dir}
-	r.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir)
+	args := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir}
+	r.cmd = exec.Command("redis-server", append(args, settings...)...)
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
 	}
