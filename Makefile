@@ -4,10 +4,10 @@ FUZZTIME ?= 20s
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod tools/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-run bench-look clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	go build -o bin/ ./cmd/...
@@ -44,6 +44,10 @@ soak: ## run the long versions of the soak tests (up to an hour per package)
 bench: ## measure the cost of calls to Redis
 	scripts/setup go redis-server
 	cd bench && go run .
+
+bench-peers: ## compare TDF with asynq and BullMQ, and check the targets for speed
+	scripts/setup go redis-server node npm
+	cd bench && go run ./peers
 
 bench-run: ## measure runs per second, compared with xargs, GNU parallel and a bare loop
 	scripts/setup go redis-server parallel

@@ -10,8 +10,10 @@ import (
 	"testing"
 )
 
-// TestMain lets the test program be the child processes of a measurement.
+// TestMain lets the test program be the child processes of a measurement. With the race detector, each process would
+// sleep for a second when it ends.
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if isRole() {
 		exit(runRole(context.Background(), os.Stdin, os.Stdout))
 	}
