@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -12,7 +13,7 @@ import (
 func chainBar() *bar {
 	return &bar{
 		name: "chain", unit: "ms per link",
-		sides: []side{{tdfSide, shippedSettings, chains}},
+		sides: []side{{tdfSide, redisserver.Shipped, chains}},
 		wants: []want{atMost(10, "ms per link", value(tdfSide))},
 	}
 }

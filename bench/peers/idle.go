@@ -6,13 +6,15 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
 // idleBar measures how many commands an idle system sends to Redis.
 func idleBar() *bar {
 	return &bar{
 		name: "idle", unit: "commands/s per worker",
-		sides: []side{{tdfSide, shippedSettings, idles}},
+		sides: []side{{tdfSide, redisserver.Shipped, idles}},
 		wants: []want{atMost(1.5, "commands/s per worker", value(tdfSide))},
 	}
 }

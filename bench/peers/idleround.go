@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/bench/internal/bars"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
@@ -15,8 +16,8 @@ func idleRoundBar() *bar {
 	return &bar{
 		name: "idle-round", unit: "ms",
 		sides: []side{
-			{none, shippedSettings, func(t *trial) (figure, error) { return t.idleRound(0) }},
-			{many, shippedSettings, func(t *trial) (figure, error) { return t.idleRound(t.backlog) }},
+			{none, redisserver.Shipped, func(t *trial) (figure, error) { return t.idleRound(0) }},
+			{many, redisserver.Shipped, func(t *trial) (figure, error) { return t.idleRound(t.backlog) }},
 		},
 		wants: []want{atMost(2, "× a round without tasks", ratio(many, none))},
 	}

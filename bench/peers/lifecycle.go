@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/bench/internal/child"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
 // lifeCycleBar compares whole systems at work: tasks are opened and processed at the same time. TDF also settles and
@@ -14,7 +15,7 @@ func lifeCycleBar() *bar {
 	return &bar{
 		name: "life-cycle", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, shippedSettings, lives(tdfSystem{whole: true}, job{Batch: 1000}, idleFirst)},
+			{tdfSide, redisserver.Shipped, lives(tdfSystem{whole: true}, job{Batch: 1000}, idleFirst)},
 			{asynqSide, nil, lives(asynqSystem{}, job{Callers: 16}, tasksFirst)},
 			{bullmqSide, nil, lives(bullmqSystem{}, job{Batch: 1000}, idleFirst)},
 		},

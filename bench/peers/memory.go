@@ -1,17 +1,13 @@
 package main
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "github.com/tdf-framework/tdf/bench/redisserver"
 
 // memoryBar compares the memory that Redis needs for an open task.
 func memoryBar() *bar {
 	return &bar{
 		name: "memory", unit: "bytes per open task",
 		sides: []side{
-			{tdfSide, shippedSettings, stores(tdfSystem{}, job{Batch: 1000})},
+			{tdfSide, redisserver.Shipped, stores(tdfSystem{}, job{Batch: 1000})},
 			{tdfSide + ", Redis's defaults", nil, stores(tdfSystem{}, job{Batch: 1000})},
 			{asynqSide, nil, stores(asynqSystem{}, job{Callers: 16})},
 			{bullmqSide, nil, stores(bullmqSystem{}, job{Batch: 1000})},
@@ -23,7 +19,7 @@ func memoryBar() *bar {
 // stores returns a measurement of the memory of open tasks. The processes of the system have ended by then.
 func stores(s system, opening job) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
-		before, err := t.usedMemory()
+		before, err := t.redis.Memory(t.ctx)
 		if err != nil {
 			return figure{}, err
 		}
@@ -39,24 +35,10 @@ func stores(s system, opening job) func(*trial) (figure, error) {
 		if err := t.stopChildren(); err != nil {
 			return figure{}, err
 		}
-		after, err := t.usedMemory()
+		after, err := t.redis.Memory(t.ctx)
 		if err != nil {
 			return figure{}, err
 		}
 		return figure{Value: (after - before) / float64(t.tasks)}, s.checkOpened(t, t.tasks)
 	}
-}
-
-// usedMemory returns the number of bytes that Redis has allocated.
-func (t *trial) usedMemory() (float64, error) {
-	info, err := t.rdb.Info(t.ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(info) {
-		if bytes, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
-			return strconv.ParseFloat(bytes, 64)
-		}
-	}
-	return 0, fmt.Errorf("INFO has no used_memory")
 }

@@ -1,13 +1,17 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
 
 // openBulkBar compares one caller that opens tasks in batches with many callers that open them one by one.
 func openBulkBar() *bar {
 	return &bar{
 		name: "open-bulk", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, shippedSettings, opens(tdfSystem{}, job{Batch: 1000})},
+			{tdfSide, redisserver.Shipped, opens(tdfSystem{}, job{Batch: 1000})},
 			{asynqSide, nil, opens(asynqSystem{}, job{Callers: 16})},
 			{bullmqSide, nil, opens(bullmqSystem{}, job{Batch: 1000})},
 		},
@@ -20,7 +24,7 @@ func openSingleBar() *bar {
 	return &bar{
 		name: "open-single", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, shippedSettings, opens(tdfSystem{}, job{Batch: 1})},
+			{tdfSide, redisserver.Shipped, opens(tdfSystem{}, job{Batch: 1})},
 			{asynqSide, nil, opens(asynqSystem{}, job{Callers: 1})},
 			{bullmqSide, nil, opens(bullmqSystem{}, job{Batch: 1})},
 		},

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/bench/internal/bars"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
 // pickupBar compares the time from the call that opens a task to the start of its handler, in an idle system.
@@ -11,7 +12,7 @@ func pickupBar() *bar {
 	return &bar{
 		name: "pickup", unit: "ms",
 		sides: []side{
-			{tdfSide, shippedSettings, picksUp(tdfSystem{whole: true})},
+			{tdfSide, redisserver.Shipped, picksUp(tdfSystem{whole: true})},
 			{bullmqSide, nil, picksUp(bullmqSystem{})},
 		},
 		any: true,

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"time"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
 // processBar compares worker processes that process tasks that were opened before.
@@ -10,7 +12,7 @@ func processBar() *bar {
 	return &bar{
 		name: "process", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, shippedSettings, processes(tdfSystem{}, job{Batch: 1000})},
+			{tdfSide, redisserver.Shipped, processes(tdfSystem{}, job{Batch: 1000})},
 			{asynqSide, nil, processes(asynqSystem{}, job{Callers: 16})},
 			{bullmqSide, nil, processes(bullmqSystem{}, job{Batch: 1000})},
 		},

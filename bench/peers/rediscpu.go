@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
 
 // redisCPUBar compares the CPU time that Redis needs for the whole life of a task. Tasks are opened one by one. While
 // tasks are opened, TDF's server and manager run, but no worker. Then a worker processes the tasks. The sides "worker
@@ -10,9 +14,9 @@ func redisCPUBar() *bar {
 	return &bar{
 		name: "redis-cpu", unit: "µs of Redis CPU",
 		sides: []side{
-			{tdfSide, shippedSettings, redisCPU(phases(tdfSystem{whole: true}))},
+			{tdfSide, redisserver.Shipped, redisCPU(phases(tdfSystem{whole: true}))},
 			{bullmqSide, nil, redisCPU(phases(bullmqSystem{}))},
-			{tdfSide + running, shippedSettings, redisCPU(lives(tdfSystem{whole: true}, job{Batch: 1, Callers: 1}, idleFirst))},
+			{tdfSide + running, redisserver.Shipped, redisCPU(lives(tdfSystem{whole: true}, job{Batch: 1, Callers: 1}, idleFirst))},
 			{bullmqSide + running, nil, redisCPU(lives(bullmqSystem{}, job{Batch: 1, Callers: 1}, idleFirst))},
 		},
 		wants: []want{atMost(0.75, "× BullMQ", ratio(tdfSide, bullmqSide))},

@@ -13,9 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// shippedSettings are the arguments of redis-server that deploy's Redis uses, apart from persistence.
-var shippedSettings = []string{"--hash-max-listpack-value", "1024"}
-
 // namespace is TDF's namespace.
 const namespace = "bench"
 
