@@ -27,7 +27,9 @@ func idles(t *trial) (figure, error) {
 	if _, err := t.idleWorker(tdfSystem{}, job{Slots: 1, Workers: t.workers}); err != nil {
 		return figure{}, err
 	}
-	time.Sleep(t.warmup)
+	if err := t.sleep(t.warmup); err != nil {
+		return figure{}, err
+	}
 	commands, err := countCommands(t.redis.Addr(), t.idle)
 	return figure{Value: float64(commands) / t.idle.Seconds() / float64(t.workers)}, err
 }

@@ -67,7 +67,7 @@ func (t *trial) openAndProcess(s system, opener, worker *child.Process, late boo
 			return 0, err
 		}
 	}
-	err := t.poll(s.processed, func(processed int64) bool { return processed >= int64(t.tasks) })
+	err := t.untilProcessed(s, int64(t.tasks))
 	took := time.Since(began)
 	return took, errors.Join(err, <-done)
 }

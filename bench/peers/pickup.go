@@ -37,7 +37,7 @@ func picksUp(s system) func(*trial) (figure, error) {
 		if err := opener.Call("trickle", nil); err != nil {
 			return figure{}, err
 		}
-		if err := t.poll(s.processed, func(n int64) bool { return n >= int64(t.pickups) }); err != nil {
+		if err := t.untilProcessed(s, int64(t.pickups)); err != nil {
 			return figure{}, err
 		}
 		var got tally

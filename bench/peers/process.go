@@ -42,7 +42,7 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 	if err != nil {
 		return figure{}, err
 	}
-	f, err := t.costOf(n, func() (time.Duration, error) { return t.untilProcessed(s, worker.Call, int64(open), int64(n)) })
+	f, err := t.costOf(n, func() (time.Duration, error) { return t.processBy(s, worker.Call, int64(open), int64(n)) })
 	if err != nil {
 		return f, err
 	}
@@ -52,15 +52,15 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 	return f, s.checkProcessed(t, n)
 }
 
-// untilProcessed starts a worker, and returns the time from the first claim until n tasks are processed.
-func (t *trial) untilProcessed(s system, call func(verb string, reply any) error, open, n int64) (time.Duration, error) {
+// processBy starts a worker, and returns the time from the first claim until n tasks are processed.
+func (t *trial) processBy(s system, call func(verb string, reply any) error, open, n int64) (time.Duration, error) {
 	started := make(chan error, 1)
 	go func() { started <- call("work", nil) }()
 	if err := t.poll(s.waiting, func(waiting int64) bool { return waiting < open }); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	err := t.poll(s.processed, func(processed int64) bool { return processed >= n })
+	err := t.untilProcessed(s, n)
 	took := time.Since(began)
 	return took, errors.Join(err, <-started)
 }

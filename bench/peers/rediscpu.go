@@ -48,7 +48,7 @@ func phases(s system) func(*trial) (figure, error) {
 			if err := opener.Call("open", nil); err != nil {
 				return 0, err
 			}
-			_, err := t.untilProcessed(s, worker.Call, int64(t.tasks), int64(t.tasks))
+			_, err := t.processBy(s, worker.Call, int64(t.tasks), int64(t.tasks))
 			return time.Since(began), err
 		})
 		if err != nil {

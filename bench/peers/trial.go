@@ -104,7 +104,7 @@ func (t *trial) stopChildren() error {
 	return errors.Join(errs...)
 }
 
-// pollPause is short compared with a measurement. Its polls use little of Redis's time.
+// pollPause is the shortest pause between two polls. It is short compared with a measurement.
 const pollPause = 5 * time.Millisecond
 
 // poll waits until a number in Redis fulfils a condition.
@@ -114,11 +114,38 @@ func (t *trial) poll(read func(t *trial) (int64, error), fulfilled func(int64) b
 		if err != nil || fulfilled(n) {
 			return err
 		}
-		select {
-		case <-time.After(pollPause):
-		case <-t.ctx.Done():
-			return context.Cause(t.ctx)
+		if err := t.sleep(pollPause); err != nil {
+			return err
 		}
+	}
+}
+
+// untilProcessed waits until the system has processed n tasks. It polls more often near the end. So its polls use little
+// of the CPU time of Redis that a measurement counts.
+func (t *trial) untilProcessed(s system, n int64) error {
+	began := time.Now()
+	for {
+		processed, err := s.processed(t)
+		if err != nil || processed >= n {
+			return err
+		}
+		pause := pollPause
+		if processed > 0 {
+			left := time.Since(began) * time.Duration(n-processed) / time.Duration(processed)
+			pause = min(max(left/4, pollPause), 20*pollPause)
+		}
+		if err := t.sleep(pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *trial) sleep(pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
 	}
 }
 
