@@ -1,13 +1,15 @@
-# Settings: make fuzz FUZZTIME=1m
+# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10
 FUZZTIME ?= 20s
+BENCH ?= .
+COUNT ?= 1
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod tools/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-run bench-look clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	go build -o bin/ ./cmd/...
@@ -41,9 +43,13 @@ soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
 
-bench: ## measure the cost of calls to Redis
+bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeats them
 	scripts/setup go redis-server
-	cd bench && go run .
+	cd bench && go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -timeout 0 .
+
+bench-peers: ## compare TDF with asynq and BullMQ, and check the targets for speed
+	scripts/setup go redis-server node npm
+	cd bench && go run ./peers
 
 bench-run: ## measure runs per second, compared with xargs, GNU parallel and a bare loop
 	scripts/setup go redis-server parallel

@@ -15,6 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Shipped contains the arguments of redis-server for the settings of the Redis that TDF ships, apart from persistence.
+var Shipped = []string{"--hash-max-listpack-value", "1024"}
+
 // A Server is a redis-server that listens on loopback and saves nothing to disk.
 type Server struct {
 	Port   int
@@ -23,8 +26,8 @@ type Server struct {
 	client *redis.Client
 }
 
-// Start starts a redis-server on a free port.
-func Start() (*Server, error) {
+// Start starts a redis-server on a free port, with further arguments for redis-server.
+func Start(settings ...string) (*Server, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, errors.New("redis-server is not installed; run make setup")
 	}
@@ -39,7 +42,8 @@ func Start() (*Server, error) {
 		return nil, err
 	}
 	r := &Server{Port: port, dir: dir}
-	r.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir)
+	args := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir}
+	r.cmd = exec.Command("redis-server", append(args, settings...)...)
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -62,15 +66,29 @@ func (r *Server) Stop() {
 	os.RemoveAll(r.dir)
 }
 
+// Flush deletes all data.
+func (r *Server) Flush(ctx context.Context) error { return r.client.FlushAll(ctx).Err() }
+
+// Memory returns the number of bytes that Redis has allocated.
+func (r *Server) Memory(ctx context.Context) (float64, error) {
+	info, err := r.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(info) {
+		if bytes, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
+			return strconv.ParseFloat(bytes, 64)
+		}
+	}
+	return 0, errors.New("INFO of Redis has no used_memory")
+}
+
 // Usage holds the CPU time in seconds that Redis used, and the number of commands that it ran. The number includes the
 // commands that scripts call.
 type Usage struct{ CPU, Commands float64 }
 
 // Minus returns u minus v.
 func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
-
-// Plus returns the sum of u and v.
-func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.Commands + v.Commands} }
 
 // Usage returns the server's usage since its start. It waits a moment for fresh numbers.
 func (r *Server) Usage(ctx context.Context) (Usage, error) {

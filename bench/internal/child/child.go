@@ -1,0 +1,135 @@
+// Package child runs parts of a measurement in processes of their own.
+//
+// The parent writes verbs to the child's stdin, one on each line. The child answers each verb with one line of JSON on
+// its stdout. Its first line says that it is ready. It ends when its stdin ends, so it does not outlive its parent.
+package child
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// A Process is a child process.
+type Process struct {
+	name    string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	answers *bufio.Reader
+	calls   sync.Mutex
+}
+
+// An answer is a line from the child.
+type answer struct {
+	Error string          `json:"error,omitempty"`
+	Reply json.RawMessage `json:"reply,omitempty"`
+}
+
+// Start starts a child and waits until it is ready. When the command's context ends, the child is killed.
+func Start(name string, cmd *exec.Cmd) (*Process, error) {
+	p := &Process{name: name, cmd: cmd}
+	cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.answers = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := p.read(nil); err != nil {
+		_ = p.Stop() // the first error says more
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Call sends a verb, waits for the reply and decodes it into reply, unless reply is nil.
+func (p *Process) Call(verb string, reply any) error {
+	p.calls.Lock()
+	defer p.calls.Unlock()
+	if _, err := fmt.Fprintln(p.in, verb); err != nil {
+		return fmt.Errorf("%s: %s: %w", p.name, verb, err)
+	}
+	if err := p.read(reply); err != nil {
+		return fmt.Errorf("%s: %s: %w", p.name, verb, err)
+	}
+	return nil
+}
+
+func (p *Process) read(reply any) error {
+	line, err := p.answers.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("the process has ended: %w", err)
+	}
+	var a answer
+	if err := json.Unmarshal(line, &a); err != nil {
+		return fmt.Errorf("invalid answer %q: %w", line, err)
+	}
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	if reply == nil {
+		return nil
+	}
+	return json.Unmarshal(a.Reply, reply)
+}
+
+// patience is how long Stop waits for the end of the child.
+const patience = 20 * time.Second
+
+// Stop ends the child. If the child does not end by itself, Stop kills it and returns an error.
+func (p *Process) Stop() error {
+	p.in.Close()
+	killed := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	_, _ = io.Copy(io.Discard, p.answers)
+	err := p.cmd.Wait()
+	if !killed.Stop() {
+		return fmt.Errorf("%s did not end within %s", p.name, patience)
+	}
+	return err
+}
+
+// A Verb is a function of a child. Its result is encoded as JSON.
+type Verb func(ctx context.Context) (any, error)
+
+// Serve answers the verbs of the parent until in ends. It runs in the child.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Verb) error {
+	lines := bufio.NewScanner(in)
+	encoder := json.NewEncoder(out)
+	if err := encoder.Encode(answer{}); err != nil {
+		return err
+	}
+	for lines.Scan() {
+		if err := encoder.Encode(carryOut(ctx, verbs[lines.Text()])); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func carryOut(ctx context.Context, verb Verb) answer {
+	if verb == nil {
+		return answer{Error: "unknown verb"}
+	}
+	result, err := verb(ctx)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	reply, err := json.Marshal(result)
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{Reply: reply}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"time"
+
+	"github.com/tdf-framework/tdf/bench/internal/bars"
+	"github.com/tdf-framework/tdf/bench/redisserver"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/server"
+)
+
+// idleRoundBar compares a server's round with many open tasks with a round without tasks. No task is due.
+func idleRoundBar() *bar {
+	const none, many = "TDF, no tasks", "TDF, large backlog"
+	return &bar{
+		name: "idle-round", unit: "ms",
+		sides: []side{
+			{none, redisserver.Shipped, func(t *trial) (figure, error) { return t.idleRound(0) }},
+			{many, redisserver.Shipped, func(t *trial) (figure, error) { return t.idleRound(t.backlog) }},
+		},
+		wants: []want{atMost(2, "× a round without tasks", ratio(many, none))},
+	}
+}
+
+// idleRound measures the median duration of a server's round while tasks are open.
+func (t *trial) idleRound(open int) (figure, error) {
+	s := tdfSystem{}
+	if open > 0 {
+		opener, err := s.opener(t, job{Tasks: open, Batch: 1000})
+		if err != nil {
+			return figure{}, err
+		}
+		if err := opener.Call("open", nil); err != nil {
+			return figure{}, err
+		}
+	}
+	cfg, err := config.DefaultServer(namespace)
+	if err != nil {
+		return figure{}, err
+	}
+	store, err := redisstate.Connect(t.ctx, redisConfig(t.redis.Port), namespace, discard())
+	if err != nil {
+		return figure{}, err
+	}
+	defer store.Close()
+	one := server.New("server", cfg, store, discard())
+	var took []float64
+	for range t.rounds {
+		began := time.Now()
+		done, err := one.RunOnce(t.ctx)
+		if err != nil {
+			return figure{}, err
+		}
+		if err := expect("moves of an idle server", done.Total(), 0); err != nil {
+			return figure{}, err
+		}
+		took = append(took, time.Since(began).Seconds()*1000)
+	}
+	return figure{Value: bars.Median(took)}, s.checkOpened(t, open)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// The versions of BullMQ and of its Redis client.
+const (
+	bullmqVersion  = "6.7.0"
+	ioredisVersion = "5.11.1"
+)
+
+// installed installs BullMQ below the user's cache directory, unless it is already there. It returns the directory of
+// the modules.
+var installed = sync.OnceValues(func() (string, error) {
+	for _, name := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return "", fmt.Errorf("%w; run scripts/setup node npm", err)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "tdf-bench", "bullmq-"+bullmqVersion+"-ioredis-"+ioredisVersion)
+	modules := filepath.Join(dir, "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, "bullmq")); err == nil {
+		return modules, nil
+	}
+	return modules, install(dir)
+})
+
+// install installs into a temporary directory, and then gives it its name. So an interrupted installation is not used.
+func install(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "install")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	npm := exec.Command("npm", "install", "--prefix", temporary, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+		"bullmq@"+bullmqVersion, "ioredis@"+ioredisVersion)
+	npm.Stdout, npm.Stderr = os.Stderr, os.Stderr
+	if err := npm.Run(); err != nil {
+		return fmt.Errorf("install BullMQ: npm install: %w", err)
+	}
+	if err := os.Rename(temporary, dir); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("install BullMQ: %w", err)
+	}
+	return nil
+}

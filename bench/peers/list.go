@@ -1,0 +1,9 @@
+package main
+
+// allBars returns all bars, in the order of the table.
+func allBars() []*bar {
+	return []*bar{
+		processBar(), openBulkBar(), openSingleBar(), lifeCycleBar(), redisCPUBar(), pickupBar(), memoryBar(),
+		chainBar(), backlogBar(), idleRoundBar(), idleBar(),
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
+
+// processBar compares worker processes that process tasks that were opened before.
+func processBar() *bar {
+	return &bar{
+		name: "process", unit: "tasks/s",
+		sides: []side{
+			{tdfSide, redisserver.Shipped, processes(tdfSystem{}, job{Batch: 1000})},
+			{asynqSide, nil, processes(asynqSystem{}, job{Callers: 16})},
+			{bullmqSide, nil, processes(bullmqSystem{}, job{Batch: 1000})},
+		},
+		wants: []want{
+			atLeast(2, "× BullMQ", ratio(tdfSide, bullmqSide)),
+			atLeast(4, "× asynq", ratio(tdfSide, asynqSide)),
+		},
+	}
+}
+
+// processes returns a measurement of one worker process, from the first claim to the last commit.
+func processes(s system, opening job) func(*trial) (figure, error) {
+	return func(t *trial) (figure, error) { return t.process(s, opening, t.tasks, t.tasks) }
+}
+
+// process opens tasks, and measures the processing of the first n of them.
+func (t *trial) process(s system, opening job, open, n int) (figure, error) {
+	opening.Tasks = open
+	opener, err := s.opener(t, opening)
+	if err != nil {
+		return figure{}, err
+	}
+	if err := opener.Call("open", nil); err != nil {
+		return figure{}, err
+	}
+	worker, err := s.worker(t, job{Slots: slots})
+	if err != nil {
+		return figure{}, err
+	}
+	f, err := t.costOf(n, func() (time.Duration, error) { return t.processBy(s, worker.Call, int64(open), int64(n)) })
+	if err != nil {
+		return f, err
+	}
+	if err := t.stopChildren(); err != nil {
+		return f, err
+	}
+	return f, s.checkProcessed(t, n)
+}
+
+// processBy starts a worker, and returns the time from the first claim until n tasks are processed.
+func (t *trial) processBy(s system, call func(verb string, reply any) error, open, n int64) (time.Duration, error) {
+	started := make(chan error, 1)
+	go func() { started <- call("work", nil) }()
+	if err := t.poll(s.waiting, func(waiting int64) bool { return waiting < open }); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err := t.untilProcessed(s, n)
+	took := time.Since(began)
+	return took, errors.Join(err, <-started)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/bench/internal/child"
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
+
+// slots is the number of tasks that a worker runs at once.
+const slots = 50
+
+// timeLimit bounds one measurement.
+const timeLimit = 15 * time.Minute
+
+// A trial is one measurement of one side. It has a Redis of its own.
+type trial struct {
+	size
+	ctx   context.Context
+	redis *redisserver.Server
+	rdb   *redis.Client
+	dir   string // a temporary directory
+
+	children []*child.Process
+}
+
+func measureSide(ctx context.Context, s side, size size) (f figure, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	defer cancel()
+	server, err := redisserver.Start(s.settings...)
+	if err != nil {
+		return f, err
+	}
+	defer server.Stop()
+	dir, err := os.MkdirTemp("", "tdf-bench-peers")
+	if err != nil {
+		return f, err
+	}
+	defer os.RemoveAll(dir)
+	t := &trial{size: size, ctx: ctx, redis: server, dir: dir}
+	t.rdb = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer t.rdb.Close()
+	defer func() { err = errors.Join(err, t.stopChildren()) }()
+	return s.measure(t)
+}
+
+// A job says what a child process does. It is passed in an environment variable.
+type job struct {
+	System string
+	Role   string
+	Port   int
+	Dir    string
+
+	Tasks   int
+	Batch   int  // opened in one call
+	Callers int  // calls at the same time
+	Slots   int  // of a worker
+	Workers int  // in the process
+	Timed   bool // the worker reports how long tasks have waited
+}
+
+const jobVariable = "TDF_BENCH_JOB"
+
+// start starts a child process of the program name with a job.
+func (t *trial) start(j job, env []string, program string, args ...string) (*child.Process, error) {
+	j.Port, j.Dir = t.redis.Port, t.dir
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(t.ctx, program, args...)
+	cmd.Env = append(append(os.Environ(), env...), jobVariable+"="+string(text))
+	p, err := child.Start(j.System+" "+j.Role, cmd)
+	if err == nil {
+		t.children = append(t.children, p)
+	}
+	return p, err
+}
+
+// startSelf starts a child process that runs this program (runRole).
+func (t *trial) startSelf(j job) (*child.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return t.start(j, nil, self)
+}
+
+// stopChildren ends all child processes, the youngest first.
+func (t *trial) stopChildren() error {
+	var errs []error
+	for _, p := range slices.Backward(t.children) {
+		errs = append(errs, p.Stop())
+	}
+	t.children = nil
+	return errors.Join(errs...)
+}
+
+// pollPause is the shortest pause between two polls. It is short compared with a measurement.
+const pollPause = 5 * time.Millisecond
+
+// poll waits until a number in Redis fulfils a condition.
+func (t *trial) poll(read func(t *trial) (int64, error), fulfilled func(int64) bool) error {
+	for {
+		n, err := read(t)
+		if err != nil || fulfilled(n) {
+			return err
+		}
+		if err := t.sleep(pollPause); err != nil {
+			return err
+		}
+	}
+}
+
+// untilProcessed waits until the system has processed n tasks. It polls more often near the end. So its polls use little
+// of the CPU time of Redis that a measurement counts.
+func (t *trial) untilProcessed(s system, n int64) error {
+	began := time.Now()
+	for {
+		processed, err := s.processed(t)
+		if err != nil || processed >= n {
+			return err
+		}
+		pause := pollPause
+		if processed > 0 {
+			left := time.Since(began) * time.Duration(n-processed) / time.Duration(processed)
+			pause = min(max(left/4, pollPause), 20*pollPause)
+		}
+		if err := t.sleep(pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *trial) sleep(pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	}
+}
+
+// costOf measures the work of n tasks: tasks per second, and the usage of Redis.
+func (t *trial) costOf(n int, work func() (time.Duration, error)) (figure, error) {
+	before, err := t.redis.Usage(t.ctx)
+	if err != nil {
+		return figure{}, err
+	}
+	took, err := work()
+	if err != nil {
+		return figure{}, err
+	}
+	after, err := t.redis.Usage(t.ctx)
+	if err != nil {
+		return figure{}, err
+	}
+	used, tasks := after.Minus(before), float64(n)
+	return figure{Value: tasks / took.Seconds(), CPU: used.CPU / tasks * 1e6, Commands: used.Commands / tasks}, nil
+}

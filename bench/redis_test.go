@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
+
+// shared is the redis-server of all benchmarks that need no other settings.
+var shared = sync.OnceValues(func() (*redisserver.Server, error) { return redisserver.Start(redisserver.Shipped...) })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if r, err := shared(); err == nil {
+		r.Stop()
+	}
+	os.Exit(code)
+}
+
+// emptyRedis returns the shared redis-server, without any data.
+func emptyRedis(t testing.TB) *redisserver.Server {
+	r, err := shared()
+	if err == nil {
+		err = r.Flush(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// measure measures b.N calls of work, each for the given number of tasks. It reports the time of this process and of
+// Redis, and the number of Redis commands, per task. The number includes the commands that scripts call.
+func measure(b *testing.B, r *redisserver.Server, tasks int, work func(ctx context.Context, i int) error) {
+	b.Helper()
+	ctx := b.Context()
+	before, err := r.Usage(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		if err := work(ctx, i); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	after, err := r.Usage(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	used, all := after.Minus(before), float64(b.N*tasks)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/all, "ns/task")
+	b.ReportMetric(used.CPU/all*1e9, "redis-ns/task")
+	b.ReportMetric(used.Commands/all, "cmds/task")
+}

@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// This file contains all calls to the store.
+
+// A caller makes the calls of all components.
+type caller struct {
+	store  *redisstate.Store
+	random *rand.Rand
+	number int // of the last opened task
+}
+
+func newCaller(t testing.TB, r *redisserver.Server) *caller {
+	redis := config.Redis{Host: "127.0.0.1", Port: r.Port}
+	store, err := redisstate.Connect(t.Context(), redis, "bench", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return &caller{store: store, random: rand.New(rand.NewPCG(1, 2))}
+}
+
+// hundred returns a text of 100 bytes that begins with a number.
+func hundred(n int) string { return (fmt.Sprint(n, " ") + strings.Repeat("x", 100))[:100] }
+
+// open opens n tasks.
+func (c *caller) open(ctx context.Context, n int) error {
+	tasks := make([]tdf.Properties, n)
+	for i := range tasks {
+		c.number++
+		tasks[i] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", hundred(c.number))
+	}
+	_, err := c.store.Open(ctx, "manager", tasks...)
+	return err
+}
+
+const lease = 600 // s
+
+// claim claims n tasks, in one call unless a limit of claims prevents this.
+func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
+	var claims []redisstate.Claim
+	for len(claims) < n {
+		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease})
+		if err != nil {
+			return nil, err
+		}
+		if len(got.Claims) == 0 {
+			return nil, fmt.Errorf("claimed %d of %d tasks", len(claims), n)
+		}
+		claims = append(claims, got.Claims...)
+	}
+	return claims, nil
+}
+
+// renew renews the leases of claims.
+func (c *caller) renew(ctx context.Context, claims []redisstate.Claim) error {
+	renewals := make([]redisstate.Renewal, len(claims))
+	for i, claim := range claims {
+		renewals[i] = redisstate.Renewal{ID: claim.Task.ID, Round: claim.Task.Round, Claim: claim.ID, Until: tdf.Never}
+	}
+	_, err := c.store.Renew(ctx, lease, renewals...)
+	return err
+}
+
+// execute reports a result for each claim.
+func (c *caller) execute(ctx context.Context, claims []redisstate.Claim) error {
+	results := make([]tdf.Move, len(claims))
+	for i, claim := range claims {
+		var err error
+		if results[i], err = claim.Task.Execute(claim.ID, c.result(claim.Task)); err != nil {
+			return err
+		}
+	}
+	return firstError(c.store.Execute(ctx, "worker", results...))
+}
+
+// result returns a result like those of a worker: no two tasks have the same start and resource usage.
+func (c *caller) result(t *tdf.Task) tdf.Result {
+	microseconds := func(most int) tdf.Seconds { return tdf.Seconds(1+c.random.IntN(most)) / 1e6 }
+	const page = 4096
+	return tdf.Result{
+		Output:     hundred(int(t.ID)),
+		Exit:       "0",
+		Started:    t.Current().Entered[tdf.Running].Add(microseconds(1000)),
+		Seconds:    microseconds(5000),
+		CPUSeconds: microseconds(3000),
+		MaxRSS:     int64(500+c.random.IntN(1000)) * page,
+	}
+}
+
+// settle settles n executed tasks as a server does. It returns an error if fewer tasks are due.
+func (c *caller) settle(ctx context.Context, n int) error {
+	now, err := c.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	due, err := c.store.Due(ctx, now, int64(n))
+	if err != nil {
+		return err
+	}
+	if len(due) < n {
+		return fmt.Errorf("%d of %d tasks are due", len(due), n)
+	}
+	ids := make([]int64, n)
+	for i, d := range due {
+		ids[i] = d.ID
+	}
+	stored, err := c.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+	if err != nil {
+		return err
+	}
+	units := make([]redisstate.Unit, n)
+	for i, t := range stored {
+		move, ok := t.Task.Settle(now, nil)
+		if !ok {
+			return fmt.Errorf("task %d was not settled", t.ID)
+		}
+		move.Due = due[i].Score
+		units[i].Moves = []tdf.Move{move}
+	}
+	return firstError(c.store.Apply(ctx, "server", units...))
+}
+
+// archive archives n succeeded tasks as a manager does. It reads the whole tasks first.
+func (c *caller) archive(ctx context.Context, n int) error {
+	ids, err := c.store.List(ctx, tdf.Succeeded, "", 0, int64(n))
+	if err != nil {
+		return err
+	}
+	if len(ids) < n {
+		return fmt.Errorf("%d of %d tasks have succeeded", len(ids), n)
+	}
+	tasks, err := c.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
+	if err != nil {
+		return err
+	}
+	units := make([]redisstate.Unit, n)
+	for i, t := range tasks {
+		move, err := t.Task.Archive()
+		if err != nil {
+			return err
+		}
+		units[i].Moves = []tdf.Move{move}
+	}
+	return firstError(c.store.Apply(ctx, "manager", units...))
+}
+
+// inState returns the number of tasks in a state.
+func (c *caller) inState(ctx context.Context, s tdf.State) (int64, error) {
+	counts, err := c.store.Counts(ctx)
+	return counts[s], err
+}
+
+func firstError(outcomes []redisstate.Outcome, err error) error {
+	for _, o := range outcomes {
+		if err == nil {
+			err = o.Err
+		}
+	}
+	return err
+}
