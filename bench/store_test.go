@@ -101,37 +101,24 @@ func (c *caller) result(t *tdf.Task) tdf.Result {
 	}
 }
 
-// settle settles n executed tasks as a server does. It returns an error if fewer tasks are due.
+// settle settles n executed tasks as a server does. It returns an error if fewer tasks are due, or if one of them is not the
+// usual case.
 func (c *caller) settle(ctx context.Context, n int) error {
 	now, err := c.store.Now(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := c.store.Due(ctx, now, int64(n))
-	if err != nil {
-		return err
-	}
-	if len(due) < n {
-		return fmt.Errorf("%d of %d tasks are due", len(due), n)
-	}
-	ids := make([]int64, n)
-	for i, d := range due {
-		ids[i] = d.ID
-	}
-	stored, err := c.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		return err
-	}
-	units := make([]redisstate.Unit, n)
-	for i, t := range stored {
-		move, ok := t.Task.Settle(now, nil)
-		if !ok {
-			return fmt.Errorf("task %d was not settled", t.ID)
+	for left := n; left > 0; {
+		settled, others, err := c.store.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, left)
+		if err != nil {
+			return err
 		}
-		move.Due = due[i].Score
-		units[i].Moves = []tdf.Move{move}
+		if settled == 0 {
+			return fmt.Errorf("%d of %d tasks were settled; %d others are due", n-left, n, len(others))
+		}
+		left -= settled
 	}
-	return firstError(c.store.Apply(ctx, "server", units...))
+	return nil
 }
 
 // archive archives n succeeded tasks as a manager does. It reads the whole tasks first.
