@@ -36,6 +36,10 @@ type Worker struct {
 	TaskOutputFilename string // file for a round's stdout; may contain $program, $worker, $taskId and $round
 	TaskErrorFilename  string // file for a round's stderr; may contain $program, $worker, $taskId and $round
 
+	// OutputFilenameSet and ErrorFilenameSet say whether the file or the environment sets the key, even to its default
+	// ([Worker.KeepsOutput]).
+	OutputFilenameSet, ErrorFilenameSet bool
+
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 
 	SleepAfterSuccess          time.Duration // pause of a slot after a successful round; default: 0
@@ -67,6 +71,13 @@ type Worker struct {
 
 	Log Log
 }
+
+// KeepsOutput reports whether the worker keeps the stdout of every round in a file, because the configuration sets
+// TaskOutputFilename. Otherwise it keeps the file of a round only if Redis does not hold the whole output.
+func (w Worker) KeepsOutput() bool { return w.OutputFilenameSet || w.TaskOutputFilename != outputFile }
+
+// KeepsError is KeepsOutput for stderr and TaskErrorFilename.
+func (w Worker) KeepsError() bool { return w.ErrorFilenameSet || w.TaskErrorFilename != errorFile }
 
 // Programs holds the limits for the resources of a program (docs/programs.md, "Isolation"). 0 means no limit.
 type Programs struct {

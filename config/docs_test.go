@@ -56,6 +56,9 @@ var components = map[string][]string{
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
+// commented lists keys that are commented out in configs/: even their defaults would have an effect.
+var commented = []string{"task_output_filename", "task_error_filename"}
+
 // Each file in configs/ contains every key of its component. Each key has its default, and a comment above it.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
@@ -72,6 +75,11 @@ func TestReadyToUseFiles(t *testing.T) {
 			if diff := cmp.Diff(presets(sections), got, cmp.AllowUnexported(entry{})); diff != "" {
 				t.Errorf("keys and defaults (-want +got):\n%s", diff)
 			}
+			for _, line := range hidden(sections) {
+				if !strings.Contains(string(data), "\n"+line+"\n") {
+					t.Errorf("no line %q", line)
+				}
+			}
 			for _, line := range uncommented(string(data)) {
 				t.Errorf("no comment above %q", line)
 			}
@@ -79,10 +87,20 @@ func TestReadyToUseFiles(t *testing.T) {
 	}
 }
 
+// hidden returns the lines for the commented keys of the sections.
+func hidden(sections []string) (lines []string) {
+	for _, k := range keys {
+		if slices.Contains(sections, k.section) && slices.Contains(commented, k.name) {
+			lines = append(lines, "#"+k.name+"="+k.preset)
+		}
+	}
+	return lines
+}
+
 func presets(sections []string) []entry {
 	var entries []entry
 	for _, k := range keys {
-		if !slices.Contains(sections, k.section) {
+		if !slices.Contains(sections, k.section) || slices.Contains(commented, k.name) {
 			continue
 		}
 		if k.name == "namespace" {

@@ -9,11 +9,11 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string { return &s.worker.TaskOutputFilename }),
-		"The file for a round's stdout. A relative path is relative to the working directory. The worker replaces `$program`, `$worker`, `$taskId` and `$round` by their values. If the file exists, the new file's name gets a number: `x~2.out`.",
+		"The file for a round's stdout. A relative path is relative to the working directory. The worker replaces `$program`, `$worker`, `$taskId` and `$round` by their values. If the file exists, the new file's name gets a number: `x~2.out`. If the file or the environment sets this key, the worker keeps the file of every round. Otherwise it keeps the file only if Redis does not hold the whole output.",
 	},
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
-		"The file for a round's stderr. The same rules apply as for `task_output_filename`.",
+		"The file for a round's stderr. The same rules apply as for `task_output_filename`. Each of the two keys decides only about its own file.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),

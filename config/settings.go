@@ -92,6 +92,12 @@ func (s *settings) set(k *key, source, value string) error {
 	return s.fault(k.section, k.name, found+" is not "+k.kind.want)
 }
 
+// isSet reports whether the file, the environment or an override sets a key.
+func (s *settings) isSet(section, name string) bool {
+	_, ok := s.from[find(section, name).env()]
+	return ok
+}
+
 // fault returns an error about a key. The error names the source of the key's value.
 func (s *settings) fault(section, name, problem string) error {
 	source, ok := s.from[find(section, name).env()]
@@ -114,6 +120,7 @@ func (s *settings) finish(environ []string, overrides ...Override) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	s.worker.OutputFilenameSet, s.worker.ErrorFilenameSet = s.isSet("worker", "task_output_filename"), s.isSet("worker", "task_error_filename")
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log

@@ -18,6 +18,7 @@ func (w *world) forget() {
 // After Redis has given out a task's id again, the files of the earlier task stay.
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
+	w.keepOutputs()
 	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4
 	w.script("p", "#!/bin/sh\necho output $1; echo $1 >$TDF_DIR/files/f; echo $1 >$TDF_DIR/scratch/s; echo error $1 >&2\n")
 	for _, input := range []string{"one", "two", "three"} {

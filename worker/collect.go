@@ -31,6 +31,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	}
 	x.keepTail = isReleased(context.Cause(e.ctx)) || isLater(ran)
 	e.reportLast(x)
+	e.keepOutputs(e.s.maxOutputBytes())
 	texts, err := x.record.Read(e.s.maxOutputBytes(), e.s.name, x.secrets)
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes

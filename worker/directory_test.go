@@ -131,6 +131,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 
 func secretsOf(mode os.FileMode) func(w *world) {
 	return func(w *world) {
+		w.keepOutputs()
 		w.cfg.EnvFile = "$program.env"
 		must(w, os.WriteFile(w.path("p.env"), fmt.Appendf(nil, "TOKEN=%s\n", secret), mode))
 		must(w, os.Chmod(w.path("p.env"), mode))

@@ -55,6 +55,7 @@ func TestDiskFull(t *testing.T) {
 			case "at the output":
 				named := f.task
 				f.task = func(d *tdf.Properties) { named(d); w.fill() }
+				w.keepOutputs()
 			}
 			f.happen(t, w)
 		})

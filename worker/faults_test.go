@@ -96,7 +96,10 @@ var outputs = map[string]fault{
 	},
 	"output file removed": {
 		script: "echo begin; rm results/*; echo end",
-		set:    func(w *world) { w.cfg.MaxOutput = 8 },
+		set: func(w *world) {
+			w.keepOutputs()
+			w.cfg.MaxOutput = 8
+		},
 		want: ended{
 			tdf.Succeeded,
 			"begi\n[2 bytes are left out here; they are lost: on worker w1 a program removed or replaced $dir/p/results/w1-2-0.out]\nend\n", "", "0",
@@ -324,6 +327,7 @@ setsid sh -c 'echo $$ >>"$PIDS"; exec sleep 1000' &
 bomb 8 &
 read line <$TDF_DIR/scratch/fifo`,
 		set: func(w *world) {
+			w.keepOutputs()
 			w.cfg.User, w.cfg.Programs.Processes = user, 50
 			w.cfg.Require = []string{"user", "processes"}
 		},

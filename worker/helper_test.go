@@ -55,6 +55,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// keepOutputs sets the names of the output files, so that the worker keeps the files of every round.
+func (w *world) keepOutputs() { w.cfg.OutputFilenameSet, w.cfg.ErrorFilenameSet = true, true }
+
 func (w *world) connect(addr string) *redisstate.Store {
 	w.Helper()
 	host, digits, _ := strings.Cut(addr, ":")

@@ -41,6 +41,7 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.asNobody()
+			w.keepOutputs()
 			w.cfg.User = user
 			w.script("p", good)
 			secret := t.TempDir()
@@ -61,6 +62,7 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
+	w.keepOutputs()
 	w.script("p", good)
 	must(t, os.Mkdir(w.path("p/results"), 0o755))
 	must(t, os.Chown(w.path("p/results"), nobody, nobody))

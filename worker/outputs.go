@@ -1,31 +1,52 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
-// openRecord makes the two output files of the round. It also sets e.number, the number in their names.
+// openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes that
+// file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
-	output, failure := e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename
-	out, err := e.openOutputDir(output)
-	if err != nil {
-		return nil, fmt.Errorf("the directory for stdout ([worker] task_output_filename): %w", err)
+	f := e.recordFiles()
+	f.Private, f.Slot = private, e.s.outputSlot(e.slot)
+	if e.s.cfg.KeepsOutput() {
+		dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
+		if err != nil {
+			return nil, fmt.Errorf("the directory for stdout ([worker] task_output_filename): %w", err)
+		}
+		defer dir.Close()
+		f.Stdout.Dir = dir
 	}
-	defer out.Close()
-	errs, err := e.openOutputDir(failure)
-	if err != nil {
-		return nil, fmt.Errorf("the directory for stderr ([worker] task_error_filename): %w", err)
+	if e.s.cfg.KeepsError() {
+		dir, err := e.openOutputDir(e.s.cfg.TaskErrorFilename)
+		if err != nil {
+			return nil, fmt.Errorf("the directory for stderr ([worker] task_error_filename): %w", err)
+		}
+		defer dir.Close()
+		f.Stderr.Dir = dir
 	}
-	defer errs.Close()
-	r, n, err := record.Open(record.Files{
-		Stdout: record.Place{Dir: out, Shared: retention.IsShared(output)},
-		Stderr: record.Place{Dir: errs, Shared: retention.IsShared(failure)},
+	r, n, err := record.Open(f)
+	if err == nil {
+		e.number.Store(int64(n))
+	}
+	return r, err
+}
+
+// recordFiles returns the names of the round's files, without their directories.
+func (e *execution) recordFiles() record.Files {
+	return record.Files{
+		Stdout: record.Place{Shared: retention.IsShared(e.s.cfg.TaskOutputFilename)},
+		Stderr: record.Place{Shared: retention.IsShared(e.s.cfg.TaskErrorFilename)},
 		Names: func(n int) record.Names {
 			names := e.outputs(int64(n))
 			for i, path := range names {
@@ -33,18 +54,24 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 			}
 			return record.Names{Stdout: names[0], Stderr: names[1], Beside: names[2:]}
 		},
-		Private: private,
-	})
-	if err == nil {
-		e.number.Store(int64(n))
+		Round: record.Round{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round},
 	}
-	return r, err
+}
+
+// outputSlot returns the output files of a slot.
+func (s *session) outputSlot(slot int) *record.Slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.outputs) < slot {
+		s.outputs = append(s.outputs, record.NewSlot(s.rounds(), len(s.outputs)+1))
+	}
+	return s.outputs[slot-1]
 }
 
 // openOutputDir opens the directory of an output file.
 func (e *execution) openOutputDir(pattern string) (*os.File, error) {
 	base, below := retention.Split(e.s.cfg.Directory, pattern)
-	return safepath.Open(base, filepath.Dir(e.fill(below)), e.s.owner(e.slot) != nil)
+	return safepath.Open(base, filepath.Dir(e.fill(below)), e.s.owner(max(e.slot, 1)) != nil)
 }
 
 // outputs returns the paths under which the n-th execution of the round keeps data: the files for stdout and stderr,
@@ -66,17 +93,111 @@ func (e *execution) output(pattern string, n int64) string {
 	return e.path(retention.Execution(pattern, n))
 }
 
+// chooseNumber sets e.number, the number in the names of the round's files, if it is not set yet.
+func (e *execution) chooseNumber() error {
+	if e.number.Load() > 0 {
+		return nil
+	}
+	f := e.recordFiles()
+	for at, pattern := range map[*record.Place]string{&f.Stdout: e.s.cfg.TaskOutputFilename, &f.Stderr: e.s.cfg.TaskErrorFilename} {
+		dir, err := e.openOutputDir(pattern)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		at.Dir = dir
+	}
+	n, err := record.Free(f)
+	if err == nil {
+		e.number.Store(int64(n))
+	}
+	return err
+}
+
 // kept returns where files/ or scratch/ of the round is kept: beside the file for stdout.
 func (e *execution) kept(what string) string {
-	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), e.number.Load())
+	_ = e.chooseNumber() // keep returns the error
+	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), max(e.number.Load(), 1))
 }
 
 // keep moves files/ or scratch/ of the round to the path that kept returns.
 func (e *execution) keep(what string, move func(to *os.File, name string) error) error {
+	if err := e.chooseNumber(); err != nil {
+		return err
+	}
 	dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	return move(dir, filepath.Base(e.kept(what)))
+}
+
+// keepOutputs keeps the output files that have more than limit bytes. It logs where they are.
+func (e *execution) keepOutputs(limit int64) {
+	for _, stream := range e.record.Unkept(limit) {
+		path, err := e.keepOutput(stream, func(dir *os.File, name string) error { return e.record.Keep(stream, dir, name) })
+		if err != nil {
+			e.log.Warn("output that Redis does not hold could not be kept", "error", err)
+			continue
+		}
+		e.log.Info("kept output that Redis does not hold", "file", path)
+	}
+}
+
+// mostNames bounds how many names keepOutput tries.
+const mostNames = 1000
+
+// keepOutput moves the file for a stream to the path that the configuration names. It returns the path.
+func (e *execution) keepOutput(stream int, move func(to *os.File, name string) error) (path string, err error) {
+	if err := e.chooseNumber(); err != nil {
+		return "", err
+	}
+	dir, err := e.openOutputDir([]string{e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename}[stream])
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	for n := e.number.Load(); n <= mostNames; n++ {
+		path = e.outputs(n)[stream]
+		if err = move(dir, filepath.Base(path)); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return path, err
+}
+
+// settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output.
+func (e *execution) settleOutput() {
+	if e.record == nil {
+		return
+	}
+	limit := int64(0)
+	if e.stored {
+		limit = math.MaxInt64
+	}
+	e.keepOutputs(limit)
+	e.record.Release()
+}
+
+// salvageOutputs keeps the output that a killed worker of this name has not delivered.
+func (w *Worker) salvageOutputs() {
+	err := record.Salvage(w.rounds(), func(left *record.Leftover) {
+		log := w.log.With("task", left.Task, "round", left.Round.Round)
+		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
+		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
+			return // no worker has written this
+		}
+		e := &execution{s: &session{Worker: w}, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
+		e.task.Round = left.Round.Round
+		path, err := e.keepOutput(left.Stream, left.Keep)
+		if err != nil {
+			log.Warn("output of an earlier worker of this name could not be kept", "error", err)
+			return
+		}
+		log.Info("kept output of an earlier worker of this name", "file", path)
+	})
+	if err != nil {
+		w.log.Warn("output of an earlier worker of this name could not be kept", "error", err)
+	}
 }

@@ -178,6 +178,7 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 	switch {
 	case err == nil:
 		d.accepted(ctx)
+		d.e.stored = d.stored
 		s.freeAfterPause(d.e, d.success)
 		return nil
 	case errors.As(err, &lost):
@@ -202,6 +203,7 @@ type delivery struct {
 	e        *execution
 	move     tdf.Move // has no verb if there is nothing to report
 	success  bool
+	stored   bool                      // the report contains the round's output
 	accepted func(ctx context.Context) // called when Redis has accepted the report
 }
 
@@ -213,6 +215,7 @@ func (e *execution) delivery(r tdf.Result) delivery {
 	case e.cause == nil:
 		return e.executed(r)
 	case errors.Is(e.cause, errTimedOut):
+		d.stored = true
 		d.move, _ = e.task.TimeOut()
 		if r.Error == "" {
 			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
@@ -231,7 +234,7 @@ func (e *execution) delivery(r tdf.Result) delivery {
 }
 
 func (e *execution) executed(r tdf.Result) delivery {
-	d := delivery{e: e}
+	d := delivery{e: e, stored: true}
 	d.move, _ = e.task.Execute(e.claim, r)
 	if r.Refused {
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
@@ -270,10 +273,12 @@ func (e *execution) logRefused(ctx context.Context, exit string) {
 func (e *execution) withoutResult(err error) delivery {
 	r := e.result
 	e.reason = fmt.Sprintf("the round's result is lost: %v", err)
-	return e.delivery(tdf.Result{
+	d := e.delivery(tdf.Result{
 		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS,
 	})
+	d.stored = false
+	return d
 }
 
 // released returns a report that releases the task. In its last round, a task cannot be released, so the round fails.

@@ -69,6 +69,9 @@ func (s *session) removeDirs() {
 	for _, dir := range s.dirs {
 		_ = dir.Remove()
 	}
+	for _, slot := range s.outputs {
+		slot.Close()
+	}
 	s.tidy()
 }
 
@@ -82,6 +85,7 @@ func (w *Worker) sweep(ctx context.Context) {
 	if nameTaken(context.Cause(ctx)) {
 		return
 	}
+	w.salvageOutputs()
 	if err := rounddir.RemoveAll(dir); err != nil {
 		w.log.Warn("directories of an earlier worker of this name cannot be removed", "directory", dir, "error", err)
 	}

@@ -41,6 +41,7 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	if err != nil {
 		return nil, before, Unfit(err)
 	}
+	e.record = x.record
 	x.dir, err = e.s.takeDir(e.slot, before, x.secrets)
 	if err != nil {
 		x.record.Close()

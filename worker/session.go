@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -30,6 +31,8 @@ type session struct {
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet
 	dirs  []*rounddir.Dir     // directories that no round uses at present
+
+	outputs []*record.Slot // outputs[n-1] has the output files of slot n
 
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
@@ -122,6 +125,7 @@ func (s *session) queueReport(e *execution) {
 
 // freeAfterPause ends an execution, and frees its slot after the configured pause.
 func (s *session) freeAfterPause(e *execution, success bool) {
+	e.settleOutput()
 	s.breakers.roundEnded(e.task.Program)
 	s.mu.Lock()
 	delete(s.held, e)

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// loop calls run for each number from 1 to runs, in one goroutine per slot. It returns the time until the last call
-// ends.
-func loop(runs int, run func(n int64) error) (time.Duration, error) {
+// loop calls run for each number from 1 to runs, in one goroutine per slot. It returns the cost of all calls.
+func loop(runs int, run func(n int64) error) (cost, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	var failed atomic.Pointer[error]
-	began := time.Now()
+	began, before := time.Now(), usedCPU()
 	for range slots {
 		all.Go(func() {
 			for n := next.Add(1); n <= int64(runs); n = next.Add(1) {
@@ -31,13 +30,24 @@ func loop(runs int, run func(n int64) error) (time.Duration, error) {
 	}
 	all.Wait()
 	if err := failed.Load(); err != nil {
-		return 0, *err
+		return cost{}, *err
 	}
-	return time.Since(began), nil
+	return cost{time.Since(began), usedCPU() - before}, nil
+}
+
+// usedCPU returns the CPU time that this process and its ended children have used.
+func usedCPU() (sum time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	return sum
 }
 
 // bare only runs the program, by os/exec.
-func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
+func bare(ctx context.Context, dir string, runs int) (cost, error) {
 	return loop(runs, func(int64) error {
 		cmd := exec.CommandContext(ctx, "./run.sh", "1")
 		cmd.Dir = filepath.Join(dir, "p")
@@ -47,10 +57,10 @@ func bare(ctx context.Context, dir string, runs int) (time.Duration, error) {
 
 // careful runs the program with the minimum that a worker must do. Each run has its own session, directory and two
 // output files. At the end of the run, careful reads the files.
-func careful(ctx context.Context, dir string, runs int) (time.Duration, error) {
+func careful(ctx context.Context, dir string, runs int) (cost, error) {
 	results := filepath.Join(dir, "careful")
 	if err := os.MkdirAll(results, 0o755); err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer os.RemoveAll(results)
 	return loop(runs, func(n int64) error { return carefulRun(ctx, dir, filepath.Join(results, fmt.Sprint(n))) })

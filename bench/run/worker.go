@@ -28,21 +28,21 @@ var built = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "tdf-worker"), build.Run()
 })
 
-// tdfWorker measures a tdf-worker with its own Redis. It returns the time from the first claim to the last result, by
-// Redis's clock.
-func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error) {
+// tdfWorker measures a tdf-worker with its own Redis. The run time counts from the first claim to the last
+// result, by Redis's clock.
+func tdfWorker(ctx context.Context, dir string, runs int) (cost, error) {
 	binary, err := built()
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	r, err := redisserver.Start()
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer r.Stop()
 	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: r.Port}, "bench", slog.New(slog.DiscardHandler))
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer store.Close()
 	tasks := make([]tdf.Properties, runs)
@@ -50,18 +50,18 @@ func tdfWorker(ctx context.Context, dir string, runs int) (time.Duration, error)
 		tasks[i] = tdf.Defaults("p", "rsync:/srv/p/run.sh", "1")
 	}
 	if _, err := store.Open(ctx, "bench", tasks...); err != nil {
-		return 0, err
+		return cost{}, err
 	}
 	defer os.RemoveAll(filepath.Join(dir, "p", "results"))
 	stop, err := startWorker(binary, dir, r.Port)
 	if err != nil {
-		return 0, err
+		return cost{}, err
 	}
-	defer stop()
-	return waitForRuns(ctx, store, int64(runs))
+	took, err := waitForRuns(ctx, store, int64(runs))
+	return cost{took, stop()}, err
 }
 
-func startWorker(binary, dir string, port int) (stop func(), err error) {
+func startWorker(binary, dir string, port int) (stop func() (cpu time.Duration), err error) {
 	file := filepath.Join(dir, "worker.cfg")
 	text := fmt.Sprintf("[redis]\nhost=127.0.0.1\nport=%d\n[tdf]\nnamespace=bench\n[worker]\ndirectory=%s\nconcurrency=%d\n[log]\nlevel=warn\n", port, dir, slots)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -72,9 +72,10 @@ func startWorker(binary, dir string, port int) (stop func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return func() {
+	return func() time.Duration {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
+		return cpuOf(cmd)
 	}, nil
 }
 

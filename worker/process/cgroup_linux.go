@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -35,7 +36,10 @@ type cgroups struct {
 	lacks   map[string]string // for each missing controller, why it is missing
 	stale   int               // number of processes of an earlier Host that were ended
 	stuck   []proc            // processes of an earlier Host that did not end
-	count   atomic.Uint64
+
+	mu    sync.Mutex // guards the fields below
+	free  []*group   // empty cgroups that programs have left
+	taken []bool     // which numbers the names of cgroups contain at present; p1 has the index 0
 }
 
 // newCgroups makes the Host's directory. If sole is set, this process may move to a cgroup of its own, in order to
@@ -154,7 +158,7 @@ func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 			continue // the directory of another Host, whose name begins with the same text
 		}
 		if lock, err := lockDir(dir); err == nil {
-			g := &group{dir, filepath.Join(path, filepath.Base(dir))}
+			g := &group{dir: dir, path: filepath.Join(path, filepath.Base(dir))}
 			there, left := g.members(), []proc(nil)
 			if g.remove() != nil {
 				left = g.members()
@@ -245,7 +249,10 @@ func (c *cgroups) moveBack() {
 
 // close removes the directory, disables the controllers that this Host enabled, and moves this process back.
 func (c *cgroups) close() error {
-	err := (&group{c.dir, c.path}).remove()
+	for _, g := range c.free {
+		g.close()
+	}
+	err := (&group{dir: c.dir, path: c.path}).remove()
 	for _, name := range c.enabled {
 		_ = writeFile(c.own, subtree, "-"+name)
 	}

@@ -152,7 +152,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			cmd, _ := foreignChild(t, "exec sleep 1000")
 			ended := make(chan struct{})
 			go func() { _ = cmd.Wait(); close(ended) }()
-			g := &group{t.TempDir(), c.path} // this directory lacks the file cgroup.kill
+			g := &group{dir: t.TempDir(), path: c.path} // this directory lacks the file cgroup.kill
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
 			if err := g.remove(); err == nil {

@@ -25,7 +25,7 @@ func (h *Host) Close() error {
 	}
 	close(h.stop)
 	h.watching.Wait()
-	if anyEnded() {
+	if anyEnded() != 0 {
 		ours.scan() // an orphan may have ended just now
 	}
 	if h.claimed {
@@ -33,6 +33,9 @@ func (h *Host) Close() error {
 	}
 	if h.adopting {
 		ours.release()
+	}
+	if h.null != nil {
+		h.null.Close()
 	}
 	if h.cgroups != nil {
 		ours.registerCgroup(h.cgroups.path, false)

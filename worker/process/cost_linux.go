@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -43,10 +44,11 @@ func (p *Process) settle() {
 	if p.group == nil {
 		return
 	}
-	if n, ok := p.group.number("cpu.stat", "usage_usec"); ok {
-		p.ended.CPU = time.Duration(n) * time.Microsecond
+	if n, ok := p.group.value("cpu.stat", "usage_usec"); ok {
+		p.ended.CPU = time.Duration(n-p.group.before) * time.Microsecond
+		p.group.after = n
 	}
-	if n, ok := p.group.number("memory.peak", ""); ok {
+	if n, ok := p.group.value("memory.peak", ""); ok {
 		p.ended.MaxRSS = n
 	}
 }
@@ -54,11 +56,11 @@ func (p *Process) settle() {
 // outOfMemory returns a sentence about a lack of memory, or "" if no lack is known.
 func (p *Process) outOfMemory() string {
 	if p.group != nil {
-		if n, ok := p.group.number("memory.events", "oom_kill"); ok {
+		if n, ok := p.group.value("memory.events", "oom_kill"); ok {
 			return oomInGroup(n, p.host.cfg.Limits.Memory)
 		}
 	}
-	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() || oomKills() <= p.oomBefore {
+	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() || p.host.oom.now() <= p.oomBefore {
 		return ""
 	}
 	return "the machine ran out of memory, so the kernel probably killed the program"
@@ -72,6 +74,56 @@ func oomInGroup(kills, limit int64) string {
 		return fmt.Sprintf("all of its processes together used more than %d bytes of memory (memory), so the kernel killed it", limit)
 	}
 	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
+}
+
+// An oomCount knows how many processes of this machine the kernel has killed for lack of memory.
+type oomCount struct {
+	mu   sync.Mutex
+	last int64
+	read time.Time
+}
+
+// oomAge is how old a count may be when a program starts. A kill within this time before the start would count as one of
+// the program's time, if the program is killed, too.
+const oomAge = time.Second
+
+// recent returns a count that is at most oomAge old.
+func (c *oomCount) recent() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read.IsZero() || time.Since(c.read) > oomAge {
+		c.last, c.read = oomKills(), time.Now()
+	}
+	return c.last
+}
+
+// now returns the present count.
+func (c *oomCount) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.read = oomKills(), time.Now()
+	return c.last
+}
+
+// A peak is the peak memory of this process.
+type peak struct {
+	mu      sync.Mutex
+	bytes   int64
+	atUsage int64 // the answer of getrusage when bytes was read
+}
+
+// own returns what ownPeak returns. It reads the number again only after it has grown. getrusage is faster, but it also
+// counts the program that started this process.
+func (p *peak) own() int64 {
+	var ru syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := maxRSS(&ru)
+	if err != nil || now != p.atUsage || p.bytes < now {
+		p.bytes, p.atUsage = ownPeak(), now
+	}
+	return p.bytes
 }
 
 // oomKills returns how many processes of this machine the kernel has killed for lack of memory, or 0 if the number is

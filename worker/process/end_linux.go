@@ -72,7 +72,7 @@ func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 				return left, true
 			}
 		}
-		if !thorough && !anyEnded() {
+		if !thorough && !ours.orphanEnded() {
 			return nil, true
 		}
 	}
@@ -95,14 +95,25 @@ func (p *Process) members() []proc {
 	return left
 }
 
-func (p *Process) terminate() { p.signal(p.members(), syscall.SIGTERM) }
+func (p *Process) terminate() {
+	p.whilePresent(func() { p.signal(p.members(), syscall.SIGTERM) })
+}
+
+// whilePresent calls do unless the program has left its cgroup. From then on, another program may use the cgroup.
+func (p *Process) whilePresent(do func()) {
+	p.leaving.RLock()
+	defer p.leaving.RUnlock()
+	if !p.left {
+		do()
+	}
+}
 
 // kill repeatedly kills all processes of a running program, until the program itself has ended. Then finish ends the
 // remaining processes.
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {
-		p.killPass(p.members(), &slow)
+		p.whilePresent(func() { p.killPass(p.members(), &slow) })
 		select {
 		case <-p.exited:
 			return

@@ -27,6 +27,7 @@ type family struct {
 	finished   uint64     // the number of the last scan that has finished
 	last       view       // the result of that scan
 	programs   map[key]*Process
+	pids       map[int]bool // PIDs of programs
 	marks      map[string]*Process
 	groups     map[string]*Process // the keys are cgroups
 	cgroupDirs map[string]bool     // directories of Hosts' cgroups
@@ -79,14 +80,14 @@ func (o *owner) sure() *Process {
 var foreign = &owner{}
 
 var ours = &family{
-	programs: map[key]*Process{}, marks: map[string]*Process{}, groups: map[string]*Process{}, cgroupDirs: map[string]bool{}, seen: map[key]*owner{},
+	programs: map[key]*Process{}, pids: map[int]bool{}, marks: map[string]*Process{}, groups: map[string]*Process{}, cgroupDirs: map[string]bool{}, seen: map[key]*owner{},
 }
 
 // join registers a program. The caller holds f.forks.
 func (f *family) join(p *Process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.programs[p.key] = p
+	f.programs[p.key], f.pids[p.pid] = p, true
 	if p.cmd.Mark != "" {
 		f.marks[p.cmd.Mark] = p
 	}
@@ -110,6 +111,7 @@ func (f *family) leave(p *Process) bool {
 		delete(o.suspects, p)
 	}
 	delete(f.programs, p.key)
+	delete(f.pids, p.pid)
 	if f.marks[p.cmd.Mark] == p {
 		delete(f.marks, p.cmd.Mark)
 	}
@@ -117,6 +119,14 @@ func (f *family) leave(p *Process) bool {
 		delete(f.groups, p.group.path)
 	}
 	return true
+}
+
+// orphanEnded reports whether a child has ended that is no program, as far as this can be found out without a scan.
+func (f *family) orphanEnded() bool {
+	pid := anyEnded()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return pid != 0 && !f.pids[pid]
 }
 
 // ignore removes a process that this user may not end. From then on, the process belongs to no program.
@@ -238,7 +248,7 @@ func (f *family) ownerOf(child proc, quiet bool) *owner {
 // traced returns the program of an orphan that is seen for the first time.
 func (f *family) traced(orphan proc) *Process {
 	if len(f.groups) > 0 {
-		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil {
+		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil && f.groups[path].born <= orphan.born {
 			return f.groups[path]
 		}
 	}

@@ -1,35 +1,136 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A group is the cgroup of one program, or the cgroup of a Host, which contains the cgroups of its programs.
 type group struct {
 	dir  string
 	path string // the same cgroup as dir, in the form of /proc/PID/cgroup
+
+	open   *os.File // the directory; nil unless a program may start in the cgroup
+	files  openFiles
+	used   bool        // an earlier program was in the cgroup
+	killed atomic.Bool // cgroup.kill was used
+	number int         // index in cgroups.taken
+
+	before, after int64 // CPU time that programs in the cgroup used, in microseconds: before the present program, and up to its end
 }
 
 // newGroup makes an empty cgroup with the limits in l that a cgroup can enforce.
 func (c *cgroups) newGroup(l Limits) (*group, error) {
-	name := "p" + strconv.FormatUint(c.count.Add(1), 10)
-	g := &group{filepath.Join(c.dir, name), filepath.Join(c.path, name)}
-	if err := os.Mkdir(g.dir, 0o755); err != nil {
+	g, err := c.mkdir()
+	if err != nil {
 		return nil, fmt.Errorf("the program's cgroup: %w", err)
 	}
-	if err := g.limit(c.has, l); err != nil {
-		_ = os.Remove(g.dir)
-		return nil, fmt.Errorf("limits of the program's cgroup: %w", err)
+	err = g.limit(c.has, l)
+	if err != nil {
+		err = fmt.Errorf("limits of the program's cgroup: %w", err)
+	} else {
+		g.open, err = os.Open(g.dir)
+	}
+	if err != nil {
+		_ = c.remove(g)
+		return nil, err
 	}
 	return g, nil
+}
+
+// mkdir makes a cgroup under the first free name.
+func (c *cgroups) mkdir() (*group, error) {
+	for {
+		n := c.takeNumber()
+		name := "p" + strconv.Itoa(n+1)
+		g := &group{dir: filepath.Join(c.dir, name), path: filepath.Join(c.path, name), number: n}
+		err := os.Mkdir(g.dir, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue // it could not be removed
+		}
+		if err != nil {
+			c.freeNumber(n)
+		}
+		return g, err
+	}
+}
+
+func (c *cgroups) takeNumber() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := slices.Index(c.taken, false)
+	if n < 0 {
+		n, c.taken = len(c.taken), append(c.taken, false)
+	}
+	c.taken[n] = true
+	return n
+}
+
+func (c *cgroups) freeNumber(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken[n] = false
+}
+
+// remove removes the cgroup of a program.
+func (c *cgroups) remove(g *group) error {
+	err := g.remove()
+	if err == nil {
+		c.freeNumber(g.number)
+	}
+	return err
+}
+
+// take returns an empty cgroup for a program: one that earlier programs have left, or a new one.
+func (c *cgroups) take(l Limits) (*group, error) {
+	c.mu.Lock()
+	n := len(c.free)
+	if n == 0 {
+		c.mu.Unlock()
+		return c.newGroup(l)
+	}
+	defer c.mu.Unlock()
+	g := c.free[n-1]
+	c.free = c.free[:n-1]
+	return g, nil
+}
+
+// put takes back the cgroup of a program that has ended. It removes the cgroup unless another program can use it.
+//
+// With the controller memory, no other program can: its pages, such as files in /dev/shm, still count, and the peak
+// remains. After a use of cgroup.kill, no other program can either: some versions of Linux kill a program that starts in
+// the cgroup, because clone3 compares the number of kills with that of another cgroup.
+func (c *cgroups) put(g *group) error {
+	if c.has["memory"] || g.killed.Load() || !g.asMade() {
+		return c.remove(g)
+	}
+	g.used, g.before = true, g.after
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, g)
+	return nil
+}
+
+// asMade reports whether the cgroup has no process, no cgroup below it, and is not frozen.
+func (g *group) asMade() bool {
+	events, err := g.files.read(g.dir, "cgroup.events")
+	if err != nil || !bytes.Contains(events, []byte("populated 0\n")) || bytes.Contains(events, []byte("frozen 1\n")) {
+		return false
+	}
+	var info unix.Stat_t
+	return g.open != nil && unix.Fstat(int(g.open.Fd()), &info) == nil && info.Nlink == 2
 }
 
 func (g *group) limit(has map[string]bool, l Limits) error {
@@ -100,7 +201,7 @@ func (g *group) members() []proc {
 
 // populated reports whether there is a process in the cgroup, or in a cgroup below it.
 func (g *group) populated() bool {
-	n, ok := g.number("cgroup.events", "populated")
+	n, ok := g.value("cgroup.events", "populated")
 	return ok && n != 0
 }
 
@@ -112,6 +213,7 @@ func (g *group) kill() error {
 		return err
 	}
 	defer f.Close()
+	g.killed.Store(true)
 	_, err = f.WriteString("1")
 	return err
 }
@@ -124,6 +226,7 @@ const (
 
 // remove kills the processes in the cgroup. Then it removes the cgroup with all cgroups below it.
 func (g *group) remove() error {
+	defer g.close()
 	var err error
 	for range removeTries {
 		if g.populated() && g.kill() != nil {
@@ -139,6 +242,13 @@ func (g *group) remove() error {
 	return fmt.Errorf("remove a cgroup: %w", err)
 }
 
+func (g *group) close() {
+	g.files.close()
+	if g.open != nil {
+		g.open.Close()
+	}
+}
+
 func (g *group) removeTree() error {
 	for _, dir := range g.tree() {
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,21 +258,21 @@ func (g *group) removeTree() error {
 	return nil
 }
 
-// number reads a number from a file of the cgroup. If field is "", the file contains only this number. Otherwise the
+// value reads a number from a file of the cgroup. If field is "", the file contains only this number. Otherwise the
 // number is in the line that begins with field.
-func (g *group) number(file, field string) (int64, bool) {
-	text, err := os.ReadFile(filepath.Join(g.dir, file))
+func (g *group) value(file, field string) (int64, bool) {
+	text, err := g.files.read(g.dir, file)
 	if err != nil {
 		return 0, false
 	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 		if field == "" {
 			value = name
-		} else if name != field {
+		} else if string(name) != field {
 			continue
 		}
-		n, err := strconv.ParseInt(value, 10, 64)
+		n, err := strconv.ParseInt(string(value), 10, 64)
 		return n, err == nil
 	}
 	return 0, false

@@ -270,8 +270,8 @@ func (r *run) wait() Ended {
 		r.s.t.Fatalf("the program does not end: %+v", r.members())
 	}
 	if r.group != nil {
-		if _, err := os.Stat(r.group.dir); !os.IsNotExist(err) {
-			r.s.t.Errorf("its cgroup remains: %v", err)
+		if below, _ := filepath.Glob(r.group.dir + "/*/"); len(below) > 0 {
+			r.s.t.Errorf("cgroups below its cgroup remain: %v", below)
 		}
 	}
 	noneMarked(r.s.t, r.cmd.Mark)

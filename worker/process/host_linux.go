@@ -25,6 +25,9 @@ type Host struct {
 	limits    []limit  // limits that are set on each program before it begins
 	claimed   bool     // whether claim was called, because of Sole
 	adopting  bool     // whether adopt was called
+	null      *os.File // /dev/null
+	oom       oomCount
+	peak      peak
 
 	opening sync.RWMutex // guards closed; held for reading while a program starts
 	closed  bool
@@ -70,6 +73,10 @@ func (h *Host) prepare(withCgroups bool) error {
 	}
 	if err := hidden.Process(); err != nil {
 		h.log.Warn("programs can read the environment of this process: it cannot be made non-dumpable", "error", err)
+	}
+	var err error
+	if h.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return err
 	}
 	h.isolation.set(Subreaper, ours.adopt())
 	h.adopting = true
@@ -148,13 +155,8 @@ func (h *Host) tryCgroup(c *cgroups) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = g.remove() }()
-	dir, err := os.Open(g.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return h.try(func(attr *syscall.SysProcAttr) { attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd()) })
+	defer func() { _ = c.remove(g) }()
+	return h.try(func(attr *syscall.SysProcAttr) { attr.UseCgroupFD, attr.CgroupFD = true, int(g.open.Fd()) })
 }
 
 func (h *Host) prepareLimits() {
@@ -235,7 +237,7 @@ func (h *Host) watch() {
 			h.mu.Lock()
 			busy := len(h.running) > 0
 			h.mu.Unlock()
-			if busy && h.cgroups == nil || anyEnded() {
+			if busy && h.cgroups == nil || anyEnded() != 0 {
 				ours.scan()
 			}
 		}

@@ -25,7 +25,10 @@ type Host struct {
 }
 
 // own has the parts of a Process that depend on the system.
-type own struct{ status *os.ProcessState }
+type own struct {
+	os     *os.Process
+	status *os.ProcessState
+}
 
 // New returns a Host. If isolation that Config.Require asks for is missing, the error names it.
 func New(cfg Config) (*Host, error) {
@@ -64,7 +67,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{
-		host: h, cmd: cmd, os: c.Process, started: time.Now(),
+		host: h, cmd: cmd, own: own{os: c.Process}, started: time.Now(),
 		done: make(chan struct{}), exited: make(chan struct{}), noGrace: make(chan struct{}),
 	}
 	go p.supervise(c)

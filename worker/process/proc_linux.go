@@ -46,11 +46,12 @@ const (
 
 // look reads the present state of one process.
 func look(pid int) (proc, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	buf := make([]byte, 1024)
+	n, err := readAt(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/stat", pid), buf)
 	if err != nil {
 		return proc{}, err
 	}
-	return parseStat(pid, text)
+	return parseStat(pid, buf[:n])
 }
 
 // snapshot reads all processes of the machine.

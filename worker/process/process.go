@@ -1,7 +1,6 @@
 package process
 
 import (
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 type Process struct {
 	host    *Host
 	cmd     Command
-	os      *os.Process
 	started time.Time
 
 	done    chan struct{} // closed when none of its processes is left

@@ -1,11 +1,13 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,6 +20,9 @@ type own struct {
 	reaped    bool // whether the program itself was reaped
 	oomBefore int64
 	inherited int64 // peak memory of this process in bytes; the kernel also counts it as the program's peak
+
+	leaving sync.RWMutex // guards left
+	left    bool         // whether the program has left its cgroup
 }
 
 var errClosed = errors.New("the worker stops, and starts no more programs")
@@ -61,23 +66,16 @@ func (p *Process) supervise(started chan<- error) {
 	close(p.exited)
 	p.finish()
 	p.settle()
-	p.removeGroup()
+	p.leaveGroup()
 	p.host.remove(p)
 	close(p.done)
 }
 
 func (p *Process) start() error {
-	if p.host.cgroups != nil {
-		g, err := p.host.cgroups.newGroup(p.host.cfg.Limits)
-		if err != nil {
-			return err
-		}
-		p.group = g
+	if p.host.cgroups == nil || !p.host.cgroups.has["memory"] {
+		p.oomBefore = p.host.oom.recent()
 	}
-	if p.group == nil || !p.host.cgroups.has["memory"] {
-		p.oomBefore = oomKills()
-	}
-	err := p.fork()
+	err := p.forkInGroup()
 	if err == nil && len(p.host.limits) > 0 {
 		err = p.limit()
 	}
@@ -87,39 +85,80 @@ func (p *Process) start() error {
 	return err
 }
 
-// fork starts the program, and registers it before a scan can mistake it for an orphan.
-func (p *Process) fork() error {
-	cmd := exec.Command(p.cmd.Path, p.cmd.Args...)
-	cmd.Dir, cmd.Env = p.cmd.Dir, append([]string{}, p.cmd.Env...)
-	if p.cmd.Stdout != nil {
-		cmd.Stdout = p.cmd.Stdout
+// forkInGroup starts the program in a cgroup, if there are cgroups. An earlier program may have changed a cgroup so that no
+// program can start there. Then forkInGroup tries again with a new cgroup.
+func (p *Process) forkInGroup() (err error) {
+	all := p.host.cgroups
+	if all == nil {
+		return p.fork()
 	}
-	if p.cmd.Stderr != nil {
-		cmd.Stderr = p.cmd.Stderr
+	if p.group, err = all.take(p.host.cfg.Limits); err != nil {
+		return err
 	}
-	cmd.SysProcAttr = p.host.attr(p.cmd.Slot)
-	cmd.SysProcAttr.Ptrace = len(p.host.limits) > 0
-	if p.group != nil {
-		dir, err := os.Open(p.group.dir)
-		if err != nil {
-			return err
+	if err = p.fork(); err == nil || !p.group.used || !isOfCgroup(err) {
+		return err
+	}
+	p.removeGroup()
+	if p.group, err = all.newGroup(p.host.cfg.Limits); err != nil {
+		return err
+	}
+	return p.fork()
+}
+
+// isOfCgroup reports whether the cgroup may be the cause of an error of fork.
+func isOfCgroup(err error) bool {
+	for _, cause := range []error{syscall.EBUSY, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.EAGAIN} {
+		if errors.Is(err, cause) {
+			return true
 		}
-		defer dir.Close()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	return false
+}
+
+// fork starts the program, and registers it before a scan can mistake it for an orphan. Unlike os/exec, it opens no files.
+func (p *Process) fork() error {
+	attr := syscall.ProcAttr{Dir: p.cmd.Dir, Env: lastOfEach(p.cmd.Env), Sys: p.host.attr(p.cmd.Slot)}
+	for _, f := range []*os.File{nil, p.cmd.Stdout, p.cmd.Stderr} {
+		attr.Files = append(attr.Files, cmp.Or(f, p.host.null).Fd())
+	}
+	attr.Sys.Ptrace = len(p.host.limits) > 0
+	if p.group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.group.open.Fd())
 	}
 	ours.forks.RLock()
 	defer ours.forks.RUnlock()
-	if err := cmd.Start(); err != nil {
-		return err
+	pid, err := syscall.ForkExec(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &attr)
+	runtime.KeepAlive(p)
+	if err != nil {
+		return &os.PathError{Op: "fork/exec", Path: p.cmd.Path, Err: err}
 	}
-	p.os, p.started, p.inherited = cmd.Process, time.Now(), ownPeak()
-	seen, err := look(cmd.Process.Pid)
+	p.started, p.inherited = time.Now(), p.host.peak.own()
+	seen, err := look(pid)
 	if err != nil { // look fails if no descriptor is left, for example; the program can still be ended
-		seen.pid = cmd.Process.Pid
+		seen.pid = pid
 	}
 	p.key = seen.key
 	ours.join(p)
 	return nil
+}
+
+// lastOfEach returns the environment without variables that a later one of the same name replaces.
+func lastOfEach(env []string) []string {
+	last := make(map[string]int, len(env))
+	for i, variable := range env {
+		name, _, _ := strings.Cut(variable, "=")
+		last[name] = i
+	}
+	if len(last) == len(env) {
+		return env
+	}
+	kept := make([]string, 0, len(last))
+	for i, variable := range env {
+		if name, _, _ := strings.Cut(variable, "="); last[name] == i {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
 }
 
 func (h *Host) attr(slot int) *syscall.SysProcAttr {
@@ -155,7 +194,7 @@ func (p *Process) applyLimits() error {
 
 // discard ends a program whose limits could not be set.
 func (p *Process) discard() {
-	_ = p.os.Kill()
+	_ = syscall.Kill(p.pid, syscall.SIGKILL) // the program is not reaped yet, so no other process has its PID
 	p.await()
 	p.finish()
 }
@@ -196,14 +235,26 @@ func (p *Process) note(e *end) {
 	p.mu.Lock()
 	p.ended.Exit = exit(e.status)
 	p.mu.Unlock()
-	_ = p.os.Release()
+}
+
+// leaveGroup gives the cgroup back, so that another program can use it.
+func (p *Process) leaveGroup() {
+	p.leaving.Lock()
+	p.left = true
+	p.leaving.Unlock()
+	if p.group == nil {
+		return
+	}
+	if err := p.host.cgroups.put(p.group); err != nil {
+		p.host.log.Warn("a program's cgroup could not be removed", "error", err)
+	}
 }
 
 func (p *Process) removeGroup() {
 	if p.group == nil {
 		return
 	}
-	if err := p.group.remove(); err != nil {
+	if err := p.host.cgroups.remove(p.group); err != nil {
 		p.host.log.Warn("a program's cgroup could not be removed", "error", err)
 	}
 }

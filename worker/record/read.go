@@ -24,16 +24,16 @@ type Texts struct {
 func (r *Record) Read(limit int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
-	if t.Output, t.OutputBytes, err = read(r.Stdout, max(limit, 0), worker, s); err != nil {
+	if t.Output, t.OutputBytes, err = read(r.files[0].file, r.places[0], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stdout: %w", err)
 	}
-	if t.Error, t.ErrorBytes, err = read(r.Stderr, max(limit, 0), worker, s); err != nil {
+	if t.Error, t.ErrorBytes, err = read(r.files[1].file, r.places[1], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stderr: %w", err)
 	}
 	return t, nil
 }
 
-func read(f *os.File, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
+func read(f *os.File, place string, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", 0, err
@@ -43,7 +43,7 @@ func read(f *os.File, limit int64, worker string, s *secrets.Secrets) (string, i
 		b, err := appendPart(make([]byte, 0, size+beyond(s)), f, 0, size, s)
 		return text(b), size, err
 	}
-	note := leftOut(f, info, size-limit, worker)
+	note := leftOut(place, info, size-limit, worker)
 	b := make([]byte, 0, limit+int64(len(note))+1+beyond(s))
 	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
@@ -56,13 +56,16 @@ func read(f *os.File, limit int64, worker string, s *secrets.Secrets) (string, i
 	return text(b), size, err
 }
 
-// leftOut returns the line about missing bytes. If a program has removed or replaced the file, the line says that the
-// bytes are lost.
-func leftOut(f *os.File, info os.FileInfo, n int64, worker string) string {
-	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(now, info) {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, f.Name())
+// leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not be
+// kept, the line says that the bytes are lost.
+func leftOut(place string, info os.FileInfo, n int64, worker string) string {
+	if place == "" {
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: worker %s could not keep the file]\n", n, worker)
 	}
-	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, f.Name())
+	if now, err := os.Lstat(place); err != nil || !os.SameFile(now, info) {
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, place)
+	}
+	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, place)
 }
 
 // beyond returns how many bytes around a part must be read, in addition to the part, so that no secret is overlooked.

@@ -23,17 +23,25 @@ const lineBytes = 512
 func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.followed {
-		changed = r.followed[i].follow(&r.tail, s) || changed
+	if r.closed {
+		return r.tail.text(), false
+	}
+	for i := range r.files {
+		changed = r.files[i].follow(&r.tail, s) || changed
 	}
 	return r.tail.text(), changed
 }
 
 // Silent returns how long ago the program last printed something, by the times of its files.
 func (r *Record) Silent() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var last time.Time
-	for _, f := range []*os.File{r.Stdout, r.Stderr} {
-		if info, err := f.Stat(); err == nil && info.Size() > 0 && info.ModTime().After(last) {
+	for i := range r.files {
+		if r.closed {
+			break
+		}
+		if info, err := r.files[i].file.Stat(); err == nil && info.Size() > 0 && info.ModTime().After(last) {
 			last = info.ModTime()
 		}
 	}

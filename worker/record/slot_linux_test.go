@@ -1,0 +1,256 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// openSlot opens the files of a slot for a round.
+func openSlot(t testing.TB, s *Slot, round int) *Record {
+	t.Helper()
+	r, n, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: round}})
+	must(t, err)
+	if n != 0 {
+		t.Errorf("it is number %d", n)
+	}
+	return r
+}
+
+func texts(t testing.TB, r *Record) (out, failure string) {
+	t.Helper()
+	read, err := r.Read(1<<20, "w1", nil)
+	must(t, err)
+	return read.Output, read.Error
+}
+
+func inode(t testing.TB, f *os.File) os.FileInfo {
+	t.Helper()
+	info, err := f.Stat()
+	must(t, err)
+	return info
+}
+
+// Rounds use the same two files, one round after the other. Each round begins with empty files.
+func TestSlotReusesItsFiles(t *testing.T) {
+	s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1)
+	var first os.FileInfo
+	for round := range 3 {
+		r := openSlot(t, s, round)
+		if out, failure := texts(t, r); out+failure != "" {
+			t.Errorf("round %d begins with %q, %q", round, out, failure)
+		}
+		print(t, r.Stdout, fmt.Sprint("out", round))
+		print(t, r.Stderr, fmt.Sprint("err", round))
+		if out, failure := texts(t, r); out != fmt.Sprint("out", round) || failure != fmt.Sprint("err", round) {
+			t.Errorf("got %q, %q", out, failure)
+		}
+		if first == nil {
+			first = inode(t, r.Stdout)
+		} else if !os.SameFile(first, inode(t, r.Stdout)) {
+			t.Error("another file")
+		}
+		r.Close()
+		if text, changed := r.Tail(nil); text != "" || changed {
+			t.Errorf("the tail after Close is %q", text)
+		}
+		r.Release()
+	}
+	s.Close()
+	if left, err := os.ReadDir(s.path); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// hostile are actions of a program on its stdout. They must not change what a later round reads.
+var hostile = map[string]func(t *testing.T, r *Record, path string) (after func()){
+	"keeps it open": func(t *testing.T, r *Record, path string) func() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		must(t, err)
+		return func() { print(t, f, "late"); f.Close() }
+	},
+	"opens it for reading": func(t *testing.T, r *Record, path string) func() {
+		f, err := os.Open(path)
+		must(t, err)
+		return func() { f.Close() }
+	},
+	"leaves a process": func(t *testing.T, r *Record, path string) func() {
+		cmd := exec.Command("sh", "-c", "read line; printf late")
+		in, err := cmd.StdinPipe()
+		must(t, err)
+		cmd.Stdout = r.Stdout
+		must(t, cmd.Start())
+		return func() {
+			in.Close()
+			must(t, cmd.Wait())
+		}
+	},
+	"truncates it to a size": func(t *testing.T, r *Record, path string) func() {
+		must(t, r.Stdout.Truncate(1<<20))
+		return func() {}
+	},
+	"seeks": func(t *testing.T, r *Record, path string) func() {
+		_, err := r.Stdout.Seek(100, 0)
+		must(t, err)
+		return func() {}
+	},
+	"changes its mode": func(t *testing.T, r *Record, path string) func() {
+		must(t, r.Stdout.Chmod(0o666))
+		return func() {}
+	},
+	"gives it a second name": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.Link(path, path+".mine"))
+		return func() { must(t, os.WriteFile(path+".mine", []byte("late"), 0o644)) }
+	},
+	"removes it": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.Remove(path))
+		return func() {}
+	},
+	"replaces it": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.WriteFile(path+".mine", nil, 0o644))
+		must(t, os.Rename(path+".mine", path))
+		return func() {}
+	},
+	"replaces it by a link": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.WriteFile(path+".target", nil, 0o644))
+		must(t, os.Remove(path))
+		must(t, os.Symlink(path+".target", path))
+		return func() {}
+	},
+	"removes the directory": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.RemoveAll(filepath.Dir(path)))
+		return func() {}
+	},
+}
+
+func TestSlotAfterAHostileProgram(t *testing.T) {
+	for name, act := range hostile {
+		t.Run(name, func(t *testing.T) {
+			s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1)
+			defer s.Close()
+			r := openSlot(t, s, 0)
+			print(t, r.Stdout, "first")
+			after := act(t, r, filepath.Join(s.path, "slot-1.out"))
+			r.Close()
+			r.Release()
+			next := openSlot(t, s, 1)
+			after()
+			print(t, next.Stdout, "next")
+			if out, failure := texts(t, next); out != "next" || failure != "" {
+				t.Errorf("the next round has %q, %q", out, failure)
+			}
+			if info := inode(t, next.Stdout); info.Mode() != 0o644 {
+				t.Errorf("its mode is %v", info.Mode())
+			}
+			next.Close()
+			next.Release()
+		})
+	}
+}
+
+// A round with secrets gets files that only the worker's user can read, also after a round without secrets.
+func TestSlotOfAPrivateRound(t *testing.T) {
+	s := NewSlot(t.TempDir(), 1)
+	defer s.Close()
+	for _, private := range []bool{false, true, true, false} {
+		r, _, err := Open(Files{Slot: s, Private: private})
+		must(t, err)
+		if got := inode(t, r.Stdout).Mode(); got != fs.FileMode(mode(private)) {
+			t.Errorf("private %t: mode %v", private, got)
+		}
+		r.Close()
+		r.Release()
+	}
+}
+
+// A file that is kept goes to its place, and the next round gets a new one.
+func TestSlotKeepsAFile(t *testing.T) {
+	places := map[string]string{"on the same file system": t.TempDir()}
+	if other, err := os.MkdirTemp("/dev/shm", "tdf"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(other) })
+		places["on another file system"] = other
+	}
+	for name, to := range places {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.Open(to)
+			must(t, err)
+			defer dir.Close()
+			must(t, os.WriteFile(filepath.Join(to, "taken"), nil, 0o644))
+			s := NewSlot(t.TempDir(), 1)
+			defer s.Close()
+			r := openSlot(t, s, 0)
+			print(t, r.Stdout, "0123456789")
+			if got := r.Unkept(9); len(got) != 1 || got[0] != 0 {
+				t.Errorf("streams %v", got)
+			}
+			if err := r.Keep(0, dir, "taken"); !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+			must(t, r.Keep(0, dir, "kept"))
+			read, err := r.Read(4, "w1", nil)
+			must(t, err)
+			if want := "01\n[6 bytes are left out here; all of it is on worker w1 in " + to + "/kept]\n89"; read.Output != want {
+				t.Errorf("got %q", read.Output)
+			}
+			r.Close()
+			r.Release()
+			next := openSlot(t, s, 1)
+			print(t, next.Stdout, "next")
+			must(t, next.Keep(0, dir, "next"))
+			next.Close()
+			next.Release()
+			for file, want := range map[string]string{"kept": "0123456789", "next": "next"} {
+				if got, err := os.ReadFile(filepath.Join(to, file)); err != nil || string(got) != want {
+					t.Errorf("%s: %q, %v", file, got, err)
+				}
+			}
+		})
+	}
+}
+
+// After a worker was killed, its files say whose output they contain.
+func TestSalvage(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	for number, text := range map[int]string{1: "", 2: "two"} {
+		r := openSlot(t, NewSlot(dir, number), number)
+		print(t, r.Stderr, text)
+		r.Close()
+	}
+	place, err := os.Open(to)
+	must(t, err)
+	defer place.Close()
+	var found []string
+	must(t, Salvage(dir, func(l *Leftover) {
+		found = append(found, fmt.Sprint(l.Round, l.Stream))
+		must(t, l.Keep(place, "kept"))
+	}))
+	if len(found) != 1 || found[0] != "{p 7 2} 1" {
+		t.Errorf("found %v", found)
+	}
+	if got, err := os.ReadFile(filepath.Join(to, "kept")); err != nil || string(got) != "two" {
+		t.Errorf("%q, %v", got, err)
+	}
+	must(t, Salvage(filepath.Join(dir, "missing"), nil))
+}
+
+// A program may have written the labels. They name no file outside of the directory, and no link.
+func TestSalvageOfHostileLabels(t *testing.T) {
+	dir := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	must(t, os.Symlink(secret, filepath.Join(dir, "link")))
+	must(t, os.Link(secret, filepath.Join(dir, "hard")))
+	must(t, os.Symlink(secret, filepath.Join(dir, "slot-9.round")))
+	must(t, os.WriteFile(filepath.Join(dir, "slot-8.round"), []byte("{"), 0o600))
+	for i, name := range []string{"../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret, "link", "hard", "."} {
+		line, err := json.Marshal(label{Round{"p", 1, 0}, [2]string{name, name}})
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("slot-%d.round", i)), append(line, '\n'), 0o600))
+	}
+	must(t, Salvage(dir, func(l *Leftover) { t.Errorf("found %v", l) }))
+}
