@@ -67,6 +67,8 @@ func WithRunner(r Runner) Option {
 //
 // Handle may be given several times, once for each program. The worker releases tasks of all other programs, since
 // another worker may have a handler for them (docs/lifecycle.md, "Released rounds").
+//
+// The worker cannot end a handler that ignores its context: see [Worker.Run].
 func Handle(program string, h Handler) Option {
 	return func(o *options) {
 		if o.handlers[program] != nil {

@@ -18,6 +18,7 @@ type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	alive    context.Context // done when programs must end
+	leaving  context.Context // done when the worker leaves handlers behind that ignore the end of alive
 	looping  context.Context // done when all executions are reported
 
 	endClaims   context.CancelCauseFunc // ends stopping
@@ -28,6 +29,7 @@ type session struct {
 	busy  int                 // slots that have an execution or pause after an execution
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet
+	left  []string            // rounds whose handlers were left behind
 	dirs  []*rounddir.Dir     // directories that no round uses at present
 
 	freed, renewed, claimed, reported signal
@@ -53,6 +55,8 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
+	leaving, endLeaving := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
+	s.leaving = leaving
 	reporting, endReports := w.outlive(s.stopping, w.reportBound(), w.answer)
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
@@ -68,6 +72,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		stop()
 		s.loops.Wait()
 		endReports(nil)
+		endLeaving(nil)
 		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()
