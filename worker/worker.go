@@ -96,7 +96,6 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
-	closeOnExec()
 	w := &Worker{
 		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
 		after: time.After, answer: answerBound, leaveBound: leaveBound, endLeftovers: process.Sweep,
@@ -144,8 +143,10 @@ func (w *Worker) slots() int {
 //   - a [Handler] or [Runner] still runs, although its context ended kill_grace ago, or one second ago if kill_grace is
 //     shorter. Its task is released, and another worker may run it. The caller should end the process.
 //
-// Unless rounds run in this process, Run makes this process non-dumpable for good, so that programs cannot read its
-// memory (docs/programs.md, "The worker's own password").
+// Unless rounds run in this process, Run changes this process for good:
+//   - It makes the process non-dumpable, so that programs cannot read its memory (docs/programs.md, "The worker's own
+//     password").
+//   - It marks all open descriptors above 2 close-on-exec, so that programs do not inherit them.
 func (w *Worker) Run(ctx context.Context) error {
 	disconnect, err := w.connect(ctx)
 	if err != nil {
