@@ -93,7 +93,7 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	}
 	e.sound = true
 	r := e.newRound(args)
-	runner, err := e.s.preparer.Prepare(ctx, r)
+	runner, err := e.prepare(ctx, r)
 	if err == nil && e.held {
 		err = e.begin(ctx)
 	}
@@ -133,9 +133,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	r.Checkpoint, r.LastError, r.Deadline = before.Checkpoint, before.LastError, e.deadline()
 	run := runner.Run
 	if e.s.inProcess() {
-		run = func(ctx context.Context, r *Round) (Ended, error) {
-			return runInProcess(ctx, runner, r, x.secrets.Mask)
-		}
+		run = func(ctx context.Context, r *Round) (Ended, error) { return e.runApart(ctx, runner, r, x.secrets.Mask) }
 	}
 	ended, err := run(ctx, r)
 	if ended.Elapsed == 0 {

@@ -17,11 +17,14 @@ import (
 //     handler's error, up to 32 KiB, is added at the end of the round's error. The exit status of the round is 1.
 //
 // A panic also makes the round fail. The panic's message and the stack are added at the end of the round's error. The
-// exit status of the round is 2.
+// exit status of the round is 2. A handler that ends its goroutine by [runtime.Goexit] makes the round fail with the same
+// exit status.
 //
 // ctx ends when the task's timeout is over, when the worker stops, and when the task no longer belongs to this worker.
-// The handler must then return ctx's error soon, because its slot stays busy until the handler returns. After the end
-// of ctx, all errors have the same effect, but nil still means success.
+// The handler must then return ctx's error soon, because its slot stays busy until the handler returns. A worker that
+// stops waits for kill_grace, and at least for a second. Then it releases the task, removes the round's directory, and
+// leaves the handler behind: [Worker.Run] returns an error. After the end of ctx, all errors have the same effect, but
+// nil still means success.
 type Handler func(ctx context.Context, r *Round) error
 
 // Run makes a Handler a [Runner].

@@ -189,10 +189,15 @@ func TestHandlerThatAnswersTooLate(t *testing.T) {
 	}
 }
 
-func TestOptionsThatExcludeEachOther(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	w := newWorld(t)
 	runner := goRunner(func(context.Context, *Round) (Ended, error) { return Ended{}, nil })
 	for want, with := range map[string][]Option{
+		"the Runner is nil":                               {WithRunner(nil)},
+		"the log is nil":                                  {WithLog(nil)},
+		`program "p" has a nil handler`:                   {Handle("p", nil)},
+		`handle program "a/b": program: "a/b" has a`:      {Handle("a/b", nothing)},
+		`handle program "": program: is empty`:            {Handle("", nothing)},
 		`program "p" has two handlers`:                    {Handle("p", nothing), Handle("p", nothing)},
 		"a worker has either a Runner or handlers":        {Handle("p", nothing), WithRunner(runner)},
 		"make a worker: a worker has one Runner, not two": {WithRunner(runner), WithRunner(runner)},

@@ -80,7 +80,7 @@ func (w *world) workerOn(store store, with ...Option) *Worker {
 	w.Helper()
 	worker, err := New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)
 	must(w, err)
-	worker.answer = patience
+	worker.answer, worker.leaveBound = patience, patience+time.Second // their timers differ
 	return worker
 }
 

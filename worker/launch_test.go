@@ -94,3 +94,21 @@ func TestDescriptorsAreNotInherited(t *testing.T) {
 		t.Errorf("descriptor %d is %s", inherited, got)
 	}
 }
+
+// A worker whose rounds run in this process leaves the process's descriptors as they are. So does a worker that does not run.
+func TestDescriptorsOfTheProcessStay(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	inherited, err := syscall.Dup(int(dir.Fd()))
+	must(t, err)
+	defer syscall.Close(inherited)
+	w := newWorld(t)
+	w.worker()
+	w.open("", ofProgram("p"))
+	w.runOnce(w.worker(Handle("p", nothing)))
+	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(inherited), syscall.F_GETFD, 0)
+	if failed != 0 || flags&syscall.FD_CLOEXEC != 0 {
+		t.Errorf("flags %x, %v", flags, failed)
+	}
+}

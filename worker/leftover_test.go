@@ -2,7 +2,11 @@ package worker
 
 import (
 	"context"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -53,4 +57,122 @@ func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 			t.Errorf("task %d has the result %q", id, got)
 		}
 	}
+}
+
+// ignoring is a handler that ignores its context until the test ends.
+func (w *world) ignoring(begun chan<- *Round) Handler {
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	w.Cleanup(func() {
+		close(end)
+		running.Wait()
+	})
+	return func(_ context.Context, r *Round) error {
+		running.Add(1)
+		defer running.Done()
+		must(w, r.SetCheckpoint([]byte("state")))
+		begun <- r
+		<-end
+		return nil
+	}
+}
+
+// A handler may ignore its context. The worker releases its task all the same, and Run returns an error.
+func TestStopDoesNotWaitForAHandler(t *testing.T) {
+	for name, stop := range map[string]func(w *world, worker *Worker, timers *clock){
+		"after the grace": func(w *world, _ *Worker, timers *clock) {
+			timers.fire(w, w.cfg.Grace)
+			timers.fire(w, w.cfg.KillGrace)
+		},
+		"at once": func(w *world, worker *Worker, timers *clock) { // kill_grace does not count
+			worker.StopNow()
+			timers.fire(w, 0)
+			timers.fire(w, worker.leaveBound)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace, w.cfg.KillGrace = time.Hour, 2*time.Hour
+			id := w.open("", ofProgram("p"))
+			begun, timers := make(chan *Round, 1), &clock{}
+			worker := w.worker(Handle("p", w.ignoring(begun)))
+			worker.after = timers.after
+			ctx, end := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- worker.Run(ctx) }()
+			r := receive(t, "the round", begun)
+			end()
+			stop(w, worker, timers)
+			err := receive(t, "the worker's end", done)
+			if err == nil || !strings.Contains(err.Error(), `task 1 of program "p"`) {
+				t.Errorf("Run returned %v", err)
+			}
+			if got := w.task(id); got.State != tdf.Open || got.Releases != 1 || got.Losses != 0 || got.Checkpoint != "state" {
+				t.Errorf("the task is %s, with the checkpoint %q\n%s", got.State, got.Checkpoint, got.Log)
+			}
+			if err := r.SetResult(1); err == nil {
+				t.Error("the round's directory still exists")
+			}
+			if _, err := r.Stdout.Write([]byte("x")); err == nil {
+				t.Error("the round's output is still open")
+			}
+		})
+	}
+}
+
+// A Preparer may ignore its context, too.
+func TestStopDoesNotWaitForAPreparer(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", ofProgram("p"))
+	begun, timers := make(chan *Round, 1), &clock{}
+	end := make(chan struct{})
+	defer close(end)
+	worker := w.worker(WithRunner(waitingPreparer{begun: begun, end: end}))
+	worker.after = timers.after
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	receive(t, "the round", begun)
+	stop()
+	timers.fire(t, w.cfg.Grace)
+	timers.fire(t, worker.leaveBound)
+	if err := receive(t, "the worker's end", done); err == nil {
+		t.Error("Run returned no error")
+	}
+	if got := w.task(id); got.State != tdf.Open || got.Releases != 1 {
+		t.Errorf("the task is %s\n%s", got.State, got.Log)
+	}
+}
+
+type waitingPreparer struct {
+	goRunner
+	begun chan<- *Round
+	end   chan struct{}
+}
+
+func (p waitingPreparer) Prepare(_ context.Context, r *Round) (Runner, error) {
+	p.begun <- r
+	<-p.end
+	return p.goRunner, nil
+}
+
+// A handler may end its goroutine, as t.FailNow does. The round fails, and its slot becomes free.
+func TestHandlerThatEndsItsGoroutine(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency = 1
+	id, next := w.open("", ofProgram("exits")), w.open("", ofProgram("p"))
+	worker := w.worker(Handle("exits", func(context.Context, *Round) error {
+		runtime.Goexit()
+		return nil
+	}), Handle("p", nothing))
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	if got := w.finished(id); got.State != tdf.Failed || got.Current().Exit != "2" || !strings.Contains(got.LastError(), "runtime.Goexit") {
+		t.Errorf("the task is %s, exit %q: %q", got.State, got.Current().Exit, got.LastError())
+	}
+	if got := w.finished(next); got.State != tdf.Succeeded {
+		t.Errorf("the next task is %s", got.State)
+	}
+	stop()
+	wait()
 }

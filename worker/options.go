@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
 )
 
-// An Option configures a worker. [New] and [Load] return an error for two Runners, for a Runner beside handlers, and
-// for two handlers of one program.
+// An Option configures a worker. [New] and [Load] return an error for nil values, for two Runners, for a Runner beside
+// handlers, for two handlers of one program, and for a handler of a program that no task can have.
 type Option func(*options)
 
 type options struct {
@@ -37,7 +40,12 @@ func newOptions(with []Option) (options, error) {
 
 // WithLog sets the worker's log. The default is [slog.Default].
 func WithLog(log *slog.Logger) Option {
-	return func(o *options) { o.log = log }
+	return func(o *options) {
+		if log == nil {
+			o.errs = append(o.errs, errors.New("the log is nil"))
+		}
+		o.log = log
+	}
 }
 
 // WithVersion sets the version that `tdf workers` shows for this worker. The default is no version.
@@ -55,6 +63,9 @@ func WithSole() Option {
 // (docs/programs.md, "Rounds without a process"). Most projects should use [Handle] instead.
 func WithRunner(r Runner) Option {
 	return func(o *options) {
+		if r == nil {
+			o.errs = append(o.errs, errors.New("the Runner is nil"))
+		}
 		if o.runner != nil {
 			o.errs = append(o.errs, errors.New("a worker has one Runner, not two"))
 		}
@@ -67,13 +78,29 @@ func WithRunner(r Runner) Option {
 //
 // Handle may be given several times, once for each program. The worker releases tasks of all other programs, since
 // another worker may have a handler for them (docs/lifecycle.md, "Released rounds").
+//
+// The worker cannot end a handler that ignores its context: see [Worker.Run].
 func Handle(program string, h Handler) Option {
 	return func(o *options) {
-		if o.handlers[program] != nil {
-			o.errs = append(o.errs, fmt.Errorf("program %q has two handlers", program))
+		if err := o.checkHandler(program, h); err != nil {
+			o.errs = append(o.errs, err)
 		}
 		o.handlers[program] = h
 	}
+}
+
+func (o *options) checkHandler(program string, h Handler) error {
+	task := tdf.Defaults(program, "redis:"+strings.Repeat("0", 64), "")
+	if err := task.Validate(); err != nil {
+		return fmt.Errorf("handle program %q: %w", program, err)
+	}
+	if h == nil {
+		return fmt.Errorf("program %q has a nil handler", program)
+	}
+	if o.handlers[program] != nil {
+		return fmt.Errorf("program %q has two handlers", program)
+	}
+	return nil
 }
 
 // inProcess reports whether rounds run in this process.

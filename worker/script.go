@@ -40,6 +40,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	if err := w.makeOwnDirectory(); err != nil {
 		return nil, err
 	}
+	closeOnExec()
 	host, err := process.New(process.Config{
 		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require, Sole: w.sole,
 		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },

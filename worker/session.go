@@ -20,6 +20,7 @@ type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	alive    context.Context // done when programs must end
+	leaving  context.Context // done when the worker leaves handlers behind that ignore the end of alive
 	looping  context.Context // done when all executions are reported
 
 	endClaims   context.CancelCauseFunc // ends stopping
@@ -30,6 +31,7 @@ type session struct {
 	busy  int                 // slots that have an execution or pause after an execution
 	taken []bool              // taken[n-1] says whether slot n is busy
 	ended []*execution        // executions that have ended and are not in a report yet
+	left  []string            // rounds whose handlers were left behind
 	dirs  []*rounddir.Dir     // directories that no round uses at present
 
 	outputs []*record.Slot // outputs[n-1] has the output files of slot n
@@ -60,6 +62,8 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
+	leaving, endLeaving := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
+	s.leaving = leaving
 	reporting, endReports := w.outlive(s.stopping, w.reportBound(), w.answer)
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
@@ -75,6 +79,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		stop()
 		s.loops.Wait()
 		endReports(nil)
+		endLeaving(nil)
 		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()

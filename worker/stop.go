@@ -17,6 +17,10 @@ const (
 	reportBound = 10 * time.Second // for the reports, after the end of all programs
 )
 
+// leaveBound is the shortest time that a stopping worker gives a handler to return after the end of its context. It is
+// shorter than answerBound, so that after StopNow there is time to report.
+const leaveBound = time.Second
+
 // StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and waits
 // at most two more seconds for Redis.
 func (w *Worker) StopNow() {

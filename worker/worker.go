@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type Worker struct {
 	after  func(time.Duration) <-chan time.Time
 	answer time.Duration // answerBound, or longer in tests, because their machine may be slow
 
+	leaveBound time.Duration // leaveBound, or longer in tests
+
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep, unless a test replaces it
 }
 
@@ -93,10 +96,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
-	closeOnExec()
 	w := &Worker{
 		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
-		after: time.After, answer: answerBound, endLeftovers: process.Sweep,
+		after: time.After, answer: answerBound, leaveBound: leaveBound, endLeftovers: process.Sweep,
 	}
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, w.log)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
@@ -137,10 +139,14 @@ func (w *Worker) slots() int {
 // Run waits while Redis is away. It returns an error if
 //   - Redis refuses the worker, for example because of a wrong password,
 //   - another worker has the name, or takes it while this worker runs,
-//   - this host cannot run programs as the configuration asks: a *[config.Error].
+//   - this host cannot run programs as the configuration asks: a *[config.Error],
+//   - a [Handler] or [Runner] still runs, although its context ended kill_grace ago, or one second ago if kill_grace is
+//     shorter. Its task is released, and another worker may run it. The caller should end the process.
 //
-// Unless rounds run in this process, Run makes this process non-dumpable for good, so that programs cannot read its
-// memory (docs/programs.md, "The worker's own password").
+// Unless rounds run in this process, Run changes this process for good:
+//   - It makes the process non-dumpable, so that programs cannot read its memory (docs/programs.md, "The worker's own
+//     password").
+//   - It marks all open descriptors above 2 close-on-exec, so that programs do not inherit them.
 func (w *Worker) Run(ctx context.Context) error {
 	disconnect, err := w.connect(ctx)
 	if err != nil {
@@ -160,7 +166,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	s.loops.Go(func() { s.upkeep(s.looping) })
 	s.claimUntilStopped()
 	closeSession()
-	return stopHeartbeats()
+	return cmp.Or(stopHeartbeats(), s.leftError())
 }
 
 // connect connects to Redis, unless a test has given the worker a store.
@@ -202,5 +208,5 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	s, closeSession := w.open(ctx)
 	_, c, err := s.claim(1, false)
 	closeSession()
-	return len(c.Claims) > 0, err
+	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
 }

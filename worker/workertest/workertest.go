@@ -33,6 +33,7 @@ type Task struct {
 	Group   string
 	Meta    string
 
+	FailOn     tdf.FailOn    // what makes the round fail; the default is tdf.FailOnStderr, as for tasks
 	Timeout    time.Duration // ends the handler's context; 0 means no timeout
 	Checkpoint []byte        // the last checkpoint of earlier rounds
 	LastError  string        // the error of the previous round
@@ -44,19 +45,24 @@ type Result struct {
 	Error  string // the text that the handler wrote to Stderr, and then its error or panic; a worker stores it as $round:error
 	Exit   string // "0", "1" after an error, "2" after a panic; "" if the round has no exit status
 
-	// Err is nil if the round succeeded. Otherwise it is the handler's error, or ctx's error if the context had
-	// ended. After a panic, its text is the panic's message and the stack.
+	// Err is nil if the round succeeded. Otherwise it is the handler's error, or the cause of the context's end if the
+	// context had ended. After a panic, its text is the panic's message and the stack. If the handler returned nil, but
+	// Task.FailOn makes its text on Stderr a failure, Err says so.
 	Err error
 
 	Permanent bool          // the task fails for good
 	Later     time.Duration // the delay of [worker.Later]; 0 if the handler did not use it
+	TimedOut  bool          // the round was ended by Task.Timeout
 	Released  bool          // the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
 
-	JSON         string // the result of SetResult; "" if it was not called
+	JSON         string // the result of SetResult; "" if it was not called, or if a worker would not store it
 	Checkpoint   []byte // the checkpoint of SetCheckpoint; nil if unchanged, empty if deleted
 	Updates      []string
 	Progress     float64 // the last reported fraction
 	ProgressText string
+
+	// Problems are data that a worker ignores, with a warning in its log, such as a checkpoint that is too large.
+	Problems []string
 }
 
 // maxBytes is the default of max_result, max_checkpoint and max_updates.
@@ -81,18 +87,26 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	var stdout, stderr bytes.Buffer
 	r := t.round()
 	r.Dir, r.Stdout, r.Stderr = dir.Path(), &stdout, &stderr
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if t.Timeout > 0 {
-		var end context.CancelFunc
 		r.Deadline = time.Now().Add(t.Timeout)
-		ctx, end = context.WithTimeout(ctx, t.Timeout)
-		defer end()
+		defer time.AfterFunc(t.Timeout, func() { end(errTimedOut) }).Stop()
 	}
 	ended, err := run(ctx, h, r)
 	result := Result{Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit, Permanent: ended.Permanent}
-	result.setErr(ctx, ended, err)
-	result.collect(dir)
+	collects := result.setErr(ctx, ended, err)
+	result.readNews(dir)
+	if collects {
+		result.readJSON(dir)
+	}
+	result.Error = appendLine(result.Error, ended.Reason)
+	result.applyFailOn(cmp.Or(t.FailOn, tdf.FailOnStderr))
 	return result
 }
+
+// errTimedOut ends the context as in a worker, where the context has no deadline.
+var errTimedOut = errors.New("the task's timeout is over")
 
 func (t Task) round() *worker.Round {
 	args, _ := tdf.SplitInput(t.Input) // a manager opens no task whose input cannot be split
@@ -113,30 +127,32 @@ func run(ctx context.Context, h worker.Handler, r *worker.Round) (worker.Ended, 
 	return ended.(worker.Ended), cmp.Or(err, own)
 }
 
-func (result *Result) setErr(ctx context.Context, ended worker.Ended, err error) {
+// setErr sets Err. It returns whether a worker would store a result of the round.
+func (result *Result) setErr(ctx context.Context, ended worker.Ended, err error) (collects bool) {
 	var later *worker.LaterError
 	switch {
 	case err != nil && ctx.Err() != nil:
-		result.Err, result.Released = ctx.Err(), !errors.Is(ctx.Err(), context.DeadlineExceeded)
+		result.Err = context.Cause(ctx)
+		result.TimedOut = result.Err == errTimedOut
+		result.Released = !result.TimedOut
 	case errors.As(err, &later):
 		result.Err, result.Later, result.Released = err, later.After, true
 	case errors.As(err, new(*worker.UnfitError)):
 		result.Err, result.Released = err, true
 	case err != nil:
 		result.Err = err
+		return true
 	case ended.Reason != "":
 		result.Err = errors.New(ended.Reason)
+		return true
+	default:
+		return true
 	}
-	if ended.Reason != "" {
-		if result.Error != "" && result.Error[len(result.Error)-1] != '\n' {
-			result.Error += "\n"
-		}
-		result.Error += ended.Reason
-	}
+	return false
 }
 
-// collect reads the files that the handler left in the round's directory.
-func (result *Result) collect(dir *rounddir.Dir) {
+// readNews reads the files that a worker reads while the round runs.
+func (result *Result) readNews(dir *rounddir.Dir) {
 	for more := true; more; {
 		news := dir.News(true)
 		if news.HasProgress {
@@ -148,18 +164,32 @@ func (result *Result) collect(dir *rounddir.Dir) {
 			result.Checkpoint = news.Checkpoint
 		}
 		result.Updates = append(result.Updates, news.Updates...)
-		for _, problem := range news.Problems {
-			result.Err = errors.Join(result.Err, errors.New(problem))
-		}
+		result.Problems = append(result.Problems, news.Problems...)
 		more = news.More
 		dir.Accepted(news)
 	}
-	if result.Err != nil {
-		return
-	}
+}
+
+func (result *Result) readJSON(dir *rounddir.Dir) {
 	json, _, err := dir.Result()
 	result.JSON = json
 	if err != nil {
-		result.Err, result.Error, result.Exit = err, result.Error+err.Error(), ""
+		result.Err = errors.Join(err, result.Err)
+		result.Error, result.Exit = appendLine(result.Error, err.Error()), ""
 	}
+}
+
+// applyFailOn sets Err if the handler returned nil, but its text on Stderr makes the round fail.
+func (result *Result) applyFailOn(rule tdf.FailOn) {
+	round := tdf.Round{Exit: result.Exit, HasError: result.Error != ""}
+	if result.Err == nil && round.HasFailed(rule) {
+		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule, result.Error)
+	}
+}
+
+func appendLine(text, line string) string {
+	if text != "" && line != "" && text[len(text)-1] != '\n' {
+		text += "\n"
+	}
+	return text + line
 }

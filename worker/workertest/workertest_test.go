@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker"
 	"github.com/tdf-framework/tdf/worker/workertest"
 )
@@ -21,7 +22,7 @@ func TestRun(t *testing.T) {
 		err  string            // the beginning of the expected error; "" means no error
 	}{
 		"everything": {
-			workertest.Task{Input: "a 'b c'", Round: 2, Checkpoint: []byte("old"), LastError: "boom"},
+			workertest.Task{Input: "a 'b c'", Round: 2, FailOn: tdf.FailOnExit, Checkpoint: []byte("old"), LastError: "boom"},
 			func(_ context.Context, r *worker.Round) error {
 				fmt.Fprintf(r.Stdout, "%d %d %q %s %s", r.ID, r.Number, r.Args, r.Checkpoint, r.LastError)
 				fmt.Fprint(r.Stderr, "warning")
@@ -35,6 +36,39 @@ func TestRun(t *testing.T) {
 				Updates: []string{"one", "two"}, Progress: 0.25, ProgressText: "a quarter",
 			},
 			"",
+		},
+		"text on Stderr": {
+			workertest.Task{},
+			func(_ context.Context, r *worker.Round) error {
+				fmt.Fprint(r.Stderr, "warning")
+				return r.SetResult(1)
+			},
+			workertest.Result{Error: "warning", Exit: "0", JSON: "1"},
+			"the round fails because the handler wrote to Stderr (fail_on=stderr): warning",
+		},
+		"an error after the result": {
+			workertest.Task{FailOn: tdf.FailOnExit},
+			func(_ context.Context, r *worker.Round) error {
+				return errors.Join(r.SetResult(1), errors.New("after it"))
+			},
+			workertest.Result{Error: "after it", Exit: "1", JSON: "1"},
+			"after it",
+		},
+		"a checkpoint that is too large": {
+			workertest.Task{},
+			func(_ context.Context, r *worker.Round) error { return r.SetCheckpoint(make([]byte, 2<<20)) },
+			workertest.Result{Exit: "0", Problems: []string{
+				"checkpoint: 2097152 bytes, more than max_checkpoint (1048576); the previous checkpoint stays",
+			}},
+			"",
+		},
+		"an error and a result that is too large": {
+			workertest.Task{},
+			func(_ context.Context, r *worker.Round) error {
+				return errors.Join(r.SetResult(strings.Repeat("x", 2<<20)), errors.New("after it"))
+			},
+			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)\nafter it"},
+			"result.json: ",
 		},
 		"an error": {
 			workertest.Task{},
@@ -79,10 +113,13 @@ func TestRun(t *testing.T) {
 			workertest.Task{Timeout: time.Nanosecond},
 			func(ctx context.Context, r *worker.Round) error {
 				<-ctx.Done()
-				return ctx.Err()
+				if _, ok := ctx.Deadline(); ok || !errors.Is(ctx.Err(), context.Canceled) || r.Deadline.IsZero() {
+					panic("the context ends in another way than in a worker")
+				}
+				return errors.Join(ctx.Err(), r.SetResult(1))
 			},
-			workertest.Result{},
-			"context deadline exceeded",
+			workertest.Result{TimedOut: true},
+			"the task's timeout is over",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

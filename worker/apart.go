@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Runner or Preparer in this process is code that the worker cannot end. It runs in a goroutine of its own, so that
+// neither a call that never returns nor a call that ends its goroutine keeps the slot for ever.
+
+var (
+	errLeft   = errors.New("the call has not returned")
+	errGoexit = errors.New("the handler ended its goroutine by runtime.Goexit, as t.FailNow does")
+)
+
+// apart calls f in a goroutine of its own, and returns its results. The error is errLeft if the call has not returned
+// when leave is closed, and errGoexit if the call ends its goroutine.
+func apart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
+	type results struct {
+		v   T
+		err error
+	}
+	returned := make(chan results, 1)
+	go func() {
+		r := results{err: errGoexit}
+		defer func() { returned <- r }()
+		r.v, r.err = f()
+	}()
+	select {
+	case r := <-returned:
+		return r.v, r.err
+	case <-leave:
+	}
+	select {
+	case r := <-returned: // at the same time
+		return r.v, r.err
+	default:
+		var none T
+		return none, errLeft
+	}
+}
+
+// prepare calls the Preparer.
+func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
+	if !e.s.inProcess() {
+		return e.s.preparer.Prepare(ctx, r)
+	}
+	runner, err := apart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(ctx, r) })
+	if err == errLeft {
+		e.s.leave(e)
+	}
+	return runner, err
+}
+
+// runApart runs the round in this process.
+func (e *execution) runApart(ctx context.Context, runner Runner, r *Round, mask func(string) string) (Ended, error) {
+	ended, err := apart(e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
+	switch err {
+	case errLeft:
+		e.s.leave(e)
+	case errGoexit:
+		return failed(Ended{Exit: exitPanic}, err.Error()), context.Cause(ctx)
+	}
+	return ended, err
+}
+
+// leave records that the worker stops although e's handler has not returned.
+func (s *session) leave(e *execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = append(s.left, fmt.Sprintf("task %d of program %q", e.task.ID, e.task.Program))
+}
+
+// leftError returns an error that names the rounds whose handlers have not returned. It is nil if all have returned.
+func (s *session) leftError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.left) == 0 {
+		return nil
+	}
+	slices.Sort(s.left)
+	return fmt.Errorf("stop worker %s: handlers ignore the end of their context and still run: %s", s.name, strings.Join(s.left, ", "))
+}
