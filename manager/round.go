@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
@@ -12,7 +13,8 @@ import (
 // Limits for the tasks in memory, and for the work in one round.
 const (
 	idsPerPage    = 1000
-	tasksPerBatch = 64 // these tasks are read together, and each output may have 1 MiB
+	tasksPerBatch = 64                 // these tasks are read together
+	bytesPerBatch = 32 << 20           // a larger task is read alone
 	tasksPerList  = 16 * tasksPerBatch // tasks that wait since an earlier round do not count, so they cannot keep out later tasks
 )
 
@@ -61,7 +63,11 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 		before := o.summary.Archived
 		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.waits(id, o.rounds, o.now) })
 		o.summary.Waiting += len(ids) - len(due)
-		for batch := range slices.Chunk(due, tasksPerBatch) {
+		sizes, err := o.store.MemoryOf(ctx, due)
+		if err != nil {
+			return err
+		}
+		for batch := range batches(due, sizes) {
 			if taken += o.backoff.fresh(batch); taken > tasksPerList {
 				o.cut = true
 				return nil
@@ -71,6 +77,24 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			}
 		}
 		offset += int64(len(ids) - (o.summary.Archived - before))
+	}
+}
+
+// batches splits tasks into batches that are read together. The sizes are the tasks' bytes in Redis, or 0 if Redis does not
+// report them.
+func batches(ids, sizes []int64) iter.Seq[[]int64] {
+	return func(yield func([]int64) bool) {
+		for begin := 0; begin < len(ids); {
+			end, bytes := begin+1, sizes[begin]
+			for end < len(ids) && end-begin < tasksPerBatch && bytes+sizes[end] <= bytesPerBatch {
+				bytes += sizes[end]
+				end++
+			}
+			if !yield(ids[begin:end]) {
+				return
+			}
+			begin = end
+		}
 	}
 }
 
