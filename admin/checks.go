@@ -68,7 +68,7 @@ func (c *situation) finished() []Check {
 	t := c.task
 	ended := Check{"end", Passed, strings.Join(c.endText(), ": "), ""}
 	if listing.Outcome(t) != string(tdf.Succeeded) {
-		ended.Fix = "retry the task" + c.withLaterEnd()
+		ended.Fix = c.retryFix()
 	}
 	if t.State == tdf.Archived {
 		return []Check{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
@@ -76,12 +76,12 @@ func (c *situation) finished() []Check {
 	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
 }
 
-// withLaterEnd returns an addition to the fix "retry the task" if the task's end_before is past.
-func (c *situation) withLaterEnd() string {
+// retryFix returns the fix for a task that did not succeed. A retried task would expire at once if its end_before is past.
+func (c *situation) retryFix() string {
 	if c.task.EndBefore <= c.at {
-		return " with a later end_before"
+		return "retry the task with a later end_before"
 	}
-	return ""
+	return "retry the task"
 }
 
 // endText returns the outcome, how the program ended, and the most informative line of stderr. It omits repetitions.

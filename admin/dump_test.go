@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -148,6 +149,19 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 	m := newManager(t, cfg)
 	if done, err := admin.New(m).Dump(t.Context(), io.Discard); err != nil || done.Tasks != 12 {
 		t.Errorf("dumped %+v, %v", done, err)
+	}
+}
+
+// An error of the reader does not make the dump invalid.
+func TestLoadEndsWithTheErrorOfTheReader(t *testing.T) {
+	target := newManager(t, redisConfig(t, redistest.Shared(t)))
+	const header = `{"dump":{"format":1,"schema":1,"namespace":"x","time":1,"last_id":3}}` + "\n"
+	broken := errors.New("the disk is broken")
+	for name, begin := range map[string]string{"at once": "", "in a task": header + `{"task":`} {
+		_, err := admin.New(target).Load(t.Context(), io.MultiReader(strings.NewReader(begin), iotest.ErrReader(broken)))
+		if !errors.Is(err, broken) || errors.As(err, new(*admin.DumpError)) {
+			t.Errorf("%s: got %T: %v", name, err, err)
+		}
 	}
 }
 

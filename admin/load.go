@@ -33,8 +33,9 @@ type Loaded struct {
 }
 
 // Load loads a dump that [Admin.Dump] wrote, from this namespace or from another one. The namespace must contain no tasks;
-// otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error is a *[DumpError]. If r is a file, Load
-// checks the whole dump before it writes anything.
+// otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error wraps a *[DumpError]. An error of r is not a
+// DumpError. If r is a file, Load checks the whole dump before it writes anything. After an error, Loaded contains the
+// programs and tasks that were written before.
 //
 // Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are opened
 // during the load, they get other ids. To continue a load that was interrupted, load the same dump again.
@@ -120,8 +121,11 @@ func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, erro
 		}
 		c.line++
 		line, err := readLine(lines)
-		if err != nil && err != io.EOF {
+		switch {
+		case err == errLongLine:
 			return nil, c.wrong("%v", err)
+		case err != nil && err != io.EOF: // the dump may be valid
+			return nil, fmt.Errorf("read line %d of the dump: %w", c.line, err)
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			return text, nil
@@ -289,8 +293,10 @@ func (l *loading) take(ctx context.Context, line dumpLine, text []byte) error {
 	case line.Header != nil:
 		return l.begin(ctx, *line.Header, text)
 	case line.Program != nil:
-		l.done.Programs++
 		_, err := l.store.PutProgram(ctx, line.Program.Archive)
+		if err == nil {
+			l.done.Programs++
+		}
 		return err
 	case line.Task != nil:
 		return l.task(ctx, line.Task.record(), len(text))

@@ -82,7 +82,7 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	if err != nil {
 		return Check{"source", Ahead, src.String() + ": " + err.Error(), ""}
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true} // programs may replace the default transport
 	defer transport.CloseIdleConnections()
 	response, err := origin.Client(transport).Do(request)
 	if err != nil {

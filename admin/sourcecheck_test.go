@@ -10,6 +10,22 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
+// A program may replace the default transport by its own.
+func TestSourceCheckNeedsNoDefaultTransport(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	usual := http.DefaultTransport
+	defer func() { http.DefaultTransport = usual }()
+	http.DefaultTransport = struct{ http.RoundTripper }{usual}
+	src, err := tdf.ParseSource(server.URL + "/x.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := httpCheck(t.Context(), src); got.State != Blocked {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The check sends credentials only to the scheme, host and port of the source.
 func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	var received atomic.Value

@@ -69,7 +69,7 @@ func (s *Status) ServerMissing() bool {
 }
 
 // MarshalJSON writes the fields of a look as in docs/tdf.md, with times as seconds.
-func (s *Status) MarshalJSON() ([]byte, error) {
+func (s Status) MarshalJSON() ([]byte, error) {
 	o := jsonview.Object{}
 	o.Set("time", unix(s.At))
 	if s.Group != "" {

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"testing"
@@ -421,5 +422,18 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
+	}
+}
+
+// A Status marshals to the same JSON with and without a pointer.
+func TestStatusJSON(t *testing.T) {
+	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
+	pointer, err := json.Marshal(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(s)
+	if err != nil || string(value) != string(pointer) {
+		t.Errorf("got %s, %v, want %s", value, err, pointer)
 	}
 }

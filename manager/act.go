@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Ref names a task and the round in which you saw it. If the task is in another round, an action skips it. [Task.Ref]
@@ -113,15 +114,30 @@ func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Res
 // CancelOpen cancels the open tasks of a group and returns how many. It does not cancel running tasks. An empty group
 // means all tasks.
 func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
-	var refs []Ref
-	for t, err := range m.List(ctx, Query{Group: group, States: []tdf.State{tdf.Open}}) {
-		if err != nil {
-			return 0, fmt.Errorf("cancel open tasks: %w", err)
-		}
-		refs = append(refs, Ref{t.ID, AnyRound})
+	refs, err := m.openRefs(ctx, group)
+	if err != nil {
+		return 0, fmt.Errorf("cancel open tasks: %w", err)
 	}
 	result, err := m.act(ctx, acting.Action{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Open}}, refs)
 	return result.Done, err
+}
+
+// openRefs returns the open tasks of a group. It reads only their ids.
+func (m *Manager) openRefs(ctx context.Context, group string) (refs []Ref, err error) {
+	stretch := redisstate.ListQuery{States: []tdf.State{tdf.Open}, Group: group}
+	for last := false; !last; {
+		var places []redisstate.ListEntry
+		if places, last, err = m.store.Find(ctx, stretch, idsPerPage); err != nil {
+			return nil, err
+		}
+		for i, p := range places {
+			if id, ok := p.ID(); ok {
+				refs = append(refs, Ref{id, AnyRound})
+			}
+			stretch.Behind = &places[i]
+		}
+	}
+	return refs, nil
 }
 
 func (m *Manager) act(ctx context.Context, action acting.Action, refs []Ref) (Result, error) {

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,25 @@ func TestRetryNeedsTime(t *testing.T) {
 	result, err := m.Retry(ctx, manager.Changes{EndBefore: &later}, ref)
 	if got := tm.Tasks()[0]; err != nil || result.Done != 1 || got.State != tdf.Open || !got.EndBefore.Equal(later) {
 		t.Errorf("%+v, %v: %s until %v", result, err, got.State, got.EndBefore)
+	}
+}
+
+// CancelOpen cancels all open tasks of a group, even if they fill more than a page.
+func TestCancelOpen(t *testing.T) {
+	tm, _ := newTester(t)
+	const many = 1100
+	d, other := define("p", source, "x"), define("p", source, "x")
+	d.Group, other.Group = "g", "h"
+	if _, err := tm.Manager.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		group string
+		want  int
+	}{{"unused", 0}, {"g", many}, {"g", 0}, {"", 1}, {"", 0}} {
+		if n, err := tm.Manager.CancelOpen(t.Context(), c.group); n != c.want || err != nil {
+			t.Errorf("group %q: cancelled %d, %v, want %d", c.group, n, err, c.want)
+		}
 	}
 }
 

@@ -20,6 +20,17 @@ type retry struct {
 	round int         // the round of Run in which the task was last seen
 }
 
+// fresh returns how many of the tasks have no entry.
+func (b backoff) fresh(ids []int64) int {
+	n := 0
+	for _, id := range ids {
+		if b[id] == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // failed starts the next pause of a task, and returns the length of the pause.
 func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 	pause := firstPause

@@ -35,10 +35,10 @@ func (b *batch) call(ctx context.Context, t *Finished) {
 	case errors.Is(err, ErrNotYet):
 		b.backoff.notYet(t.ID, b.rounds)
 		b.summary.Waiting++
-	case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+	case err != nil && ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())):
 		// The callback ended because ctx ended. The next Run calls it again.
 	case err != nil:
-		b.later(t, err)
+		b.later(ctx, err, t)
 	default:
 		b.take(t)
 	}
@@ -113,20 +113,23 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	}
 	outcomes, err := b.store.Apply(ctx, b.name, units...)
 	for i, o := range outcomes {
-		b.conclude(tasks[i], o)
+		b.conclude(ctx, tasks[i], o)
 	}
 	if errors.Is(err, redisstate.ErrFull) {
-		for _, t := range tasks[len(outcomes):] {
-			b.later(t, err)
-		}
+		b.later(ctx, err, tasks[len(outcomes):]...)
 		return nil
 	}
 	return err
 }
 
-func (b *batch) conclude(t *Finished, o redisstate.Outcome) {
+func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome) {
+	moved := errors.As(o.Err, new(*tdf.StateError))
+	if o.Err != nil && !moved {
+		b.later(ctx, fmt.Errorf("archive the task: %w", o.Err), t)
+		return
+	}
 	delete(b.backoff, t.ID)
-	if o.Err != nil {
+	if moved {
 		b.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started", "task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}

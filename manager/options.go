@@ -163,7 +163,8 @@ func set[T any](property, value *T) {
 	}
 }
 
-// definitionOf returns a definition that sets all these properties, so that defaults have no effect.
+// definitionOf returns a definition with these properties. A property that is empty or 0 leaves its field zero, so the
+// manager's default replaces it.
 func definitionOf(p tdf.Properties) Definition {
 	return Definition{
 		Program: p.Program, Source: p.Source, Input: p.Input, Group: p.Group, Meta: p.Meta,

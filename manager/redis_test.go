@@ -249,6 +249,39 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
+// If Redis refuses to archive a task, its callback is called again after a pause, as after an error. Here, the follow-up
+// names a group whose key holds a text.
+func TestRedisRefusesAFollowUp(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	rdb := testspace.Client(t, cfg)
+	key := cfg.Namespace + ":group:taken"
+	if err := rdb.Set(t.Context(), key, "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	log := &logged{}
+	m := newManager(t, cfg, log.option())
+	id := open(t, m, "x")[0]
+	succeed(t, connect(t, cfg), id)
+	run(t, m, manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			next := define("p", source, "follow-up")
+			next.Group = "taken"
+			task.Open(next)
+			return nil
+		},
+		EndOfRound: func(_ context.Context, s manager.Summary) error {
+			if s.Round == 1 && s.Waiting != 1 {
+				t.Errorf("%d tasks wait after round 1, want 1", s.Waiting)
+			}
+			return rdb.Del(t.Context(), key).Err()
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
+	})
+	if log.Count("callback failed") != 1 || log.Count("task not archived") != 0 {
+		t.Errorf("the log does not say once that the callback failed:\n%s", log.String())
+	}
+}
+
 // madeRoom is a log. When it receives the message that Redis is full, it frees memory in Redis.
 type madeRoom struct {
 	logged

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
@@ -12,8 +13,9 @@ import (
 // Limits for the tasks in memory, and for the work in one round.
 const (
 	idsPerPage    = 1000
-	tasksPerBatch = 64 // these tasks are read together, and each output may have 1 MiB
-	tasksPerList  = 16 * tasksPerBatch
+	tasksPerBatch = 64                 // these tasks are read together
+	bytesPerBatch = 32 << 20           // a larger task is read alone
+	tasksPerList  = 16 * tasksPerBatch // tasks that wait since an earlier round do not count, so they cannot keep out later tasks
 )
 
 // A round holds the data of one round of Run.
@@ -21,7 +23,7 @@ type round struct {
 	*run
 	now     tdf.Time
 	summary Summary
-	cut     bool // whether tasks remain for the next round because this round reached a limit
+	cut     bool // whether tasks remain for the next round because this round reached tasksPerList
 }
 
 func (r *run) round(ctx context.Context) (Summary, error) {
@@ -61,8 +63,12 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 		before := o.summary.Archived
 		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.waits(id, o.rounds, o.now) })
 		o.summary.Waiting += len(ids) - len(due)
-		for batch := range slices.Chunk(due, tasksPerBatch) {
-			if taken += len(batch); taken > tasksPerList {
+		sizes, err := o.store.MemoryOf(ctx, due)
+		if err != nil {
+			return err
+		}
+		for batch := range batches(due, sizes) {
+			if taken += o.backoff.fresh(batch); taken > tasksPerList {
 				o.cut = true
 				return nil
 			}
@@ -71,6 +77,24 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			}
 		}
 		offset += int64(len(ids) - (o.summary.Archived - before))
+	}
+}
+
+// batches splits tasks into batches that are read together. The sizes are the tasks' bytes in Redis, or 0 if Redis does not
+// report them.
+func batches(ids, sizes []int64) iter.Seq[[]int64] {
+	return func(yield func([]int64) bool) {
+		for begin := 0; begin < len(ids); {
+			end, bytes := begin+1, sizes[begin]
+			for end < len(ids) && end-begin < tasksPerBatch && bytes+sizes[end] <= bytesPerBatch {
+				bytes += sizes[end]
+				end++
+			}
+			if !yield(ids[begin:end]) {
+				return
+			}
+			begin = end
+		}
 	}
 }
 
@@ -102,10 +126,17 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	return context.Cause(ctx)
 }
 
-// later schedules another call of a task's callback after a pause.
-func (o *round) later(t *Finished, err error) {
-	pause := o.backoff.failed(t.ID, o.rounds, o.now)
-	o.summary.Waiting++
-	o.log.Error("callback failed; it is called again after a pause", "task", t.ID, "program", t.Program,
-		"state", t.State, "pause_seconds", float64(pause), "error", err)
+// later schedules another call of the callbacks of tasks after a pause. The pause begins now, because the round may have
+// begun long before.
+func (o *round) later(ctx context.Context, err error, tasks ...*Finished) {
+	now, unknown := o.store.Now(ctx)
+	if unknown != nil { // ctx has ended
+		now = o.now
+	}
+	for _, t := range tasks {
+		pause := o.backoff.failed(t.ID, o.rounds, now)
+		o.summary.Waiting++
+		o.log.Error("callback failed; it is called again after a pause", "task", t.ID, "program", t.Program,
+			"state", t.State, "pause_seconds", float64(pause), "error", err)
+	}
 }

@@ -108,10 +108,10 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 	}
 	var err error
 	switch {
-	case r.again || min(most, held) <= 0:
+	case r.again || held <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // the duration most is not passed, because a test's clock stands still during a round
-	default:
+		err = r.Manager.wait(ctx, r.pause(), held) // the duration most has no effect, because a test's clock stands still during a round
+	case most > 0:
 		err = r.attend(ctx, min(most, held))
 	}
 	return cmp.Or(err, context.Cause(ctx))

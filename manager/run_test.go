@@ -250,22 +250,81 @@ func TestARoundIsBounded(t *testing.T) {
 	}
 }
 
-// Tasks that must wait do not hide later tasks, even if they fill a page of ids.
+// Tasks that must wait do not hide later tasks, even if they fill a page of ids or reach the limit of a round.
 func TestPagingGoesPastHeldTasks(t *testing.T) {
-	tm, _ := newTester(t)
-	open(t, tm.Manager, append(slices.Repeat([]string{"held"}, 1100), "free")...)
-	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			if task.Input == "held" {
-				return errors.New("no")
+	for name, hold := range map[string]error{"failing": errors.New("no"), "not yet": manager.ErrNotYet} {
+		t.Run(name, func(t *testing.T) {
+			tm, _ := newTester(t)
+			inputs := slices.Repeat([]string{"held"}, 1101)
+			inputs[998] = "free" // the tasks finish at the same time; Redis then compares ids as strings, so 999 is the last
+			open(t, tm.Manager, inputs...)
+			run(t, tm.Manager, manager.Callbacks{
+				Succeeded: func(_ context.Context, task *manager.Finished) error {
+					if task.Input == "held" {
+						return hold
+					}
+					return nil
+				},
+				Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 1 || s.Round == 10 },
+			})
+			if archived := tm.In(tdf.Archived); len(archived) != 1 || archived[0].Input != "free" {
+				t.Errorf("%d tasks are archived, want the free one", len(archived))
 			}
+		})
+	}
+}
+
+// While all tasks wait, Run starts a round per RoundDuration, even if more tasks wait than a round handles new tasks.
+func TestManyWaitingTasksDoNotKeepRunBusy(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, slices.Repeat([]string{"held"}, 1100)...)
+	var begun []time.Time
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(context.Context, *manager.Finished) error { return manager.ErrNotYet },
+		EndOfRound: func(context.Context, manager.Summary) error {
+			begun = append(begun, tm.Now())
 			return nil
 		},
-		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 1 },
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 6 },
 	})
-	if n := len(tm.In(tdf.Succeeded)); n != 1100 {
-		t.Errorf("%d tasks are held, want 1100", n)
+	if last := begun[5].Sub(begun[4]); last < time.Second {
+		t.Errorf("the last round began %v after the one before it, want a RoundDuration", last)
 	}
+}
+
+// The pause after a failed callback begins when the callback fails, not when the round begins.
+func TestPausesBeginWithTheFailure(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, "bad")
+	var failed, again []time.Time
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(ctx context.Context, task *manager.Finished) error {
+			again = append(again, tm.Now())
+			if len(again) == 3 {
+				return nil
+			}
+			passTime(t, tm, time.Minute)
+			failed = append(failed, tm.Now())
+			return errors.New("no")
+		},
+	})
+	for i, want := range []time.Duration{time.Second, 2 * time.Second} {
+		if pause := again[i+1].Sub(failed[i]).Round(time.Millisecond); pause != want {
+			t.Errorf("call %d came %v after the failure, want %v", i+2, pause, want)
+		}
+	}
+}
+
+// passTime lets another manager run a task of this duration, so that the test's clock advances.
+func passTime(t *testing.T, tm *managertest.Tester, d time.Duration) {
+	t.Helper()
+	tm.Program("slow", func(managertest.Run) managertest.Result { return managertest.Result{Duration: d} })
+	other, slow := tm.Another(), define("slow", source, "x")
+	slow.Group = "slow"
+	if _, err := other.Open(t.Context(), slow); err != nil {
+		t.Fatal(err)
+	}
+	run(t, other, manager.Callbacks{Groups: []string{"slow"}})
 }
 
 func TestGroups(t *testing.T) {
@@ -301,8 +360,15 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	}
 }
 
-// If ctx ends during a callback, Run archives the tasks whose callbacks had returned before.
+// If ctx ends during a callback, Run archives the tasks whose callbacks had returned before. The callback may return the
+// error of ctx or its cause.
 func TestTheEndOfTheContext(t *testing.T) {
+	for name, ended := range map[string]func(context.Context) error{"cause": context.Cause, "error": context.Context.Err} {
+		t.Run(name, func(t *testing.T) { endsContext(t, ended) })
+	}
+}
+
+func endsContext(t *testing.T, ended func(context.Context) error) {
 	tm, log := newTester(t)
 	open(t, tm.Manager, "one", "two", "three")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -312,7 +378,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if calls++; calls == 2 {
 				cancel(why)
-				return context.Cause(ctx)
+				return ended(ctx)
 			}
 			task.Open(define("p", source, "follow-up"))
 			return nil

@@ -11,7 +11,10 @@ import (
 )
 
 // A client is a manager with methods that only tdf needs.
-type client struct{ *manager.Manager }
+type client struct {
+	*manager.Manager                // without defaults of tasks, because they would replace empty values from the command line
+	defaults         tdf.Properties // the configuration's [task_defaults]
+}
 
 func (c *client) admin() *admin.Admin { return admin.New(c.Manager) }
 
@@ -21,16 +24,17 @@ func (c *client) now(ctx context.Context) (tdf.Time, error) {
 	return stdtime.TDF(now), err
 }
 
-// define returns the properties of a new task: the arguments, and the configuration's defaults for all other properties.
+// define returns the properties of a new task: the arguments, even if they are empty, and the configuration's defaults for all
+// other properties.
 func (c *client) define(program, source, input string) tdf.Properties {
-	p := friend.PartsOf(c.Manager).Config.TaskDefaults
+	p := c.defaults
 	p.Program, p.Source, p.Input = program, source, input
 	return p
 }
 
 type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
 
-// open opens tasks with one of the manager's methods, and returns their ids.
+// open opens tasks with exactly these properties by one of the manager's methods, and returns their ids.
 func (c *client) open(ctx context.Context, by opener, all ...tdf.Properties) ([]int64, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {

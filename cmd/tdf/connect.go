@@ -102,12 +102,12 @@ func (a *app) connect(ctx context.Context, tool config.Tool) (*client, error) {
 		return nil, err
 	}
 	o := manager.OptionsOf(tool.Manager)
-	o.Name, o.Log = userAtHost(), a.log
+	o.Name, o.Log, o.TaskDefaults = userAtHost(), a.log, manager.Definition{}
 	m, err := manager.New(o)
 	if err != nil {
 		return nil, err
 	}
-	return &client{m}, m.Connect(ctx)
+	return &client{m, tool.Manager.TaskDefaults}, m.Connect(ctx)
 }
 
 // reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It ignores a

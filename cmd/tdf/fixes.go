@@ -6,10 +6,12 @@ import (
 )
 
 // fixCommands lists fixes that package admin suggests, each with the commands that carry out the fix. ID stands for the task's id.
+// A fix comes before a fix that is its beginning.
 var fixCommands = []struct{ fix, command string }{
 	{"start a server", "start tdf-server, or tdf up"},
 	{"start a worker", "start tdf-worker, or tdf up"},
 	{"change the task's start_after", "tdf set ID --start-after 0"},
+	{"retry the task with a later end_before", "tdf retry ID --end-before TIME"},
 	{"retry the task", "tdf retry ID"},
 	{"retry it with a later end_before", "tdf retry ID --end-before TIME"},
 	{"resume ", "tdf drain --undo WORKER"},
@@ -29,9 +31,10 @@ var fixCommands = []struct{ fix, command string }{
 // the fix is not for a task.
 func withCommands(fix string, id int64) string {
 	var commands []string
+	rest := fix
 	for _, c := range fixCommands {
-		if strings.Contains(fix, c.fix) {
-			commands = append(commands, c.command)
+		if before, after, found := strings.Cut(rest, c.fix); found {
+			commands, rest = append(commands, c.command), before+after
 		}
 	}
 	if len(commands) == 0 {

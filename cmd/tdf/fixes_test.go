@@ -26,7 +26,15 @@ func TestFixesAreThoseOfAdmin(t *testing.T) {
 			t.Errorf("package admin has no fix %q", c.fix)
 		}
 	}
-	if got := withCommands("wait, or change the task's start_after", 7); got != "wait, or change the task's start_after (tdf set 7 --start-after 0)" {
-		t.Errorf("got %s", got)
+	for fix, want := range map[string]string{
+		"wait, or change the task's start_after":                      " (tdf set 7 --start-after 0)",
+		"retry the task":                                              " (tdf retry 7)",
+		"retry the task with a later end_before":                      " (tdf retry 7 --end-before TIME)",
+		"when the task has expired, retry it with a later end_before": " (tdf retry 7 --end-before TIME)",
+		"wait": "",
+	} {
+		if got := withCommands(fix, 7); got != fix+want {
+			t.Errorf("got %s, want %s", got, fix+want)
+		}
 	}
 }

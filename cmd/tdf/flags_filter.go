@@ -171,8 +171,8 @@ func parseIDs(args []string) ([]int64, error) {
 		case to-from >= maxRange:
 			return nil, usage("invalid range %q: want at most %d ids", arg, maxRange)
 		}
-		for id := from; id <= to; id++ {
-			ids = append(ids, id)
+		for n := range to - from + 1 { // counts ids, because no id is above the highest number
+			ids = append(ids, from+n)
 		}
 	}
 	return ids, nil

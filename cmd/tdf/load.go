@@ -46,7 +46,8 @@ func (a *app) dumpFile(ctx context.Context, args []string) (in io.Reader, done f
 
 func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
 	done, err := m.admin().Load(ctx, in)
-	if errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied) {
+	refused := errors.As(err, new(*admin.DumpError)) || errors.Is(err, admin.ErrOccupied)
+	if refused && done == (admin.Loaded{}) {
 		return usage("%v", err)
 	}
 	if err != nil {

@@ -80,8 +80,10 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 		if err := out.print(page.Tasks); err != nil {
 			return err
 		}
-		for _, t := range page.Tasks {
-			found[t.ID] = len(args) > 0
+		if len(args) > 0 { // without arguments, the map would only take memory
+			for _, t := range page.Tasks {
+				found[t.ID] = true
+			}
 		}
 		shown, read, cursor = shown+len(page.Tasks), read+page.Looked, page.Next
 		if cursor == "" || !l.paging.all {

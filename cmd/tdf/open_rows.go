@@ -46,8 +46,8 @@ func (o *opening) sweep(ctx context.Context) (*rowSource, error) {
 }
 
 // maxTasks limits a grid. Otherwise, a mistyped number could fill the memory of this machine and of Redis. A task needs
-// about 1 KiB in Redis.
-const maxTasks = 100_000_000
+// about 1 KiB in Redis, and about 100 bytes in the tally of tdf open.
+const maxTasks = 10_000_000
 
 func (o *opening) fromGrid(s *rowSource) error {
 	g, err := sweep.ParseGrid(o.grid)

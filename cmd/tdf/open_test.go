@@ -178,7 +178,7 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	c := newCall(t, proxy.Addr)
 	var status int
 	var ended sync.WaitGroup
-	ended.Go(func() { status = c.open(nil, "--grid", "a=1..99999 b=1..1000", "--campaign", "c") })
+	ended.Go(func() { status = c.open(nil, "--grid", "a=1..9999 b=1..1000", "--campaign", "c") })
 	wait(t, "the first call", asked.Load)
 	c.interrupt()
 	ended.Wait()

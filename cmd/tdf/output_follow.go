@@ -66,7 +66,11 @@ func (p *printout) printRest(tail *tailReader, t *manager.Task) error {
 	}
 	at := tail.end(text)
 	if at < 0 {
-		p.a.say("the round has ended; its whole output: tdf output %d --round %d", t.ID, p.round)
+		stderr := ""
+		if p.stderr {
+			stderr = " --error"
+		}
+		p.a.say("the round has ended; its whole output: tdf output %d --round %d%s", t.ID, p.round, stderr)
 		return nil
 	}
 	return p.print(text[at:])

@@ -25,7 +25,11 @@ func newStats(a *app) *cobra.Command {
 			if prometheus && asJSON {
 				return usage("--prometheus with --json: want one format")
 			}
-			text, err := a.stats(c.Context(), asJSON, prometheus)
+			on := a.terminal
+			if output != "" {
+				on = terminal{} // a file gets no layout for a terminal
+			}
+			text, err := a.stats(c.Context(), asJSON, prometheus, on)
 			switch {
 			case err != nil:
 				return err
@@ -42,8 +46,8 @@ func newStats(a *app) *cobra.Command {
 	return c
 }
 
-// stats returns the metrics in the chosen format.
-func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error) {
+// stats returns the metrics in the chosen format. The table has the layout for this terminal.
+func (a *app) stats(ctx context.Context, asJSON, prometheus bool, on terminal) ([]byte, error) {
 	tool, err := a.tool()
 	if err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (a *app) stats(ctx context.Context, asJSON, prometheus bool) ([]byte, error
 		return exposition(tool.Manager.Namespace, &s)
 	}
 	var text bytes.Buffer
-	err = (&app{stdout: &text, terminal: a.terminal}).statsTable(&s)
+	err = (&app{stdout: &text, terminal: on}).statsTable(&s)
 	return text.Bytes(), err
 }
 

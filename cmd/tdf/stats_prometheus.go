@@ -29,8 +29,8 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	e.gauge("tdf_due_lag_seconds", "Time by which the server is late to settle due tasks.", s.DueLag.Seconds())
 	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(stdtime.TDF(s.Server)))
 	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(stdtime.TDF(s.At)))
-	e.gauge("tdf_slots", "Programs that the live workers can run at once.", float64(s.Slots))
-	e.gauge("tdf_slots_busy", "Running tasks.", float64(s.Busy))
+	e.gauge("tdf_slots", "Slots of the workers that claim tasks.", float64(s.Slots))
+	e.gauge("tdf_slots_busy", "Slots in which a task runs, of the workers that claim tasks.", float64(s.Busy))
 	e.gauge("tdf_programs", "Stored programs of the namespace.", float64(s.Programs))
 	e.gauge("tdf_program_bytes", "Size of the stored programs.", float64(s.ProgramBytes))
 	if s.Memory.Used > 0 {

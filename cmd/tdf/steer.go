@@ -128,7 +128,7 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 		}
 	}
 	acted, err := m.admin().Do(ctx, act, chosen...)
-	s.report(acted)
+	s.report(acted, err != nil && ctx.Err() != nil)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
 		s.a.say("progress: %s", watchCommand(s.filter.campaign))
 	}
@@ -138,9 +138,14 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 	return err
 }
 
-// report prints how many tasks were changed, and which were skipped.
-func (s *steering) report(acted manager.Result) {
-	s.a.say("%s: %d", s.past, acted.Done)
+// report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have changed the
+// tasks of the last call.
+func (s *steering) report(acted manager.Result, interrupted bool) {
+	more := ""
+	if interrupted {
+		more = ", and perhaps more: interrupted before Redis answered"
+	}
+	s.a.say("%s: %d%s", s.past, acted.Done, more)
 	var refused []string
 	for _, err := range acted.Skipped {
 		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb, which may differ from the command's name

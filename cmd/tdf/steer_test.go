@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,4 +37,34 @@ func TestInterruptedConfirmation(t *testing.T) {
 		t.Errorf("status %d, %d tasks are open", status, len(c.ids(addr)))
 	}
 	keyboard.Write([]byte("\n")) // ends the pending read
+}
+
+// If a signal ends the command while Redis does not answer, the last call may have changed tasks.
+func TestInterruptedWhileRedisHangs(t *testing.T) {
+	addr := redistest.Shared(t)
+	proxy := redistest.NewProxy(t, addr)
+	c := newCall(t, proxy.Addr)
+	if status := c.open(nil, "--grid", "a=1..3"); status != 0 {
+		t.Fatal(c.err.String())
+	}
+	c.reset()
+	proxy.DropReplies(1<<30, func(command []string) bool {
+		return redistest.Scripts(command) && slices.Contains(command, "cancelled")
+	})
+	var status int
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		args := []string{"cancel", "--all", "--yes", "--redis", c.addr, "--namespace", c.namespace}
+		status = run(c.ctx, c.force, args, nil, &c.out, &c.err)
+	})
+	wait(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
+	proxy.Hang()
+	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
+	c.interrupt()
+	ended.Wait()
+	if status != statusInterrupted {
+		t.Errorf("status %d", status)
+	}
+	c.check("stderr", c.err.String(), "cancelled: 0, and perhaps more: interrupted before Redis answered")
+	proxy.Resume()
 }

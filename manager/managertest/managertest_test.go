@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -307,6 +308,28 @@ func TestLongWait(t *testing.T) {
 	}
 	if log.Count("server") > 0 {
 		t.Errorf("the log misses a server:\n%s", log.String())
+	}
+}
+
+// A round may take longer than a RoundDuration on the real clock. The test's clock advances nevertheless.
+func TestSlowRounds(t *testing.T) {
+	const duration = 10 * time.Millisecond
+	tm := managertest.NewWith(t, manager.Options{RoundDuration: duration})
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: time.Hour} })
+	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
+		t.Fatal(err)
+	}
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		EndOfRound: func(context.Context, manager.Summary) error {
+			for begun := time.Now(); time.Since(begun) <= duration; {
+				runtime.Gosched()
+			}
+			return nil
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Done() || s.Round == 20 },
+	})
+	if n := len(tm.In(tdf.Archived)); err != nil || n != 1 {
+		t.Errorf("%d tasks are archived after 20 rounds, %v", n, err)
 	}
 }
 
