@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -172,11 +171,9 @@ func (e *execution) settleOutput() {
 	if e.record == nil {
 		return
 	}
-	limit := int64(0)
-	if e.stored {
-		limit = math.MaxInt64
+	if !e.stored {
+		e.keepOutputs(0)
 	}
-	e.keepOutputs(limit)
 	e.record.Release()
 }
 

@@ -123,10 +123,19 @@ func (f *family) leave(p *Process) bool {
 
 // orphanEnded reports whether a child has ended that is no program, as far as this can be found out without a scan.
 func (f *family) orphanEnded() bool {
+	if pid := anyEnded(); pid == 0 || f.isProgram(pid) {
+		return false
+	}
+	f.forks.Lock() // a short program may end before it is registered
+	defer f.forks.Unlock()
 	pid := anyEnded()
+	return pid != 0 && !f.isProgram(pid)
+}
+
+func (f *family) isProgram(pid int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return pid != 0 && !f.pids[pid]
+	return f.pids[pid]
 }
 
 // ignore removes a process that this user may not end. From then on, the process belongs to no program.

@@ -3,6 +3,7 @@ package rounddir
 import (
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,21 @@ func (d *Dir) Untouched() bool {
 	if d.owner != nil {
 		return false
 	}
+	if d.unchanged() {
+		var info unix.Stat_t
+		return unix.Fstat(d.dir.fd(), &info) == nil && d.inPlace(info)
+	}
+	m := d.marksNow()
+	if !d.looksUntouched() {
+		return false
+	}
+	if m.made = time.Now(); m.all != d.marks.all {
+		d.marks = m
+	}
+	return true
+}
+
+func (d *Dir) looksUntouched() bool {
 	info, err := d.dir.info()
 	if err != nil || !d.asMade(info, 0o700) || !d.inPlace(info) {
 		return false

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,9 @@ type Dir struct {
 	limits  Limits
 	secrets *secrets.Secrets
 
+	marks marks
+	quick bool // the marks can be trusted, and no data of earlier rounds was put into the directory
+
 	sealed  *dir // the directory that Seal made of files/; nil before Seal
 	checked bool // whether Seal has checked all entries of files/
 
@@ -82,7 +86,8 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // Again returns a Dir for another round that uses the same directory. The directory must be [Dir.Untouched]. The
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
-	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}}
+	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}, marks: d.marks}
+	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == ""
 	if err := again.fill(before); err != nil {
 		return again, err
 	}

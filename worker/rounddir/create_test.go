@@ -2,12 +2,17 @@ package rounddir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const nobody = 65534
@@ -128,14 +133,14 @@ func TestAgain(t *testing.T) {
 		"open to others":  {func(dir string) error { return os.Chmod(dir, 0o777) }, false},
 		"itself replaced": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+		again(t, name, func(t *testing.T, d *Dir) {
 			if err := c.do(d.Path()); err != nil {
 				t.Fatal(err)
 			}
+			if any, err := d.Files(); any != (name == "a file to keep") {
+				t.Errorf("files: %v, %v", any, err)
+			}
+			var err error
 			if got := d.Untouched(); got != c.untouched {
 				t.Fatalf("untouched: %v", got)
 			}
@@ -150,6 +155,36 @@ func TestAgain(t *testing.T) {
 			if err := d.Remove(); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// again runs a test with a new directory, and with one that an earlier round has used.
+func again(t *testing.T, name string, test func(t *testing.T, d *Dir)) {
+	for _, used := range []bool{false, true} {
+		t.Run(fmt.Sprintf("%s, used %t", name, used), func(t *testing.T) {
+			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
+			must(t, err)
+			if used {
+				if !d.Untouched() {
+					t.Fatal("the new directory is not as it was made")
+				}
+				d.marks.made = time.Time{}
+				d, err = d.Again(Before{}, nil)
+				must(t, err)
+				if !d.quick || !d.unchanged() || !d.topUnchanged() {
+					t.Fatal("the marks are not trusted")
+				}
+				expect.Eventually(t, "a later time of the file system", func() bool {
+					f, err := os.CreateTemp(t.TempDir(), "")
+					must(t, err)
+					defer f.Close()
+					var info unix.Stat_t
+					must(t, unix.Fstat(int(f.Fd()), &info))
+					return info.Ctim.Nano() > d.marks.all[0].changed.Nano()
+				})
+			}
+			test(t, d)
 		})
 	}
 }

@@ -17,6 +17,9 @@ func (d *Dir) Files() (any bool, err error) {
 	if d.sealed != nil {
 		return true, nil
 	}
+	if d.unchanged() {
+		return false, nil
+	}
 	return holdsAny(d.dir, filesDir)
 }
 

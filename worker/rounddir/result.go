@@ -10,6 +10,9 @@ import (
 // Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. ok says
 // whether there is a result.json. An error makes the round fail. It says which part of the file is invalid.
 func (d *Dir) Result() (text string, ok bool, err error) {
+	if d.topUnchanged() {
+		return "", false, nil
+	}
 	b, err := d.readResult()
 	if err == nil && b != nil {
 		err = checkJSON(b)
