@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Runner or Preparer in this process is code that the worker cannot end. It runs in a goroutine of its own, so that
@@ -43,16 +44,39 @@ func apart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 	}
 }
 
-// prepare calls the Preparer.
+// prepare calls the Preparer. A fetch has a limit of its own; the preparation in this process ends with the limit of
+// HoldTimeout.
 func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
 	if !e.s.inProcess() {
 		return e.s.preparer.Prepare(ctx, r)
 	}
-	runner, err := apart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(ctx, r) })
-	if err == errLeft {
+	preparing, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	e.limitPreparation = e.newLimit(preparing, end)
+	runner, err := apart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(preparing, r) })
+	switch {
+	case err == errLeft:
 		e.s.leave(e)
+	case ctx.Err() == nil && preparing.Err() != nil && errors.Is(err, preparing.Err()):
+		err = context.Cause(preparing)
 	}
 	return runner, err
+}
+
+// newLimit returns a function that limits the rest of the preparation. Each call replaces the limit of the call before.
+func (e *execution) newLimit(preparing context.Context, end context.CancelCauseFunc) func(time.Duration) {
+	forget := func() {}
+	return func(limit time.Duration) {
+		forget()
+		waiting, stop := context.WithCancel(preparing)
+		forget = stop
+		over := e.s.after(limit)
+		go func() {
+			if wait(waiting, over) {
+				end(fmt.Errorf("the preparation took longer than %v", limit))
+			}
+		}()
+	}
 }
 
 // runApart runs the round in this process.

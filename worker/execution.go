@@ -32,6 +32,8 @@ type execution struct {
 	began   time.Time                 // when the program began
 	held    bool                      // HoldTimeout has stopped the task's timeout
 
+	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
+
 	mu           sync.Mutex
 	roundIO      *roundIO // nil unless the round runs
 	reportedLive bool     // Redis stores properties of the round that are valid only while the round runs

@@ -158,7 +158,8 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 		case callErr == nil:
 		case ctx.Err() != nil:
 			for _, d := range append(refused, rest...) {
-				s.drop(d, callErr)
+				d.e.logUndelivered(callErr)
+				s.freeAfterPause(d.e, false)
 			}
 			return nil, nil
 		case n > 1:
@@ -335,10 +336,22 @@ func movesOf(all []delivery) []tdf.Move {
 	return moves
 }
 
-// drop drops a report of a task that no longer belongs to this worker, or that could not be sent in time.
+// drop drops a report of a task that no longer belongs to this worker.
 func (s *session) drop(d delivery, reason error) {
 	d.e.logDropped(reason)
 	s.freeAfterPause(d.e, false)
 }
 
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }
+
+// logUndelivered logs that the worker stops before Redis has accepted a report. If the report had a result, only the output
+// files have it now.
+func (e *execution) logUndelivered(reason error) {
+	n := e.number.Load()
+	if e.cause != nil || n == 0 {
+		e.logDropped(reason)
+		return
+	}
+	files := e.outputs(n)
+	e.log.Warn("the result is dropped, its output files stay", "reason", reason, "output", files[0], "error_output", files[1])
+}

@@ -140,17 +140,24 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. It is for a [Preparer] whose work may
-// take long. If HoldTimeout returns an error, Prepare must return that error, because the round must not run.
+// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It is
+// for a [Preparer] whose work may take long. If HoldTimeout returns an error, Prepare must return that error, because the
+// round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {
 		return nil // a test calls Prepare without a worker
 	}
+	if err := context.Cause(e.ctx); err != nil {
+		return err
+	}
 	renewal := e.renewal()
 	renewal.Limit = tdf.For(limit) + e.task.Timeout
 	_, err := e.renewOne(ctx, renewal)
 	e.held = err == nil
+	if e.held && e.limitPreparation != nil {
+		e.limitPreparation(limit)
+	}
 	return err
 }
 

@@ -168,7 +168,8 @@ func TestStopWithoutRedis(t *testing.T) {
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("the task is %s", got)
 	}
-	w.logged("msg=dropped")
+	w.logged(`level=WARN msg="the result is dropped, its output files stay"`)
+	w.logged("output=" + w.path("p/results/w1-1-0.out"))
 }
 
 func TestStopWhileIdle(t *testing.T) {
