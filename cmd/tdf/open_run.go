@@ -26,11 +26,6 @@ func (p *plan) carryOut(ctx context.Context) error {
 		p.a.say("nothing was opened: campaign %s already has all %s", p.base.Group, counted(p.found.known, "point"))
 		return nil
 	}
-	if p.packed != nil {
-		if err := p.a.store(ctx, p.m, *p.packed); err != nil {
-			return err
-		}
-	}
 	r := &openRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: p.a.progressBar(p.total(), "opening")}
 	err := r.open(ctx)
 	r.bar.Clear()
@@ -138,10 +133,17 @@ func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
 
-// flush opens the batch.
+// flush opens the batch. Before the first batch, it stores the program. An earlier stored program would be unused for as long as
+// no row arrives, so that programs rm --unused could remove it.
 func (r *openRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
+	}
+	if r.packed != nil && len(r.opened) == 0 {
+		r.bar.Clear()
+		if err := r.a.store(ctx, r.m, *r.packed); err != nil {
+			return err
+		}
 	}
 	open := r.m.Open
 	if r.fresh && len(r.opened) == 0 {
