@@ -14,7 +14,7 @@ type settleStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
-// The server settles at most maxBatches batches of batchSize tasks before it sends a heartbeat and audits.
+// The server settles at most maxBatches batches of batchSize tasks before it audits.
 const (
 	batchSize  = 500
 	maxBatches = 40
@@ -64,6 +64,9 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 			return done, err
 		}
 		if err := s.apply(ctx, moves, done); err != nil || len(due) < batchSize {
+			return done, err
+		}
+		if err := s.heartbeatIfDue(ctx); err != nil {
 			return done, err
 		}
 	}
