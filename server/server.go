@@ -64,8 +64,8 @@ func (s *Server) Run(ctx context.Context) error {
 			more, err = s.settle(ctx)
 			busy = more.Total() > 0 || s.ahead.busy
 			done.add(more)
-			if err == nil && time.Since(s.seen) >= heartbeatPause {
-				err = s.heartbeat(ctx)
+			if err == nil {
+				err = s.heartbeatIfDue(ctx)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -91,6 +91,13 @@ const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(tim
 func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
+}
+
+func (s *Server) heartbeatIfDue(ctx context.Context) error {
+	if time.Since(s.seen) < heartbeatPause {
+		return nil
+	}
+	return s.heartbeat(ctx)
 }
 
 // stuckPause is how long the server waits after it could not settle a due task.

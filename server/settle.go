@@ -14,7 +14,7 @@ type settleStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
-// The limits of one round. After maxBatches batches of batchSize tasks, the server sends a heartbeat and audits.
+// The server settles at most maxBatches batches of batchSize tasks before it audits.
 const (
 	batchSize  = 500
 	maxBatches = 40
@@ -72,6 +72,9 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 			return done, err
 		}
 		if err := s.apply(ctx, moves, done); err != nil || n+len(due) < batchSize {
+			return done, err
+		}
+		if err := s.heartbeatIfDue(ctx); err != nil {
 			return done, err
 		}
 	}

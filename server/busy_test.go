@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A busyStore lets the time of a heartbeat come before each batch, as if the batch before had taken that long.
+type busyStore struct {
+	Store
+	server *Server
+	calls  []string
+}
+
+func (s *busyStore) Due(ctx context.Context, now tdf.Time, limit int64) ([]redisstate.Due, error) {
+	s.server.seen = time.Now().Add(-heartbeatPause)
+	s.calls = append(s.calls, "due")
+	return s.Store.Due(ctx, now, limit)
+}
+
+func (s *busyStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+	s.calls = append(s.calls, "heartbeat")
+	return s.Store.ServerHeartbeat(ctx, name, now)
+}
+
+// A server sends heartbeats between batches, too. Otherwise another server that starts meanwhile would begin a grace period.
+func TestHeartbeatsBetweenBatches(t *testing.T) {
+	s := newSite(t, redistest.Shared(t))
+	d := define()
+	d.StartAfter, d.EndBefore = 1, 5
+	s.open(slices.Repeat([]tdf.Properties{d}, 2*batchSize)...)
+	slow := &busyStore{Store: s.store, server: s.server}
+	s.server.store = slow
+	done, err := s.server.Settle(t.Context())
+	expect.NoError(t, err)
+	if want := []string{"due", "heartbeat", "due", "heartbeat", "due", "heartbeat"}; !slices.Equal(slow.calls, want) || done["expired"] != 2*batchSize {
+		t.Errorf("%v, then %v", slow.calls, done)
+	}
+}
