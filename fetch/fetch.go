@@ -42,6 +42,8 @@ type Fetcher struct {
 	OtherUser bool
 	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
 
+	Cache *Cache // remembers the answers of Ready; nil means that Ready checks everything
+
 	IdleTimeout time.Duration     // maximum time for which an http server or rsync may send no data; default 30 s
 	RetryPause  time.Duration     // pause before the first retry of a download; each further pause is twice as long; default 0.5 s
 	Transport   http.RoundTripper // for http and https; the default respects HTTP_PROXY, HTTPS_PROXY and NO_PROXY
@@ -81,13 +83,28 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 
 // Ready reports whether ./$program/ contains a run.sh that was fetched from this source or made by hand. Ready is
 // cheaper than Fetch. If the programs' user cannot execute run.sh, Ready makes run.sh executable. If Ready returns
-// false without an error, call Fetch.
+// false without an error, call Fetch. With a Cache, Ready may return what was true up to a second ago, but only if run.sh
+// and the record are the same.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
+	q := question{program, source, f.User}
+	if f.Cache != nil {
+		if p, ok := f.Cache.get(q); ok {
+			return p, true, nil
+		}
+	}
 	j, err := f.job(program, source)
 	if err != nil {
 		return Program{}, false, err
 	}
+	var before answer
+	cacheable := false
+	if f.Cache != nil {
+		before, cacheable = f.Cache.prepare(j.dir)
+	}
 	p, ok, err := j.ready()
+	if ok && err == nil && cacheable {
+		f.Cache.put(q, before, p)
+	}
 	return p, ok, failed(context.Background(), j.src, StepCheck, err)
 }
 

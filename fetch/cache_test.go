@@ -1,0 +1,55 @@
+package fetch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// With a Cache, Ready notices at once that run.sh or the record has changed, and checks everything after a moment.
+func TestReadyWithACache(t *testing.T) {
+	const source = "rsync:/nowhere/run.sh"
+	for name, c := range map[string]struct {
+		change func(script, record string) error
+		want   bool
+	}{
+		"nothing":        {func(string, string) error { return nil }, true},
+		"removed":        {func(script, _ string) error { return os.Remove(script) }, false},
+		"emptied":        {func(script, _ string) error { return os.Truncate(script, 0) }, false},
+		"another source": {func(_, record string) error { return os.WriteFile(record, []byte(`{"source":"x","id":"x"}`), 0o644) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, record := filepath.Join(dir, "p", runScript), filepath.Join(dir, "p", recordName)
+			if err := os.Mkdir(filepath.Dir(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			f := Fetcher{Dir: dir, Cache: &Cache{}}
+			for range 2 {
+				if p, ok, err := f.Ready("p", source); !ok || err != nil || p.Dir != filepath.Dir(script) {
+					t.Fatalf("%+v, %t, %v", p, ok, err)
+				}
+			}
+			if _, ok := f.Cache.get(question{"p", source, 0}); !ok {
+				t.Error("nothing is cached")
+			}
+			if err := c.change(script, record); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok, _ := f.Ready("p", source); ok != c.want {
+				t.Errorf("ready: %t", ok)
+			}
+			for q, a := range f.Cache.known {
+				a.given = time.Now().Add(-2 * trust)
+				f.Cache.known[q] = a
+			}
+			if _, ok := f.Cache.get(question{"p", source, 0}); ok {
+				t.Error("the answer is too old")
+			}
+		})
+	}
+}
