@@ -14,7 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/worker"
 )
 
-// A Config is the configuration of a TDF. Server and Worker name the Redis to use.
+// A Config is the configuration of a TDF. The server, too, uses the Redis and the namespace of Worker: those of Server are
+// ignored.
 type Config struct {
 	Server config.Server
 	Worker config.Worker // if Directory is "", Start makes a temporary directory, and Stop removes it

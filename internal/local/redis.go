@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,7 +41,11 @@ func Embedded(at config.Redis) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Redis{stop: r.Close, ended: make(chan struct{})}, nil
+	ended := make(chan struct{})
+	return &Redis{ended: ended, stop: sync.OnceFunc(func() {
+		r.Close()
+		close(ended)
+	})}, nil
 }
 
 // Ended returns a channel that is closed when Redis has ended. Then, Err returns the cause.
@@ -56,7 +61,7 @@ func (r *Redis) Err() error {
 	}
 }
 
-// Stop stops Redis, and returns when it has ended.
+// Stop stops Redis, and returns when it has ended. It may be called several times.
 func (r *Redis) Stop() { r.stop() }
 
 // stopTimeout is the time in which a redis-server must write its data and end.
@@ -209,7 +214,7 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 		log.Close()
 		return nil, err
 	}
-	r.stop = func() {
+	r.stop = sync.OnceFunc(func() {
 		close(stopping)
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -218,7 +223,7 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 			_ = cmd.Process.Kill()
 			<-r.ended
 		}
-	}
+	})
 	return r, nil
 }
 

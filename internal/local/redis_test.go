@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -236,4 +237,22 @@ func childOf(t *testing.T, parent int) int {
 	}
 	t.Fatalf("process %d has no child", parent)
 	return 0
+}
+
+// Ended is closed after Stop, also for the embedded Redis.
+func TestEmbeddedRedisEnds(t *testing.T) {
+	r, err := Embedded(config.Redis{Host: "127.0.0.1", Port: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Stop()
+	select {
+	case <-r.Ended():
+	case <-time.After(time.Minute):
+		t.Fatal("it has not ended")
+	}
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	r.Stop()
 }
