@@ -19,10 +19,10 @@ type busyStore struct {
 	calls  []string
 }
 
-func (s *busyStore) Due(ctx context.Context, now tdf.Time, limit int64) ([]redisstate.Due, error) {
+func (s *busyStore) SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (int, []redisstate.Due, error) {
 	s.server.seen = time.Now().Add(-heartbeatPause)
 	s.calls = append(s.calls, "due")
-	return s.Store.Due(ctx, now, limit)
+	return s.Store.SettleUsual(ctx, who, u, now, most)
 }
 
 func (s *busyStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {

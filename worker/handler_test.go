@@ -196,7 +196,7 @@ func TestInvalidOptions(t *testing.T) {
 		"the Runner is nil":                               {WithRunner(nil)},
 		"the log is nil":                                  {WithLog(nil)},
 		`program "p" has a nil handler`:                   {Handle("p", nil)},
-		`handle program "a/b": program: "a/b" has a`:      {Handle("a/b", nothing)},
+		`handle program "a/b": program: "a/b" contains`:   {Handle("a/b", nothing)},
 		`handle program "": program: is empty`:            {Handle("", nothing)},
 		`program "p" has two handlers`:                    {Handle("p", nothing), Handle("p", nothing)},
 		"a worker has either a Runner or handlers":        {Handle("p", nothing), WithRunner(runner)},

@@ -344,14 +344,13 @@ func (s *session) drop(d delivery, reason error) {
 
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }
 
-// logUndelivered logs that the worker stops before Redis has accepted a report. If the report had a result, only the output
-// files have it now.
+// logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only the
+// output files have it now. keepOutputs logs where they are.
 func (e *execution) logUndelivered(reason error) {
-	n := e.number.Load()
-	if e.cause != nil || n == 0 {
+	if e.cause != nil || e.record == nil {
 		e.logDropped(reason)
 		return
 	}
-	files := e.outputs(n)
-	e.log.Warn("the result is dropped, its output files stay", "reason", reason, "output", files[0], "error_output", files[1])
+	e.keepOutputs(0)
+	e.log.Warn("the result is dropped", "reason", reason)
 }

@@ -148,7 +148,7 @@ func TestStopDuringAFetch(t *testing.T) {
 func TestStopWithoutRedis(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace = time.Second
-	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"\n")
+	w.script("p", "#!/bin/sh\necho output; echo begun >\"$1\"; read line <\"$1\"\n")
 	p := w.pipe()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	id := w.open(p.path)
@@ -168,8 +168,8 @@ func TestStopWithoutRedis(t *testing.T) {
 	if got := w.task(id).State; got != tdf.Running {
 		t.Errorf("the task is %s", got)
 	}
-	w.logged(`level=WARN msg="the result is dropped, its output files stay"`)
-	w.logged("output=" + w.path("p/results/w1-1-0.out"))
+	w.logged(`level=WARN msg="the result is dropped"`)
+	w.logged("file=" + w.path("p/results/w1-1-0.out"))
 }
 
 func TestStopWhileIdle(t *testing.T) {
