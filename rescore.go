@@ -79,8 +79,8 @@ func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
-// rescoreUnclaimed corrects a round without a claim whose beginning is in the future. The round then begins now, and
-// the timeout counts from now.
+// rescoreUnclaimed corrects a round that has no claim, if the round begins in the future. The round then begins now,
+// and the timeout counts from now.
 func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {

@@ -35,9 +35,10 @@ const (
 	sure80    = 1.28 // an interval of this many standard deviations to each side contains 80 % of cases
 )
 
-// estimate returns bounds of the remaining time, or the reason why it is unknown. The remaining work is the sum of one run
-// for each task. The sum is uncertain because run times differ, and because their mean comes from a sample. The slots that
-// work on these tasks share the sum. At the end, one long run may continue alone.
+// estimate returns bounds of the remaining time, or the reason why it is unknown. The remaining work is the sum of the
+// run times of the remaining tasks. A waiting task counts with one run, a running task with half a run. The sum is
+// uncertain because run times differ, and because their mean comes from a sample. The slots that work on these tasks share
+// the sum. At the end, one long run may continue alone.
 func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	left := float64(w.waiting) + float64(w.running)/2
 	switch {

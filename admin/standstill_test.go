@@ -73,8 +73,8 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	}
 }
 
-// If no server is seen, the watch gives no estimate. If executed tasks wait, the watch reports this as soon as a heartbeat
-// is overdue.
+// If no server is seen, the watch gives no estimate. If executed tasks wait, the watch reports the missing server as soon
+// as the server's heartbeat is overdue.
 func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server settles executed tasks"
 	a := onEmbedded(t)

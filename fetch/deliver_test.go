@@ -124,7 +124,7 @@ func TestDeliverFails(t *testing.T) {
 	base := "rsync:rsync://" + daemon(t, to)
 	for target, want := range map[string][]string{
 		base + "/m":                     {"delivering to " + base + "/m/17/0: exit status ", "read only"},
-		base + "/x/y":                   {"exit status 5 (the daemon refused): ", "Unknown module 'x'"},
+		base + "/x/y":                   {"exit status 5 (the daemon refused the request): ", "Unknown module 'x'"},
 		base + "/in/none/at/all":        {"all but the last part of its path must exist", "No such file or directory"},
 		"rsync:" + to + "/none/at/all":  {"delivering to rsync:" + to + "/none/at/all/17/0: exit status ", "No such file or directory"},
 		"rsync:" + to + "/file":         {"delivering to ", "exit status "},

@@ -18,7 +18,8 @@ const journalName = reservedPrefix + "install.json"
 type journal struct {
 	// Done is set just before run.sh is moved into place. From then on, the program may run and create files.
 	Done bool `json:"done"`
-	// Existed means that the directory existed before the fetch. Before lists the names that it contained at that time.
+	// Existed means that the directory existed before the fetch. The field Before lists the names that were in the
+	// directory before the fetch.
 	Existed bool     `json:"existed"`
 	Before  []string `json:"before,omitempty"`
 	// Files holds the slash-separated paths of the files that were fetched or that setup.sh created. A directory

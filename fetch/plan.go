@@ -66,7 +66,7 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program another name", j.program, name)
 }
 
-// addMade adds the files that setup.sh created to Files. It skips unreadable directories, and directories that existed
+// addMade extends Files by the files that setup.sh created. It skips unreadable directories, and directories that existed
 // before the fetch.
 func (p *plan) addMade(dir string) {
 	known := make(map[string]bool, len(p.Files))

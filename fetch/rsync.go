@@ -131,7 +131,7 @@ const (
 // whether rsync returns the shell's exit status (127, 255) or its own status 12. In both cases, the output contains the
 // shell's message.
 var rsyncCodes = map[int]string{
-	rsyncRefused: "the daemon refused",
+	rsyncRefused: "the daemon refused the request",
 	10:           "no connection",
 	12:           "the connection broke, or the other host has no rsync",
 	30:           "no data for too long",

@@ -94,7 +94,7 @@ func TestRsyncDaemon(t *testing.T) {
 	f.Limits.Bytes = 4999
 	fails := map[string]string{
 		"/m/none.zip":     "exit status 23 (the file does not exist, or cannot be read): ",
-		"/x/y.zip":        "exit status 5 (the daemon refused): @ERROR: Unknown module 'x'",
+		"/x/y.zip":        "exit status 5 (the daemon refused the request): @ERROR: Unknown module 'x'",
 		"/m/dir/run.sh":   "the source is a directory; a source must be one file",
 		"/m/long.zip":     "more than 4999 bytes (max_program_bytes)",
 		"/m/empty.zip":    "the source is empty",

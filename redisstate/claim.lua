@@ -15,8 +15,13 @@
 --       15 n, n programs to avoid, then the properties that the worker needs. The first are state, round,
 --       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
 --
--- Returns { now, when the next task becomes due or '', { ids of overdue tasks }, tasks, '1' if other due tasks may
--- follow or '', number of unwanted tasks }. A task is { id, claim id, values of the properties }, without the log.
+-- Returns a list of six elements:
+--   the time now
+--   the time when the next task becomes due, or ''
+--   the list of the ids of overdue tasks
+--   the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
+--   '1' if other due tasks may follow, or ''
+--   the number of unwanted tasks
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script does not return overdue tasks, and the server decides about them: see trusted.
@@ -136,8 +141,8 @@ local function consider(list, id)
   end
 end
 
--- A position is stored as 'began score id'. `began` is the time of the claim that started at the head of the list.
--- `score` and `id` are the list's entry of the last task that was passed.
+-- A position is stored as 'began score id'. `began` is the time of the call that began at the head of the list. `id`
+-- is the last task that a call skipped, and `score` is its score in the list.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)

@@ -15,7 +15,7 @@ type form struct {
 
 	shared    []tdf.Field // properties that have the same value in all moves
 	own       []int       // the positions of the other properties in Move.Set
-	ownMoment bool        // the first stamp of each move has bounds of its own
+	ownMoment bool        // each move has its own min and max for its first moment
 }
 
 // maxForms is how many forms of a call get a call of move.lua.
@@ -62,7 +62,7 @@ func (u *Unit) isOneMove() bool {
 	return !m.Repair && m.To != tdf.None && m.To != m.From
 }
 
-// hasOwnMoment reports whether the first stamp is the end of a program, which differs from move to move.
+// hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.
 func hasOwnMoment(m *tdf.Move) bool {
 	return len(m.Stamp) > 0 && m.Stamp[0].At.After == 0 && m.Stamp[0].At.Max > 0
 }

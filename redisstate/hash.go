@@ -131,7 +131,8 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 	return hashes, tooLong, err
 }
 
-// readTries is the number of times that a large task is read at most, if it moves each time.
+// readTries is the maximum number of times that a large task is read. The task is read again if it moved during the
+// read.
 const readTries = 3
 
 // largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, up to readTries times in

@@ -20,9 +20,9 @@ const (
 	// several connections may share a link. Without minRate, a caller could wait for ever for a peer that sends one
 	// byte now and then.
 	minRate = slowestLink / 2
-	// unackedTimeouts is the longest time without an acknowledgement by the peer, as a number of idle timeouts: 30 s. A
-	// tunnel to a slow link buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free.
-	// At minRate, that takes 25 s.
+	// The peer must acknowledge bytes within unackedTimeouts times idleTimeout. This is 30 s. A tunnel to a slow link
+	// buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free. At minRate, that takes
+	// 25 s.
 	unackedTimeouts = 6
 	// longestReply is the longest time for one command or pipeline, even if bytes of its reply still arrive. At 32
 	// KiB/s, an archive of 64 MiB takes half an hour.

@@ -10,7 +10,8 @@
 -- ARGV  1 call slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
 --       4 prefix of group keys   5 the name of the component or user that makes the call
 --       the form (see read_form)
---       for each move: id, claim, score in due, group, the values of its own properties, its own moment
+--       for each move: id, claim, score in due, group, the values of its own properties,
+--         min and max for its first moment if they are its own
 --
 -- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. It returns the error WRONGTYPE
 -- before it has written anything.

@@ -3,8 +3,8 @@
 
 -- Reads a form: what the moves of a call have in common. Its arguments are: from, round, to, code of `to` in a group's
 -- index, score, due time, note for the log, n, n properties and values, n, n properties and moments, n, n properties to
--- remove, n, n names of the moves' own properties, '1' if the first moment is a move's own. Score and due time are
--- moments. A move's own moment has two arguments, min and max.
+-- remove, n, n names of the moves' own properties, '1' if each move has its own min and max for its first moment.
+-- Score and due time are moments.
 local function read_form()
   return {
     from = take(), round = take(), to = take(), code = tonumber(take()), score = take(), look = take(), note = take(),

@@ -85,7 +85,8 @@ func TestSettleUsualIsSettle(t *testing.T) {
 	})
 }
 
-// compareSettled settles the task id+1 by the rules, and compares it with the task id.
+// compareSettled settles the task with the id id+1 by the rules. Then it compares this task with the task whose id is
+// id.
 func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
 	t.Helper()
 	ctx := t.Context()

@@ -159,7 +159,9 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 
 // IDs yields the ids of all tasks in ascending order, each id once, in pages of at most the given number of ids. Some
 // of the ids may belong to no task, because the task was removed. A task that is opened meanwhile may come at the end.
-// If a walk finds an id only in a key or in a list, the id takes 8 bytes of memory until the walk ends.
+//
+// A walk first counts through the numbers up to the last id, unless nearly all of these tasks were removed. Later it may
+// find more ids in the keys or the lists. Each of these ids takes 8 bytes of memory until the walk ends.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64

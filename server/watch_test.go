@@ -296,7 +296,7 @@ func TestGraceHoldsForNewServers(t *testing.T) {
 	})
 }
 
-// The audit does not declare the round of an inconsistent task lost during a grace period.
+// During a grace period, the audit declares no round lost, even if its task is inconsistent.
 func TestGraceHoldsForTheAudit(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)

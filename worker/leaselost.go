@@ -26,7 +26,8 @@ func (s *session) endWhenLeasesEnd(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.claimed: // a new lease, which may have begun before the last check
+		case <-s.claimed:
+			// Check again at once: there is a new lease, which may have begun before the last check, so it may end before the next one.
 		case <-time.After(s.endWithoutLease(time.Now())):
 		}
 	}

@@ -32,7 +32,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	switch {
 	case !w.inProcess():
 	case len(w.cfg.Require) > 0:
-		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected nothing", nil)
+		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected an empty value", nil)
 	default:
 		w.preparer = w.inProcessPreparer()
 		return func() {}, nil

@@ -17,8 +17,8 @@ const (
 	reportBound = 10 * time.Second // for the reports, after the end of all programs
 )
 
-// leaveBound is the shortest time that a stopping worker gives a handler to return after the end of its context. It is
-// shorter than answerBound, so that after StopNow there is time to report.
+// leaveBound is the minimum time that a handler has to return after a stopping worker has ended the handler's context.
+// It is shorter than answerBound, so that after StopNow there is time to report.
 const leaveBound = time.Second
 
 // StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and waits

@@ -29,7 +29,8 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 		}
 		r := redisstate.ClaimRequest{Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease)}
 		most = 0
-		outcomes, claimed, err, _ := s.store.ExecuteAndClaim(ctx, r, moves...) // claimUntilStopped meets an error of the claim again
+		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
+		outcomes, claimed, err, _ := s.store.ExecuteAndClaim(ctx, r, moves...)
 		c = claimed
 		return outcomes, err
 	})

@@ -34,7 +34,7 @@ var installed = sync.OnceValues(func() (string, error) {
 	return modules, install(dir)
 })
 
-// install installs into a temporary directory, and then gives it its name. So an interrupted installation is not used.
+// install installs into a temporary directory. Then it renames this directory to dir. So an interrupted installation is not used.
 func install(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

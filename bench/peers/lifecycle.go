@@ -81,7 +81,7 @@ func (t *trial) idleWorker(s system, j job) (*child.Process, error) {
 	return worker, worker.Call("work", nil)
 }
 
-// checkWorker checks that the worker got each task once, ends all children, and checks a sample of the tasks.
+// checkWorker checks that the worker got each task once. Then it ends all children. At last it checks a sample of the tasks.
 func (t *trial) checkWorker(s system, worker *child.Process) error {
 	var got tally
 	if err := worker.Call("report", &got); err != nil {

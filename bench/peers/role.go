@@ -18,7 +18,7 @@ import (
 // isRole reports whether this process is a child that has a job.
 func isRole() bool { return os.Getenv(jobVariable) != "" }
 
-// runRole does the job of this process until in ends.
+// runRole does the job of this process. It returns when its input ends.
 func runRole(ctx context.Context, in io.Reader, out io.Writer) error {
 	var j job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVariable)), &j); err != nil {

@@ -53,7 +53,7 @@ func newResults(a *app) *cobra.Command {
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
 	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().BoolVar(&e.wait, "wait", false, "results only when no task is open, running or executed any more")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait for the end of all open, running and executed tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
 }

@@ -135,7 +135,8 @@ func text(s string) any {
 	}{[]byte(s)}
 }
 
-// Set sets the value of a member. If the object has no member of this name, Set appends it. Set converts a string that is not UTF-8.
+// Set sets the value of a member. If the object has no member of this name, Set appends it. If the value is a string that is not
+// UTF-8, Set stores an object with the member base64 instead.
 func (o *Object) Set(name string, value any) {
 	if s, ok := value.(string); ok {
 		value = text(s)

@@ -63,14 +63,14 @@ func (q *Query) position(text string) (position, error) {
 	return p, nil
 }
 
-// among returns the places of the ids that follow the position. The parameter most limits their number.
-func (p position) among(ids []int64, most int) (places []redisstate.ListEntry, last bool) {
+// among returns the places of the ids that follow the position. It returns at most limit places.
+func (p position) among(ids []int64, limit int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {
 		from = int(max(-1, min(p.place.Order, float64(len(ids))))) + 1
 	}
 	from = min(from, len(ids))
-	to := min(from+most, len(ids))
+	to := min(from+limit, len(ids))
 	for i, id := range ids[from:to] {
 		places = append(places, redisstate.ListEntry{Order: float64(from + i), Member: strconv.FormatInt(id, 10)})
 	}

@@ -58,7 +58,7 @@ func (c *cgroups) mkdir() (*group, error) {
 		g := &group{dir: filepath.Join(c.dir, name), path: filepath.Join(c.path, name), number: n}
 		err := os.Mkdir(g.dir, 0o755)
 		if errors.Is(err, fs.ErrExist) {
-			continue // it could not be removed
+			continue // an earlier program's cgroup of this name could not be removed
 		}
 		if err != nil {
 			c.freeNumber(n)

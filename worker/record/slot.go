@@ -36,7 +36,7 @@ type Round struct {
 	Round   int    `json:"round"`
 }
 
-// A label is the content of a Slot's file for [Salvage].
+// A Slot has a file that [Salvage] reads. A label is the content of this file.
 type label struct {
 	Round
 	Files [2]string `json:"files"` // names of the files for stdout and stderr, in the Slot's directory; "" means no file
