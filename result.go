@@ -20,6 +20,9 @@ type Result struct {
 	// Permanent means that a failure of this round is final, whatever max_fails allows.
 	Permanent bool
 
+	// InProcess means that the round ran in the worker's process, without a run.sh.
+	InProcess bool
+
 	Started       Time    // start of the program by Redis's clock; 0 if unknown
 	Seconds       Seconds // run time of the program; 0 if unknown
 	ProgramSHA256 string  // SHA-256 of the fetched file; "" for a program in a directory made by hand
@@ -112,8 +115,16 @@ func (r Result) explained(f FailOn) string {
 	case !round.HasFailed(f):
 		return ""
 	default:
-		return fmt.Sprintf("run.sh ended with %s and printed nothing to stderr", exitText(r.Exit))
+		return fmt.Sprintf("%s ended with %s and printed nothing to stderr", r.Subject(), exitText(r.Exit))
 	}
+}
+
+// Subject returns a name for what ended with Exit, for texts that explain the round.
+func (r Result) Subject() string {
+	if r.InProcess {
+		return "the round"
+	}
+	return "run.sh"
 }
 
 func exitText(exit string) string {

@@ -162,40 +162,51 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 // of these tasks. The parameter before is the time at which another worker took the name. GiveUp ends only older claims.
 // Later claims belong to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
-	given := 0
-	for at := int64(0); ; at += maxTasksPerCall {
+	running := s.keys.List(tdf.Running)
+	given := map[int64]bool{}
+	var end int64
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		end, err = s.rdb.ZCard(ctx, running).Result()
+		return err
+	})
+	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
+	// beginning: then a moved task is read twice, instead of never.
+	for ; err == nil && end > 0; end -= maxTasksPerCall {
 		var members []string
-		err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-			members, err = s.rdb.ZRange(ctx, s.keys.List(tdf.Running), at, at+maxTasksPerCall-1).Result()
+		err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+			members, err = s.rdb.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1).Result()
 			return err
 		})
-		if err != nil || len(members) == 0 {
-			return given, err
-		}
-		n, err := s.giveUpClaims(ctx, name, before, idsOf(members))
-		if given += n; err != nil {
-			return given, err
+		if err == nil {
+			err = s.giveUpClaims(ctx, name, before, idsOf(members), given)
 		}
 	}
+	return len(given), err
 }
 
-func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64) (int, error) {
+// giveUpClaims adds the ids of the tasks to given.
+func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64, given map[int64]bool) error {
 	running, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	var renewals []Renewal
 	for _, seen := range running {
 		t := seen.Task
-		if t == nil || t.State != tdf.Running {
+		if t == nil || t.State != tdf.Running || given[t.ID] {
 			continue
 		}
 		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
 			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
 		}
 	}
-	_, err = s.Renew(ctx, 0, renewals...)
-	return len(renewals), err
+	if _, err = s.Renew(ctx, 0, renewals...); err != nil {
+		return err
+	}
+	for _, r := range renewals {
+		given[r.ID] = true
+	}
+	return nil
 }
 
 // LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.

@@ -69,7 +69,7 @@ type Stored struct {
 	// [tdf.Task.IsSummary].
 	Task *tdf.Task
 	// Invalid is the reason why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, Read checks only
-	// open tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and Read skips it.
+	// open and finished tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and Read skips it.
 	Invalid error
 
 	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are empty unless
@@ -115,7 +115,8 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	return stored, nil
 }
 
-// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask].
+// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask], unless want.Fields is 0 or Lists:
+// then ReadOne does not notice, and returns a task without properties.
 func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
 	stored, err := s.Read(ctx, []int64{id}, want)
 	if err != nil {
@@ -269,8 +270,8 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	switch {
 	case w.Fields&Rules != 0 && readsDefinition(x.Task.State):
 		x.Task.Unread &^= tdf.TextInput | tdf.TextMeta
-	case w.Fields&(Rules|Facts|Whole) == 0:
-		x.Invalid = nil
+	case w.Fields&(Facts|Whole) == 0:
+		x.Invalid = nil // the definition was not read
 	}
 	x.Invalid = cmp.Or(tooLong, x.Invalid) // ParseTask replaces a missing property by its default, so it cannot notice one that is too long
 	if w.Keep != nil && !w.Keep(x.Task) {

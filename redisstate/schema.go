@@ -26,7 +26,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	if s.connected.Load() { // another call did the check meanwhile
 		return nil
 	}
-	if err := s.check(ctx); err != nil {
+	err := s.check(ctx)
+	if refused := refusal(s.addr, err); refused != nil {
+		return refused
+	}
+	if err != nil {
 		return err
 	}
 	s.connected.Store(true)
@@ -35,9 +39,6 @@ func (s *Store) Ready(ctx context.Context) error {
 
 func (s *Store) check(ctx context.Context) error {
 	err := s.retry(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
-	if refused := refusal(s.addr, err); refused != nil {
-		return refused
-	}
 	if err != nil {
 		return fmt.Errorf("connect to redis at %s: %w", s.addr, err)
 	}
@@ -52,8 +53,11 @@ func (s *Store) check(ctx context.Context) error {
 		info, err = s.info(ctx)
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("redis at %s: read the version of Redis: %w", s.addr, err)
+	}
 	s.flags.Store(info.major() >= 7)
-	return err
+	return nil
 }
 
 // checkKinds returns a *[RefusedError] if a key of the namespace has an unexpected Redis type.

@@ -26,7 +26,7 @@ func (w *Worker) maxOutputBytes() int64 {
 // the round fail, or says why the round was cut short.
 func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
-		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, ProgramSHA256: r.ProgramSHA256,
+		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(), ProgramSHA256: r.ProgramSHA256,
 		Seconds: tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
 	x.keepTail = isReleased(context.Cause(e.ctx)) || isLater(ran)
@@ -93,9 +93,9 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	return nil
 }
 
-// withExit adds the exit status of run.sh to an error, because a refused round has no property for the exit status.
+// withExit adds the exit status to an error, because a refused round has no property for the exit status.
 func withExit(result *tdf.Result, err error) error {
-	return fmt.Errorf("%w (run.sh ended with %s)", err, result.Exit)
+	return fmt.Errorf("%w (%s ended with %s)", err, result.Subject(), result.Exit)
 }
 
 // sendFiles copies files/ to the target that the configuration key collect names. Without a target, it keeps files/

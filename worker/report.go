@@ -247,7 +247,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 		if d.success {
 			e.s.breakers.succeeded(e.task.Program)
 		} else {
-			e.countFailure(ctx, "run.sh ended with "+r.Exit)
+			e.countFailure(ctx, r.Subject()+" ended with "+r.Exit)
 		}
 		e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
 	}

@@ -52,8 +52,11 @@ func TestGoRunner(t *testing.T) {
 		},
 		"an exit status": {
 			func(context.Context, *Round) (Ended, error) { return Ended{Exit: "3"}, nil },
-			ended{tdf.Failed, "", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
+			ended{tdf.Failed, "", "the round ended with exit status 3 and printed nothing to stderr", "3"},
 		},
+		"a bad result": {func(_ context.Context, r *Round) (Ended, error) {
+			return Ended{Exit: "3"}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{`), 0o644)
+		}, ended{tdf.Failed, "", "result.json: it is not JSON: unexpected end of JSON input (byte 1) (the round ended with 3)", ""}},
 		"a result": {func(_ context.Context, r *Round) (Ended, error) {
 			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": 1}`), 0o644)
 		}, ended{tdf.Succeeded, "", "", "0"}},

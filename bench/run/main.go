@@ -53,8 +53,11 @@ func measure(ctx context.Context, runs, repeats int, only string, out io.Writer)
 		return err
 	}
 	ways := selected([]way{
-		{"go os/exec", bare}, {"xargs -P2", xargs}, {"GNU parallel -j2", parallel},
-		{"go os/exec, with files of a round", careful}, {"tdf-worker, 2 slots", tdfWorker},
+		{"go os/exec", bare},
+		{"xargs -P2", xargs},
+		{"GNU parallel -j2", parallel},
+		{"go os/exec, with files of a round", careful},
+		{"tdf-worker, 2 slots", tdfWorker},
 	}, only)
 	if len(ways) == 0 {
 		return fmt.Errorf("no tool has %q in its name", only)

@@ -1,0 +1,64 @@
+package redisstate
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// afterRange is a hook that calls a function once, after the first page of a list was read.
+type afterRange struct{ do func() }
+
+func (r *afterRange) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *afterRange) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *afterRange) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if do := r.do; c.Name() == "zrange" && do != nil {
+			r.do = nil
+			do()
+		}
+		return err
+	}
+}
+
+// GiveUp skips no task, even if other tasks leave the list of running tasks meanwhile. It counts each task once.
+func TestGiveUpWhileTasksEnd(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const tasks, ending = maxTasksPerCall + 100, 600
+		mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
+		mustClaim(t, s, tasks)
+		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
+		must(t, err)
+		s.rdb.AddHook(&afterRange{func() {
+			must(t, s.rdb.ZRemRangeByRank(t.Context(), s.keys.List(tdf.Running), 0, ending-1).Err())
+		}})
+		n, err := s.GiveUp(t.Context(), "w", since)
+		if err != nil || n > tasks {
+			t.Errorf("%d, %v", n, err)
+		}
+		now, err := s.Now(t.Context())
+		must(t, err)
+		due, err := s.Due(t.Context(), now, 2*tasks)
+		must(t, err)
+		left, err := s.rdb.ZRange(t.Context(), s.keys.List(tdf.Running), 0, -1).Result()
+		must(t, err)
+		missing := 0
+		for _, id := range idsOf(left) {
+			if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
+				missing++
+			}
+		}
+		if missing > 0 || len(left) != tasks-ending || n != len(due) {
+			t.Errorf("%d of %d running tasks were skipped; it gave up %d, and %d are due", missing, len(left), n, len(due))
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package redisstate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// Whichever command of the first check the user may not run, the error is final and says so.
+func TestReadyNamesAMissingRight(t *testing.T) {
+	r := redistest.Start(t)
+	admin, err := Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Close() })
+	for _, command := range []string{"ping", "type", "get", "set", "info"} {
+		if err := admin.rdb.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+			t.Fatal(err)
+		}
+		at := redisAt(t, r.Addr)
+		at.Username, at.Password = "u", "p"
+		s, err := Connect(t.Context(), at, "ns", quiet)
+		if err == nil {
+			s.Close()
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "the user lacks a right that TDF needs: NOPERM") {
+			t.Errorf("without the right to %s: %v", command, err)
+		}
+	}
+}
