@@ -47,7 +47,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 		}
 		now, err := s.Now(t.Context())
 		must(t, err)
-		due, err := s.Due(t.Context(), now, 2*tasks)
+		due, err := dueTasks(t.Context(), s, now, 2*tasks)
 		must(t, err)
 		left, err := s.rdb.ZRange(t.Context(), s.keys.List(tdf.Running), 0, -1).Result()
 		must(t, err)
