@@ -36,11 +36,10 @@ type Claim struct {
 
 // Claimed is the answer of [Store.Claim].
 type Claimed struct {
-	Claims  []Claim
-	Expired []tdf.Move // the moves of the overdue tasks that the claim has expired
-	Now     tdf.Time   // time of the claim by Redis's clock
-	Sent    time.Time  // time by this machine's clock before the call was first sent; the leases begin later
-	Next    tdf.Time   // when the next open task becomes due; Never if there is none, or if the claim got as many tasks as it asked for
+	Claims []Claim
+	Now    tdf.Time  // time of the claim by Redis's clock
+	Sent   time.Time // time by this machine's clock before the call was first sent; the leases begin later
+	Next   tdf.Time  // when the next open task becomes due; Never if there is none, or if the claim got as many tasks as it asked for
 
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
@@ -63,18 +62,22 @@ const MaxAvoided = 1000
 // Claim hands open tasks to a worker, beginning with the tasks that have been due for the longest time. It expires the
 // overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
-	var expired []tdf.Move
+	return s.claimAndExpire(ctx, r, func([]tdf.Move) {})
+}
+
+// claimAndExpire does what Claim does, and passes the Moves of the expired tasks to a function. It does not collect them:
+// after a long time without workers, there may be a million overdue tasks.
+func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func([]tdf.Move)) (Claimed, error) {
 	for {
 		c, overdue, err := s.claim(ctx, r)
-		if err == nil && len(c.Claims) == 0 && len(overdue) > 0 {
-			var cleared []tdf.Move
-			if cleared, err = s.expireOverdue(ctx, r.Worker, overdue, c.Now); len(cleared) > 0 && err == nil {
-				expired = append(expired, cleared...)
-				continue
-			}
+		if err != nil || len(c.Claims) > 0 || len(overdue) == 0 {
+			return c, err
 		}
-		c.Expired = expired
-		return c, err
+		cleared, err := s.expireOverdue(ctx, r.Worker, overdue, c.Now)
+		expired(cleared)
+		if err != nil || len(cleared) == 0 {
+			return c, err
+		}
 	}
 }
 

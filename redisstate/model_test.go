@@ -166,7 +166,12 @@ func (p *player) open(ctx context.Context) {
 }
 
 func (p *player) claim(ctx context.Context) {
-	c, err := p.s.Claim(ctx, ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()})
+	request := ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
+	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
+		for _, m := range expired {
+			p.ledger.moved(m)
+		}
+	})
 	p.must(err)
 	for _, claim := range c.Claims {
 		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
@@ -175,9 +180,6 @@ func (p *player) claim(ctx context.Context) {
 		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
 			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
 		}
-	}
-	for _, m := range c.Expired {
-		p.ledger.moved(m)
 	}
 	p.claims = p.claims[max(0, len(p.claims)-60):]
 	p.ids = p.ids[max(0, len(p.ids)-200):]

@@ -65,7 +65,7 @@ var taskProperties = []property{
 	{"losses", Facts | rulesMore},
 	{"releases", Facts | rulesMore},
 	{"reopens", Facts | rulesMore},
-	{"revision", Facts | rulesMore},
+	{"revision", Facts | rulesAlways}, // in the first step: see Store.Read
 	{"unfit", Facts},
 	{"ready", Facts | rulesMore},
 	{"deadline", Facts | rulesMore},

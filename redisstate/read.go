@@ -88,9 +88,12 @@ func (x *Stored) Placement() tdf.Placement {
 // Read reads tasks, and returns them in the order of their ids in the call. It returns all of them, unless MaxBytes is
 // set.
 //
-// It reads a few MiB at once, so that Redis can serve other clients in between. It reads all parts of a small task at
-// one moment. A large task is read in pieces. If it moves between two pieces, Read reads it again, but only a few
-// times.
+// It reads a few MiB at once, so that Redis can serve other clients in between:
+//   - With Whole, it reads a small task at one moment, and a large task in pieces. If the task moves between two pieces,
+//     Read reads it again, but only a few times.
+//   - Otherwise it reads a task in up to three steps, and texts after that. The task may move in between. Rules alone
+//     reads the state, the round and the revision in the first step. So if later values are newer, a Move that was
+//     decided on them is refused.
 func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
 	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
 	if err != nil {
