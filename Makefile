@@ -23,9 +23,9 @@ setup: ## install the missing tools for tests and linters
 test: ## install missing tools, and run all tests with the race detector
 	scripts/setup go gcc git python3 redis-server rsync
 	go vet ./...
-	CGO_ENABLED=1 go test -race -count=1 ./...
+	CGO_ENABLED=1 go test -race -count=1 -timeout 30m ./...
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
-		(cd $$module && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...); done
+		(cd $$module && go vet ./... && CGO_ENABLED=1 go test -race -count=1 -timeout 30m ./...); done
 	go build -modfile=tools/go.mod -o /dev/null tool
 
 lint: ## check format, Go, Lua, shell and go.mod
