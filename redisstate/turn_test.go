@@ -1,0 +1,86 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// turned makes one call of ExecuteAndClaim, and describes its answer.
+func turned(t *testing.T, s *Store) string {
+	t.Helper()
+	running := task(t, s, runningID)
+	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
+	must(t, err)
+	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	answer := fmt.Sprint(outcomes, err, claimErr)
+	for _, claim := range c.Claims {
+		answer += fmt.Sprint(" ", claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round)
+	}
+	return answer
+}
+
+// If replies to the report or to the claim are lost, the answer and all data in Redis are the same as without a loss.
+func TestLostRepliesToAReportWithAClaim(t *testing.T) {
+	undisturbed := prepared(t, redistest.Shared(t))
+	want := turned(t, undisturbed)
+	if want != "[{[] <nil>}] <nil> <nil> 4firstrunning0 5secondrunning0" {
+		t.Fatalf("without a loss: %s", want)
+	}
+	wantWorld := anonymous(dump(t, undisturbed), undisturbed)
+	for name, script := range map[string]*luaScript{"report": undisturbed.scripts.move, "claim": undisturbed.scripts.claim} {
+		for drops := 1; drops <= 3; drops++ {
+			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
+				proxy := redistest.NewProxy(t, redistest.Shared(t))
+				s := prepared(t, proxy.Addr)
+				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, script.of(s).Hash()) })
+				if got := turned(t, s); got != want {
+					t.Errorf("answered %s, want %s", got, want)
+				}
+				if proxy.Dropped() != drops {
+					t.Errorf("%d replies were dropped", proxy.Dropped())
+				}
+				if diff := changed(t, wantWorld, anonymous(dump(t, s), s)); diff != "" {
+					t.Error(diff)
+				}
+				mustBeSound(t, s)
+			})
+		}
+	}
+}
+
+// A full Redis accepts the report, and refuses the claim at once.
+func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
+	full := redistest.Start(t)
+	s := prepared(t, full.Addr)
+	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	running := task(t, s, runningID)
+	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
+	must(t, err)
+	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	if err != nil || len(outcomes) != 1 || outcomes[0].Err != nil {
+		t.Errorf("reported: %v, %v", outcomes, err)
+	}
+	if claimErr == nil || len(c.Claims) != 0 {
+		t.Errorf("claimed %d tasks, %v", len(c.Claims), claimErr)
+	}
+	if got := task(t, s, runningID).State; got != tdf.Executed {
+		t.Errorf("the task is %s", got)
+	}
+	mustBeSound(t, s)
+}
+
+// A Redis that has lost its scripts gets them again.
+func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
+	own := redistest.Start(t)
+	s := prepared(t, own.Addr)
+	want := turned(t, prepared(t, redistest.Shared(t)))
+	must(t, s.rdb.ScriptFlush(t.Context()).Err())
+	if got := turned(t, s); got != want {
+		t.Errorf("answered %s, want %s", got, want)
+	}
+	mustBeSound(t, s)
+}
